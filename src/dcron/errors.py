@@ -1,0 +1,72 @@
+"""The ways dcron says no. Each class carries the exit code of the command-line contract."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What `dcron` returns to the shell (docs/cli.md)."""
+
+    DONE = 0
+    """Done."""
+    FAILED = 1
+    """Refused or failed; for `diff`: there are differences."""
+    USAGE = 2
+    """Wrong usage, a bad schedule, a bad file."""
+    DATABASE = 3
+    """The database cannot be reached, is locked, full or damaged."""
+    NOT_FOUND = 4
+    """No such task, run or node."""
+    CONFLICT = 5
+    """Somebody else changed it first."""
+    INTERRUPTED = 130
+    """Interrupted from the keyboard."""
+
+
+class DcronError(Exception):
+    """Something a person should read; the message is one or a few plain sentences."""
+
+    exit_code = ExitCode.FAILED
+
+
+class Refused(DcronError):
+    """The request is understood and will not be done."""
+
+
+class UsageError(DcronError):
+    """What was typed is not valid; the message says what would be right."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ScheduleError(UsageError):
+    """A schedule that cannot be read, or that never fires."""
+
+
+class ZoneError(UsageError):
+    """A time zone that the tz database does not have."""
+
+
+class CrontabFileError(UsageError):
+    """A crontab file that cannot be read: names the file, line and column."""
+
+
+class DatabaseError(DcronError):
+    """The database cannot be reached, is locked, full or damaged."""
+
+    exit_code = ExitCode.DATABASE
+
+
+class SchemaVersionError(DatabaseError):
+    """The database was made for another version of dcron."""
+
+
+class NotFound(DcronError):
+    """No such task, run or node."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class Conflict(DcronError):
+    """Somebody else changed it first."""
+
+    exit_code = ExitCode.CONFLICT
