@@ -1,9 +1,10 @@
 """The things dcron speaks of, as plain values. Times are aware and in UTC; durations are seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 
 class RunState(StrEnum):
@@ -18,13 +19,21 @@ class RunState(StrEnum):
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will happen to the run."""
+        return self not in (RunState.WAITING, RunState.CLAIMED, RunState.RUNNING)
+
 
 class Trigger(StrEnum):
     """Why a run exists."""
 
     SCHEDULE = "schedule"
+    """Its time came."""
     MANUAL = "manual"
+    """Somebody said `run`."""
     REBOOT = "reboot"
+    """A node started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,3 +58,122 @@ class Definition:
     max_running: int | None = 1
     """How many runs of this task may be alive at once; None is no limit."""
     describe: str | None = None
+
+    def spec(self) -> dict[str, Any]:
+        """What a run copies: everything that decides when and how the command is executed."""
+        return {name: getattr(self, name) for name in SPEC_FIELDS if getattr(self, name) not in (None, {})}
+
+
+DEFINITION_FIELDS = tuple(each.name for each in fields(Definition))
+SPEC_FIELDS = tuple(name for name in DEFINITION_FIELDS if name not in ("name", "describe", "max_running"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Definition):
+    """A line that stands in the crontab."""
+
+    id: int
+    version: int
+    """Grows with every edit; an edit that was made from an older one is refused."""
+    planned_version: int
+    enabled: bool
+    paused_reason: str | None
+    paused_by: str | None
+    paused_at: datetime | None
+    paused_until: datetime | None
+    once: bool
+    """Made by `at` or `in`: leaves the crontab when its run has ended."""
+    error: str | None
+    """Why it has no next run although it should."""
+    changed_at: datetime
+    changed_by: str | None
+
+    def definition(self) -> Definition:
+        """The line as it was written."""
+        return Definition(**{name: getattr(self, name) for name in DEFINITION_FIELDS})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One turn of a task: one attempt to execute its command."""
+
+    id: int
+    task_id: int
+    task: str
+    trigger: Trigger
+    state: RunState
+    reason: str | None
+    attempt: int
+    retry_of: int | None
+    scheduled_for: datetime
+    due_at: datetime
+    for_node: str | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    owner: str | None
+    exit_code: int | None
+    signal: int | None
+    dead_at: datetime | None
+    cancel_requested_by: str | None
+    payload: str | None
+    spec: Mapping[str, Any]
+
+    @property
+    def node(self) -> str | None:
+        """The name of the owner's node."""
+        return node_name(self.owner) if self.owner else None
+
+    def duration(self, now: datetime) -> float | None:
+        """Seconds it ran, or has been running until `now`."""
+        if self.started_at is None:
+            return None
+        return max(0.0, ((self.finished_at or now) - self.started_at).total_seconds())
+
+
+class NodeState(StrEnum):
+    """Where a node stands."""
+
+    ALIVE = "alive"
+    DRAINING = "draining"
+    LATE = "late"
+    """Its lease is over and nobody has declared it dead yet."""
+    STOPPED = "stopped"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One running agent, from its start to its end."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    slots: int
+    version: str
+    tzdata: str
+    started_at: datetime
+    alive_until: datetime
+    draining: bool
+    died_at: datetime | None
+    died_how: str | None
+    clock_offset: float | None
+    running: int = 0
+
+    def state(self, now: datetime) -> NodeState:
+        """What the node is at `now` (the database's clock)."""
+        if self.died_how:
+            return NodeState(self.died_how)
+        if self.alive_until < now:
+            return NodeState.LATE
+        return NodeState.DRAINING if self.draining else NodeState.ALIVE
+
+
+NODE_SUFFIX = 9
+"""A node's ID is its name, a dash and eight random hexadecimal digits."""
+
+
+def node_name(node_id: str) -> str:
+    """The name within a node ID."""
+    return node_id[:-NODE_SUFFIX]

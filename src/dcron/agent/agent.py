@@ -1,0 +1,76 @@
+"""`dcron agent`: one node after another, until somebody stops it."""
+
+import logging
+import signal
+import threading
+from types import FrameType
+
+from dcron import migrations
+from dcron.agent.loops import Outage
+from dcron.agent.session import End, Session
+from dcron.agent.settings import Settings
+from dcron.database import Database, is_transient
+from dcron.errors import DatabaseError, SchemaVersionError
+from dcron.warden.linux import become_subreaper, hide_memory
+
+log = logging.getLogger("dcron.agent")
+
+
+class Agent:
+    """Keeps a node alive on this machine. A node that was declared dead is followed by a new one."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._session: Session | None = None
+        self._stopped = threading.Event()
+
+    def run(self, *, once: bool = False) -> None:
+        """Serve until stopped; `once`: do what is due, and return.
+
+        Raises DatabaseError when the database is away at the start, and what broke if something did.
+        """
+        become_subreaper()  # a dying warden's commands become ours to end
+        hide_memory()
+        self._listen_for_signals()
+        migrations.prepare(self._database)
+        first = True
+        while not self._stopped.is_set():
+            session = self._open(reboot=first and not once, patient=not first)
+            if session is None:
+                return
+            end = session.serve_once() if once else session.serve()
+            if session.error is not None:
+                raise session.error
+            if once or end is End.STOPPED:
+                return
+            first = False
+
+    def stop(self) -> None:
+        """Drain and stop; said again, stop at once."""
+        self._stopped.set()
+        if self._session:
+            self._session.ask_to_stop()
+
+    def _open(self, *, reboot: bool, patient: bool) -> Session | None:
+        """A session with its node registered; None if told to stop while waiting for the database."""
+        outage = Outage("start", longest_pause=5.0)
+        while not self._stopped.is_set():
+            session = self._session = Session(self._database, self._settings)
+            try:
+                session.open(reboot=reboot)
+                return session
+            except DatabaseError as error:
+                session.abandon()
+                if isinstance(error, SchemaVersionError) or not (patient and is_transient(error)):
+                    raise
+                self._stopped.wait(outage.failed(error))
+        return None
+
+    def _listen_for_signals(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.stop()

@@ -1,0 +1,95 @@
+"""From a claimed run to a command with its environment; from what the warden saw to a state."""
+
+import os
+import pwd
+import signal
+from datetime import UTC, datetime, timedelta
+
+from dcron.model import RunState, node_name
+from dcron.store.claims import Claimed, Ended
+from dcron.warden.client import Job
+from dcron.warden.journal import Result
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LONGEST_PAYLOAD_VARIABLE = 100 * 1024
+"""Bytes; the kernel takes no longer variable than 128 KiB. A longer payload stands on stdin alone."""
+_NOT_ITS_OWN_END = {
+    "lease": "stopped because this node could not renew its lease",
+    "agent gone": "stopped because its agent died",
+    "stopped": "stopped because its agent was stopped",
+}
+
+
+def job_for(run: Claimed, node_id: str, grace: float) -> Job:
+    """The command of a run. Its environment is cron's small one, the task's own, and dcron's names."""
+    spec = run.spec
+    shell = spec.get("shell") or "/bin/sh"
+    argv = spec.get("argv") or [shell, "-c", spec.get("command", "")]
+    login = _login(spec.get("user"))
+    env = login | {"SHELL": shell, "PATH": DEFAULT_PATH} | (spec.get("env") or {}) | _facts(run, node_id)
+    stdin = run.payload if run.payload is not None else spec.get("stdin")
+    return Job(
+        run_id=run.id,
+        argv=tuple(argv),
+        env=env,
+        cwd=spec.get("cwd") or env.get("HOME"),
+        user=spec.get("user"),
+        stdin=stdin.encode() if stdin is not None else None,
+        timeout=spec.get("timeout"),
+        grace=grace,
+    )
+
+
+def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: str | None) -> Ended:
+    """How the run ended, for the record. It began by the database's clock and took what the warden measured."""
+    state, reason = _judge(result, cancelled_by)
+    took = timedelta(seconds=max(0.0, result.finished_at - (result.started_at or result.finished_at)))
+    finished_at = min(now, started_at + took)
+    return Ended(result.run_id, state, finished_at, reason, exit_code=result.exit_code, signal=result.signal)
+
+
+def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | None]:
+    if result.reason == "cancelled":
+        return RunState.CANCELLED, f"cancelled by {cancelled_by}" if cancelled_by else "cancelled"
+    if result.reason in _NOT_ITS_OWN_END:
+        return RunState.LOST, _NOT_ITS_OWN_END[result.reason]
+    if result.reason == "timeout":
+        return RunState.FAILED, "timeout: it took longer than it may"
+    if result.reason == "spawn failed":
+        return RunState.FAILED, f"could not be started: {result.message}"
+    if result.exit_code == 0:
+        return RunState.SUCCEEDED, None
+    if result.signal is not None:
+        return RunState.FAILED, f"killed by {_signal_name(result.signal)}"
+    return RunState.FAILED, f"exit {result.exit_code}"
+
+
+def _login(user: str | None) -> dict[str, str]:
+    """HOME, LOGNAME and USER of the account; of an unknown one nothing, and starting it will say so."""
+    try:
+        account = pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())
+    except KeyError:
+        return {"HOME": "/"}
+    return {"HOME": account.pw_dir, "LOGNAME": account.pw_name, "USER": account.pw_name}
+
+
+def _facts(run: Claimed, node_id: str) -> dict[str, str]:
+    facts = {
+        "DCRON_TASK": run.task.name,
+        "DCRON_RUN_ID": str(run.id),
+        "DCRON_FENCE": str(run.id),
+        "DCRON_SCHEDULED_FOR": run.scheduled_for.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "DCRON_ATTEMPT": str(run.attempt),
+        "DCRON_TRIGGER": run.trigger.value,
+        "DCRON_NODE": node_name(node_id),
+    }
+    if run.payload is not None and len(run.payload.encode()) <= LONGEST_PAYLOAD_VARIABLE:
+        facts["DCRON_PAYLOAD"] = run.payload
+    return facts
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,123 @@
+"""The loop that records: output while commands run, and how they ended."""
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from dcron.agent.execution import outcome
+from dcron.agent.live import LiveRuns
+from dcron.database import Database
+from dcron.model import RunState
+from dcron.store import claims, output
+from dcron.store.claims import Ended
+from dcron.store.output import Chunk
+from dcron.warden.client import Finished, Output, Warden, WardenGone
+from dcron.warden.journal import Frame, Result
+
+log = logging.getLogger("dcron.agent")
+
+FLUSH_BYTES = 1024 * 1024
+"""Of one run's output in one transaction."""
+BATCH = 100
+"""Ends recorded in one transaction."""
+
+
+class Recorder:
+    """Brings what one node's warden reports into the database, in batches, each thing once."""
+
+    def __init__(
+        self, database: Database, node_id: str, live: LiveRuns, warden: Warden, on_free: Callable[[], None]
+    ) -> None:
+        """`on_free` is called when slots have become free."""
+        self._database = database
+        self._node_id = node_id
+        self._live = live
+        self._warden = warden
+        self._on_free = on_free
+        self._written: dict[int, int] = {}
+        self._chatty: set[int] = set()
+        self._finished: dict[int, Result] = {}
+        self.gone: WardenGone | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything heard so far is recorded."""
+        return not self._finished and not self._chatty
+
+    def step(self) -> float:
+        """Wait for news, and record it. Raises DatabaseError; then nothing is forgotten and a later step records it."""
+        self.hear(timeout=0.0 if not self.is_settled else None)
+        self.flush()
+        return 0.0
+
+    def hear(self, timeout: float | None) -> None:
+        """Take in what the warden reports, waiting up to `timeout` seconds for it."""
+        for event in self._warden.events(timeout):
+            match event:
+                case Output(run_id):
+                    self._chatty.add(run_id)
+                case Finished(run_id, result):
+                    self._finished[run_id] = result
+                case WardenGone():
+                    self.gone = event
+
+    def flush(self) -> None:
+        """Write what is not written yet. Raises DatabaseError."""
+        ending = list(self._finished)[:BATCH]
+        for run_id in {*ending, *self._chatty}:
+            self._flush_output(run_id, to_the_end=run_id in self._finished)
+        if ending:
+            self._record([self._finished[run_id] for run_id in ending])
+
+    def _flush_output(self, run_id: int, *, to_the_end: bool) -> None:
+        with self._warden.journal(run_id, self._written.get(run_id, 0)) as journal:
+            while frames := journal.read(FLUSH_BYTES):
+                chunks = chunks_of(run_id, frames)
+                with self._database.write() as connection:
+                    output.append(connection, self._database, chunks)
+                self._written[run_id] = chunks[-1].end
+                if not to_the_end:
+                    break
+        self._chatty.discard(run_id)
+
+    def _record(self, results: list[Result]) -> None:
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            ended = [self._judge(result, now) for result in results]
+            recorded = claims.finish(connection, self._database, self._node_id, ended)
+        for each in ended:
+            self._settle(each, recorded=each.id in recorded)
+        self._live.remove(each.id for each in ended)
+        self._on_free()
+
+    def _judge(self, result: Result, now: datetime) -> Ended:
+        live = self._live.get(result.run_id)
+        started_at, cancelled_by = (live.started_at, live.cancelled_by) if live else (now, None)
+        return outcome(result, started_at, now, cancelled_by)
+
+    def _settle(self, ended: Ended, *, recorded: bool) -> None:
+        if not recorded:
+            log.warning("run %d: its end (%s) is not recorded, it is no longer ours", ended.id, ended.state)
+        else:
+            level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
+            log.log(level, "run %d: %s%s", ended.id, ended.state, f" ({ended.reason})" if ended.reason else "")
+        self._warden.forget(ended.id)
+        self._finished.pop(ended.id, None)
+        self._written.pop(ended.id, None)
+
+
+def chunks_of(run_id: int, frames: Iterable[Frame]) -> list[Chunk]:
+    """Frames of a journal as the database keeps them; neighbours of one stream and second become one."""
+    chunks: list[Chunk] = []
+    for frame in frames:
+        chunk = Chunk(run_id, frame.offset, frame.stream, datetime.fromtimestamp(frame.time, UTC), frame.data)
+        last = chunks[-1] if chunks else None
+        if last and last.end == chunk.byte_offset and last.stream == chunk.stream and _close(last, chunk):
+            chunks[-1] = Chunk(run_id, last.byte_offset, last.stream, last.at, last.data + chunk.data)
+        else:
+            chunks.append(chunk)
+    return chunks
+
+
+def _close(one: Chunk, other: Chunk) -> bool:
+    return (other.at - one.at).total_seconds() < 1 and len(one.data) < 64 * 1024

@@ -1,0 +1,259 @@
+"""One node's life: registered, serving, signed off; or declared dead, and gone at once."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum, auto
+
+from dcron import __version__
+from dcron.agent.heart import Heart
+from dcron.agent.live import LiveRuns
+from dcron.agent.loops import keep_going
+from dcron.agent.recorder import Recorder
+from dcron.agent.settings import Settings
+from dcron.agent.spool import deliver_abandoned
+from dcron.agent.turns import LOOK_EVERY, Fenced, Turns
+from dcron.config import host_name
+from dcron.database import Database
+from dcron.errors import DatabaseError
+from dcron.model import Node, RunState
+from dcron.schedule import tzdata_version
+from dcron.store import agenda, claims, nodes
+from dcron.store.claims import Ended
+from dcron.warden.client import Warden
+from dcron.warden.descendants import kill_descendants
+
+log = logging.getLogger("dcron.agent")
+
+_LAST_WORDS = 10.0
+"""Seconds a stopping agent tries to reach the database; after that the spool keeps its results."""
+
+
+class End(Enum):
+    """Why a session is over."""
+
+    STOPPED = auto()
+    FENCED = auto()
+    WARDEN_GONE = auto()
+    BROKEN = auto()
+
+
+class Session:
+    """A node: an ID, a lease, a warden, and the loops that use them."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        """Start the warden. The node is known to nobody before `open`."""
+        self._database = database
+        self._settings = settings
+        self.node_id = settings.new_node_id()
+        self.live = LiveRuns(settings.slots)
+        self.error: BaseException | None = None
+        """What broke, where the end is BROKEN."""
+        self._end: End | None = None
+        self._stop = threading.Event()
+        self._wake_turns = threading.Event()
+        self._wake_heart = threading.Event()
+        self._recorded = threading.Event()
+        self._attention = threading.Event()
+        self._asked_to_stop = 0
+        self._threads: list[threading.Thread] = []
+        self.warden = Warden(settings.spool, self.node_id)
+        self.turns = Turns(database, settings, self.node_id, self.live, self.warden.start, self.warden.kill)
+        self.heart = Heart(database, settings, self.node_id, self._set_deadline, self.drain)
+        self.recorder = Recorder(database, self.node_id, self.live, self.warden, self._wake_turns.set)
+
+    def open(self, *, reboot: bool) -> None:
+        """Register the node and hold its first lease; `reboot` gives it the `@reboot` tasks. Raises DatabaseError."""
+        deliver_abandoned(self._database, self._settings.spool)
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            nodes.register(
+                connection,
+                Node(
+                    id=self.node_id,
+                    name=self._settings.name,
+                    host=host_name(),
+                    pid=os.getpid(),
+                    slots=self._settings.slots,
+                    version=__version__,
+                    tzdata=tzdata_version(),
+                    started_at=now,
+                    alive_until=now + timedelta(seconds=self._settings.lease),
+                    draining=False,
+                    died_at=None,
+                    died_how=None,
+                    clock_offset=None,
+                ),
+            )
+            if reboot:
+                agenda.add_reboot_runs(connection, self.node_id, now)
+        self.heart.step()
+        log.info("node %s: %d slots, lease %gs", self.node_id, self._settings.slots, self._settings.lease)
+
+    def abandon(self) -> None:
+        """End a session that could not be opened."""
+        self.warden.stop(0.0)
+        self.warden.close()
+
+    def serve(self) -> End:
+        """Take turns until told to stop or something ends the node."""
+        self._run("heart", self._keep_beating)
+        self._run("recorder", self._keep_recording)
+        self._run("watch", self._keep_watching)
+        self._run("turns", self._keep_taking_turns)
+        while not self._asked_to_stop and self._end is None:
+            self._attention.wait()
+            self._attention.clear()
+        return self._shut_down()
+
+    def serve_once(self) -> End:
+        """Take the turns that are due, wait for their end, and stop."""
+        self._run("heart", self._keep_beating)
+        self._run("recorder", self._keep_recording)
+        try:
+            while not self._asked_to_stop and self._end is None:
+                if self.turns.step() > 0:
+                    if self.live.free() > 0:
+                        break
+                    self._wake_turns.wait(1.0)
+                    self._wake_turns.clear()
+        except Fenced:
+            self._ended(End.FENCED)
+        self.turns.closed = True
+        while self._end is None and not self._asked_to_stop and not self.live.wait_until_empty(0.5):
+            pass
+        return self._shut_down()
+
+    def ask_to_stop(self) -> None:
+        """Drain and stop; asked again, stop at once. Safe in a signal handler."""
+        self._asked_to_stop += 1
+        self._attention.set()
+
+    def drain(self) -> None:
+        """Take nothing new; what runs runs on."""
+        if not self.turns.closed:
+            log.warning("node %s drains: it takes no new runs", self.node_id)
+            self.turns.closed = True
+
+    # The loops --------------------------------------------------------------------------------------
+
+    def _keep_taking_turns(self) -> None:
+        keep_going("turns", self.turns.step, self._wake_turns, self._stop, longest_pause=LOOK_EVERY)
+
+    def _keep_beating(self) -> None:
+        self._wake_heart.wait(self._settings.beat)  # `open` has done the first beat
+        keep_going("heartbeat", self._beat, self._wake_heart, self._stop, self._settings.beat / 2)
+
+    def _beat(self) -> float:
+        pause = self.heart.step()
+        deliver_abandoned(self._database, self._settings.spool)
+        return pause
+
+    def _keep_recording(self) -> None:
+        keep_going("recorder", self._record, threading.Event(), self._recorded, longest_pause=LOOK_EVERY)
+
+    def _record(self) -> float:
+        pause = self.recorder.step()
+        if self.recorder.gone:
+            if self.recorder.is_settled:
+                self._recorded.set()
+            self._ended(End.WARDEN_GONE)
+        return pause
+
+    def _keep_watching(self) -> None:
+        """Let a change that others make wake the turns; a hint, so an error is only waited out."""
+        watch = self._database.watch()
+        try:
+            while not self._stop.is_set():
+                try:
+                    if watch.wait(self._stop):
+                        self._wake_turns.set()
+                except Exception as error:  # whatever the driver says: looking now and then goes on
+                    log.debug("watch: %s", error)
+                    watch.close()
+                    self._stop.wait(LOOK_EVERY)
+        finally:
+            watch.close()
+
+    # The end ----------------------------------------------------------------------------------------
+
+    def _run(self, name: str, loop: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._guarded, args=(loop,), name=f"dcron-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _guarded(self, loop: Callable[[], None]) -> None:
+        try:
+            loop()
+        except Fenced:
+            self._ended(End.FENCED)
+        except BaseException as error:  # a loop that is dead must not look alive: the node ends with it
+            self.error = error
+            self._ended(End.BROKEN)
+
+    def _ended(self, end: End) -> None:
+        self._end = self._end or end
+        self._attention.set()
+
+    def _shut_down(self) -> End:
+        end = self._end or End.STOPPED
+        self.turns.closed = True
+        if end is End.STOPPED:
+            self._let_finish()
+            end = self._end or End.STOPPED
+        elif end is End.FENCED:
+            log.warning("node %s was declared dead; what it still runs is stopped", self.node_id)
+        patient = end is End.STOPPED and self._asked_to_stop < 2
+        self.warden.stop(self._settings.kill_grace if patient else min(1.0, self._settings.kill_grace))
+        self._bury()
+        self._stop.set()
+        for wake in (self._wake_turns, self._wake_heart, self._recorded):
+            wake.set()
+        for thread in self._threads:
+            thread.join(_LAST_WORDS)
+        self._sign_off()
+        self.warden.close()
+        return end
+
+    def _let_finish(self) -> None:
+        """Give what runs the grace to end by itself, unless somebody asks again."""
+        deadline = time.monotonic() + self._settings.grace
+        while self._end is None and self._asked_to_stop < 2 and time.monotonic() < deadline:
+            if self.live.wait_until_empty(0.2):
+                return
+
+    def _bury(self) -> None:
+        """Wait for the last results; end what a warden that died has left behind, and say it is lost."""
+        deadline = time.monotonic() + _LAST_WORDS
+        while not self._recorded.wait(0.05) and time.monotonic() < deadline:
+            if self.error is not None:
+                return
+        gone = self.recorder.gone
+        if gone is None or not gone.unknown:
+            return
+        kill_descendants(os.getpid(), grace=self._settings.kill_grace)
+        log.error("the warden died (%d) with %d runs under way", gone.exit_status, len(gone.unknown))
+        self._record_lost(gone.unknown)
+
+    def _record_lost(self, run_ids: tuple[int, ...]) -> None:
+        try:
+            with self._database.write() as connection:
+                now = self._database.now(connection)
+                lost = [Ended(run_id, RunState.LOST, now, "its warden died") for run_id in run_ids]
+                claims.finish(connection, self._database, self.node_id, lost)
+            self.live.remove(run_ids)
+        except DatabaseError as error:
+            log.error("not recorded, left to the lease: %s", error)
+
+    def _sign_off(self) -> None:
+        try:
+            with self._database.write() as connection:
+                nodes.sign_off(connection, self.node_id, self._database.now(connection))
+        except DatabaseError as error:
+            log.error("could not sign off, the lease will run out: %s", error)
+
+    def _set_deadline(self, moment: float) -> None:
+        self.warden.set_deadline(moment, grace=self._settings.margin / 2)

@@ -1,0 +1,59 @@
+"""What an agent is told when it starts."""
+
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from dcron.errors import UsageError
+
+SHORTEST_LEASE = 4.0
+_PARTS_OF_LEASE = 6
+NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
+
+
+def default_slots() -> int:
+    """Four commands a core: most of what a crontab starts waits for something else."""
+    return 4 * len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One agent's settings; durations are seconds."""
+
+    name: str
+    spool: Path
+    slots: int
+    lease: float = 60.0
+    grace: float = 30.0
+    """What running commands are given to end by themselves when the agent is asked to stop."""
+
+    def __post_init__(self) -> None:
+        if not NODE_NAME.fullmatch(self.name):
+            raise UsageError(f"--name {self.name!r}: use 1 to 60 of A-Z a-z 0-9 . _ -")
+        if self.slots < 1:
+            raise UsageError("--slots: give 1 or more")
+        if self.lease < SHORTEST_LEASE:
+            raise UsageError(f"--lease: {SHORTEST_LEASE:g}s is the shortest that can be kept")
+        if self.grace < 0:
+            raise UsageError("--grace: give 0s or more")
+
+    @property
+    def beat(self) -> float:
+        """The time between two heartbeats."""
+        return self.lease / _PARTS_OF_LEASE
+
+    @property
+    def margin(self) -> float:
+        """How long before the lease is over, by the database's clock, everything here must be dead."""
+        return self.lease / _PARTS_OF_LEASE
+
+    @property
+    def kill_grace(self) -> float:
+        """What a command is given between SIGTERM and SIGKILL when it is stopped."""
+        return min(10.0, self.grace)
+
+    def new_node_id(self) -> str:
+        """An ID never used before: a restarted agent is another node, so its old runs are nobody's."""
+        return f"{self.name}-{secrets.token_hex(4)}"

@@ -1,0 +1,56 @@
+"""What earlier agents of this host left in the spool: results and output that the database never got."""
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dcron.agent.execution import outcome
+from dcron.agent.recorder import FLUSH_BYTES, chunks_of
+from dcron.database import Database
+from dcron.store import claims, output, runs
+from dcron.warden.journal import Result
+from dcron.warden.spool import Spool, abandoned
+
+log = logging.getLogger("dcron.agent")
+
+
+def deliver_abandoned(database: Database, directory: Path) -> int:
+    """Record what agents of this host that are gone could not; how many runs. Raises DatabaseError.
+
+    Their runs are lost by now or soon will be; the owner's late truth still counts.
+    """
+    delivered = 0
+    for spool in abandoned(directory):
+        with spool:
+            for run_id in spool.runs():
+                delivered += _deliver(database, spool, run_id)
+            spool.remove()
+    return delivered
+
+
+def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
+    result = _deliver_output(database, spool, run_id)
+    recorded = result is not None and _deliver_result(database, spool.node_id, result)
+    if recorded:
+        log.warning("run %d: its end, left behind by %s, is now recorded", run_id, spool.node_id)
+    spool.forget(run_id)
+    return recorded
+
+
+def _deliver_output(database: Database, spool: Spool, run_id: int) -> Result | None:
+    with database.read() as connection:
+        known = output.size(connection, run_id)
+    with spool.journal(run_id, known) as journal:
+        while frames := journal.read(FLUSH_BYTES):
+            with database.write() as connection:
+                output.append(connection, database, chunks_of(run_id, frames))
+        return journal.result
+
+
+def _deliver_result(database: Database, node_id: str, result: Result) -> bool:
+    with database.write() as connection:
+        now = database.now(connection)
+        started = runs.started_at(connection, [result.run_id]).get(result.run_id)
+        finished = datetime.fromtimestamp(result.finished_at, UTC)
+        ended = outcome(result, started or finished, now, cancelled_by=None)
+        return bool(claims.finish(connection, database, node_id, [ended]))

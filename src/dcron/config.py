@@ -1,0 +1,92 @@
+"""Where dcron finds its settings: option, environment, config file, default, in that order."""
+
+import getpass
+import os
+import socket
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from dcron.errors import UsageError
+
+SITE_CONFIG = Path("/etc/dcron/config.toml")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the config file says; None where it is silent."""
+
+    database: str | None = None
+    timezone: str | None = None
+    """The zone of new tasks that name none."""
+    agent_name: str | None = None
+    spool: Path | None = None
+    """Where an agent keeps output and results until the database has them."""
+
+
+def config_path() -> Path:
+    """The config file in force: $DCRON_CONFIG, else the user's if it exists, else the machine's."""
+    if chosen := os.environ.get("DCRON_CONFIG"):
+        return Path(chosen)
+    personal = Path(platformdirs.user_config_dir("dcron")) / "config.toml"
+    return personal if personal.exists() else SITE_CONFIG
+
+
+def load_config() -> Config:
+    """Read the config file; a missing one is an empty one. Raises UsageError for a bad one."""
+    path = config_path()
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        if "DCRON_CONFIG" in os.environ:
+            raise UsageError(f"the config file {path} ($DCRON_CONFIG) does not exist") from None
+        return Config()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the config file {path}: {error}") from None
+    return _config_from(content, path)
+
+
+def _config_from(content: dict[str, Any], path: Path) -> Config:
+    agent = content.get("agent", {})
+    known = {"database", "timezone", "agent"}
+    if unknown := set(content) - known:
+        raise UsageError(f"{path}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
+    if not isinstance(agent, dict) or set(agent) - {"name", "spool"}:
+        raise UsageError(f"{path}: [agent] takes only the settings name and spool")
+    values = [content.get("database"), content.get("timezone"), agent.get("name"), agent.get("spool")]
+    if bad := [value for value in values if value is not None and not isinstance(value, str)]:
+        raise UsageError(f"{path}: {bad[0]!r} is not a text in quotes")
+    database, timezone, name, spool = values
+    return Config(database, timezone, name, Path(spool) if spool else None)
+
+
+def database_url(option: str | None, config: Config) -> str:
+    """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory."""
+    chosen = option or os.environ.get("DCRON_DB") or config.database
+    return chosen or f"sqlite:///{Path(platformdirs.user_data_dir('dcron')) / 'dcron.db'}"
+
+
+def spool_directory(config: Config) -> Path:
+    """Where an agent on this machine keeps what the database does not have yet."""
+    if chosen := os.environ.get("DCRON_SPOOL"):
+        return Path(chosen)
+    return config.spool or Path(platformdirs.user_state_dir("dcron")) / "spool"
+
+
+def host_name() -> str:
+    """This machine's name, without its domain."""
+    return socket.gethostname().split(".")[0] or "localhost"
+
+
+def actor() -> str:
+    """Who is acting, for the record of changes: the person behind sudo, at this machine."""
+    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME")
+    if not name:
+        try:
+            name = getpass.getuser()
+        except (KeyError, OSError):  # an account number without a name
+            name = str(os.getuid())
+    return f"{name}@{host_name()}"

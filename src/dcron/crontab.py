@@ -1,0 +1,329 @@
+"""The crontab as people use it. The command line and the TUI are thin faces over this service.
+
+Every method is one transaction: it is done wholly or not at all, and a change says who made it.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from dcron import migrations, policy
+from dcron.database import Database
+from dcron.errors import Conflict, NotFound, Refused, UsageError
+from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.store import agenda, changes, nodes, output, runs, tasks
+from dcron.store.output import Chunk
+from dcron.store.runs import Wanted
+from dcron.validation import require_name, require_valid
+
+PAGE = 500
+ENDED_NODES_SHOWN = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """A line with what is known of its runs."""
+
+    task: Task
+    next_run: Run | None
+    last_run: Run | None
+    alive: Sequence[Run]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import did, or would do, by task name."""
+
+    added: Sequence[str]
+    changed: Sequence[str]
+    unchanged: Sequence[str]
+
+
+class Crontab:
+    """The shared crontab in one database."""
+
+    def __init__(self, database: Database, actor: str) -> None:
+        """Act as `actor` on a database; the tables are made when it is empty. Raises DatabaseError."""
+        self.database = database
+        self.actor = actor
+        migrations.prepare(database)
+
+    def now(self) -> datetime:
+        """What the database's clock says."""
+        with self.database.read() as connection:
+            return self.database.now(connection)
+
+    # Lines ------------------------------------------------------------------------------------------
+
+    def add(self, line: Definition, *, once: bool = False) -> Task:
+        """Write a new line and plan its first run. Raises UsageError, or Refused when the name is taken."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            require_valid(line, now)
+            return self._add(connection, line, now, once=once)
+
+    def get(self, name: str) -> Task:
+        """The line of this name, or the only one whose name begins so. Raises NotFound or UsageError."""
+        with self.database.read() as connection:
+            return self._find(connection, name)
+
+    def view(self, name: str) -> TaskView:
+        """The line with its next, last and living runs. Raises NotFound."""
+        with self.database.read() as connection:
+            return self._views(connection, [self._find(connection, name)])[0]
+
+    def views(self, *, paused: bool = False, failed: bool = False) -> Iterator[TaskView]:
+        """All lines, in the order of names; each page is a short transaction of its own."""
+        after = ""
+        while True:
+            with self.database.read() as connection:
+                lines = tasks.page(connection, after, PAGE, paused=paused)
+                views = self._views(connection, lines)
+            yield from (view for view in views if not failed or _has_failed(view))
+            if len(lines) < PAGE:
+                return
+            after = lines[-1].name
+
+    def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
+        """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it has changed."""
+        line = replace(task.definition(), **changed)
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            require_valid(line, now)
+            return self._replace(connection, task, line, now)
+
+    def remove(self, task: Task) -> None:
+        """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            if not tasks.remove(connection, task):
+                raise self._conflict(connection, task)
+            agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
+            changes.record(connection, now, self.actor, "rm", before=task)
+
+    def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
+        """Let the line start nothing until it is resumed, or until `until`. Raises Refused or Conflict."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            if not task.enabled:
+                raise Refused(f"{task.name} is paused already{f': {task.paused_reason}' if task.paused_reason else ''}")
+            if until and until <= now:
+                raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
+            values = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
+            values |= {"paused_at": now, "paused_until": until}
+            return self._change(connection, task, values, now, "pause")
+
+    def resume(self, task: Task) -> Task:
+        """End the pause. What fell into it is recorded as skipped, in one row. Raises Refused or Conflict."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            if task.enabled:
+                raise Refused(f"{task.name} is not paused")
+            columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
+            resumed = self._change(connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume")
+            agenda.record_paused_span(connection, task, now)
+            return resumed
+
+    # Runs -------------------------------------------------------------------------------------------
+
+    def run(self, task: Task, payload: str | None = None) -> Run:
+        """Make a run that is due now, paused or not."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            run_id = agenda.run_now(connection, task, now, payload)
+            changes.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+            self.database.notify(connection)
+            run = runs.by_id(connection, run_id)
+        assert run
+        return run
+
+    def find_run(self, run_id: int) -> Run:
+        """The run of this id. Raises NotFound."""
+        with self.database.read() as connection:
+            run = runs.by_id(connection, run_id)
+        if run is None:
+            raise NotFound(f"there is no run {run_id}")
+        return run
+
+    def runs(self, wanted: Wanted, limit: int) -> list[Run]:
+        """The runs wanted, the newest first."""
+        with self.database.read() as connection:
+            return runs.newest(connection, wanted, limit)
+
+    def task_id(self, name: str) -> int:
+        """The id under which the runs of this task stand, also of one that was removed. Raises NotFound."""
+        with self.database.read() as connection:
+            removed = changes.last_of(connection, name)
+            if removed and tasks.by_name(connection, name) is None:
+                return int(removed.task_id)
+            return self._find(connection, name).id
+
+    def last_run(self, name: str) -> Run:
+        """The latest run of the task that was started. Raises NotFound."""
+        task_id = self.task_id(name)
+        started = [RunState.RUNNING, RunState.SUCCEEDED, RunState.FAILED, RunState.LOST, RunState.CANCELLED]
+        for run in self.runs(Wanted(task_id, started), limit=20):
+            if run.started_at:
+                return run
+        raise NotFound(f"{name} has not run yet")
+
+    def output(self, run_id: int, offset: int) -> list[Chunk]:
+        """What the run printed from byte `offset` on, as far as it is known; a page of chunks."""
+        with self.database.read() as connection:
+            return output.read(connection, run_id, offset)
+
+    def cancel(self, run_id: int) -> Run:
+        """End a waiting run, or ask the owner of a live one to stop it. Raises NotFound, or Refused when it is over."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            run = runs.by_id(connection, run_id)
+            if run is None:
+                raise NotFound(f"there is no run {run_id}")
+            waiting = runs.cancel_waiting(connection, run_id, now, f"cancelled by {self.actor}")
+            if not waiting and not runs.request_cancel(connection, run_id, self.actor):
+                raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
+            if waiting:
+                self._plan_again(connection, run, now)
+            self.database.notify(connection)
+            cancelled = runs.by_id(connection, run_id)
+        assert cancelled
+        return cancelled
+
+    def nodes(self) -> list[Node]:
+        """The nodes that live, and those that ended within a day."""
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            return nodes.listing(connection, now, ended_since=now - ENDED_NODES_SHOWN)
+
+    # Files ------------------------------------------------------------------------------------------
+
+    def import_lines(self, lines: Sequence[Definition], *, dry_run: bool = False) -> Imported:
+        """Add what is new and rewrite what differs, by name, in one transaction; nothing is removed.
+
+        Raises UsageError for a line that agents cannot run; then nothing is written.
+        """
+        added, changed, unchanged = [], [], []
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            for line in lines:
+                require_valid(line, now)
+                task = tasks.by_name(connection, line.name)
+                if task is None:
+                    added.append(line.name)
+                elif task.definition() == line:
+                    unchanged.append(line.name)
+                    continue
+                else:
+                    changed.append(line.name)
+                if not dry_run:
+                    self._add(connection, line, now) if task is None else self._replace(connection, task, line, now)
+        return Imported(added, changed, unchanged)
+
+    def export_lines(self) -> list[Definition]:
+        """All lines but one-offs, in the order of names."""
+        with self.database.read() as connection:
+            return [task.definition() for task in tasks.every(connection) if not task.once]
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _add(self, connection: Connection, line: Definition, now: datetime, *, once: bool = False) -> Task:
+        try:
+            with connection.begin_nested():
+                task_id = tasks.add(connection, line, now, self.actor, once=once)
+        except IntegrityError:
+            if tasks.by_name(connection, line.name) is None:
+                raise
+            raise Refused(
+                f"there is a task {line.name!r} already; choose another name with -n, or change it with `dcron set`"
+            ) from None
+        return self._settle(connection, task_id, now, "add", before=None)
+
+    def _replace(self, connection: Connection, task: Task, line: Definition, now: datetime) -> Task:
+        if line == task.definition():
+            return task
+        if line.name != task.name and tasks.by_name(connection, line.name):
+            raise Refused(f"there is a task {line.name!r} already; choose another name")
+        if not tasks.replace(connection, task, line, now, self.actor):
+            raise self._conflict(connection, task)
+        return self._settle(connection, task.id, now, "set", before=task)
+
+    def _change(
+        self, connection: Connection, task: Task, values: dict[str, Any], now: datetime, action: str
+    ) -> Task:
+        if not tasks.change(connection, task, values, now, self.actor):
+            raise self._conflict(connection, task)
+        detail = {"reason": values.get("paused_reason")} if action == "pause" else None
+        return self._settle(connection, task.id, now, action, before=task, detail=detail)
+
+    def _settle(
+        self,
+        connection: Connection,
+        task_id: int,
+        now: datetime,
+        action: str,
+        *,
+        before: Task | None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> Task:
+        """Plan the line as it now is, and note who changed it."""
+        task = tasks.by_id(connection, task_id)
+        assert task
+        agenda.plan(connection, task, now)
+        changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
+        self.database.notify(connection)
+        settled = tasks.by_id(connection, task_id)
+        assert settled
+        return settled
+
+    def _plan_again(self, connection: Connection, run: Run, now: datetime) -> None:
+        """A cancelled turn does not end its line: the next one takes its place."""
+        task = tasks.by_id(connection, run.task_id)
+        if task and task.planned_version == task.version:
+            agenda.plan_after(connection, task, max(now, run.scheduled_for))
+
+    def _find(self, connection: Connection, name: str) -> Task:
+        if task := tasks.by_name(connection, name):
+            return task
+        require_name(name)
+        found = tasks.names_beginning(connection, name, limit=6)
+        if len(found) > 1:
+            shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+            raise UsageError(f"{name!r} begins several names: {shown}; write more of it")
+        task = tasks.by_name(connection, found[0]) if found else None
+        if task is None:
+            raise NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
+        return task
+
+    def _views(self, connection: Connection, lines: Sequence[Task]) -> list[TaskView]:
+        ids = [task.id for task in lines]
+        if not ids:
+            return []
+        following = runs.next_turns(connection, ids)
+        last = runs.last_started(connection, ids)
+        living = runs.alive(connection, ids)
+        return [
+            TaskView(task, following.get(task.id), last.get(task.id), living.get(task.id, ())) for task in lines
+        ]
+
+    def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:
+        last = changes.last_of(connection, task.name)
+        who = f"{last.actor}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}" if last else "somebody"
+        if tasks.by_id(connection, task.id) is None:
+            return NotFound(f"{task.name} was removed meanwhile ({who})")
+        return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
+
+
+def joined(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
+    """A command as typed: one word is a shell line, several are an argv. The line to read, and the argv."""
+    if len(words) == 1:
+        return words[0], None
+    return shlex.join(words), tuple(words)
+
+
+def _has_failed(view: TaskView) -> bool:
+    return view.last_run is not None and view.last_run.state in (RunState.FAILED, RunState.LOST)

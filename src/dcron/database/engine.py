@@ -1,0 +1,170 @@
+"""Connections, transactions and the database's clock, for SQLite and Postgres alike."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeout
+
+from dcron.database import files
+from dcron.database.failures import explain_failure
+from dcron.database.rows import Columns, Rows, json_rows, unnest_rows
+from dcron.database.url import parse_url
+from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
+
+PATIENCE = 10.0
+"""Seconds to wait for a lock or a connection before giving up."""
+
+WAKE_CHANNEL = "dcron_wake"
+
+# Settings of one transaction, not of the session: a pooler may give the next one to somebody else.
+_POSTGRES_GUARDS = text(
+    "SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :statement, true),"
+    " set_config('idle_in_transaction_session_timeout', :idle, true),"
+    " set_config('synchronous_commit', 'on', true)"
+)
+_POSTGRES_CONNECT = {
+    "connect_timeout": "10",
+    "application_name": "dcron",
+    # A peer that has silently gone is noticed within a fraction of the default lease.
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+
+class Database:
+    """One shared crontab's database. Cheap to make: nothing is opened before the first transaction."""
+
+    def __init__(
+        self, url: str, *, clock: Callable[[], datetime] | None = None, patience: float = PATIENCE
+    ) -> None:
+        """Take a URL as people type it; `clock` stands in for the database's clock in tests.
+
+        Raises UsageError for a URL that cannot be read.
+        """
+        self.address = parse_url(url)
+        self._clock = clock
+        self._patience = patience
+        self.engine = self._make_engine()
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is a SQLite file (for the migrations and the doctor; nothing else should ask)."""
+        return self.address.path is not None
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only reads, ended as soon as the block is left. Raises DatabaseError."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that writes, committed at the end of the block. Raises DatabaseError.
+
+        On SQLite it takes the write lock at once: a reader that turns writer half-way fails under load.
+        """
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            if not self.is_sqlite:
+                connection.execute(_POSTGRES_GUARDS, self._guards())
+            yield connection
+
+    def now(self, connection: Connection) -> datetime:
+        """What the database's clock says at this moment, in UTC. A SQLite file has its machine's clock."""
+        if self._clock:
+            return self._clock()
+        if self.is_sqlite:
+            return datetime.now(UTC)
+        moment: datetime = connection.scalar(text("SELECT clock_timestamp()"))
+        return moment.astimezone(UTC)
+
+    def locked(self, query: Select[Any]) -> Select[Any]:
+        """The query, locking the rows it returns and passing over rows that others hold.
+
+        SQLite needs no such lock: a writing transaction has the file to itself.
+        """
+        return query if self.is_sqlite else query.with_for_update(skip_locked=True, key_share=True)
+
+    def rows(self, columns: Columns) -> Rows:
+        """A table of values to join, update or insert from: one statement for a whole batch."""
+        return json_rows(columns) if self.is_sqlite else unnest_rows(columns)
+
+    def insert_if_absent(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        """An INSERT that leaves out rows which a unique index already has."""
+        if self.is_sqlite:
+            return sqlite.insert(table).on_conflict_do_nothing()
+        return postgresql.insert(table).on_conflict_do_nothing()
+
+    def notify(self, connection: Connection) -> None:
+        """Tell the agents, when this transaction commits, that something is due now.
+
+        Only a hint: SQLite's readers see the file change, and every agent looks by itself now and then.
+        """
+        if not self.is_sqlite:
+            connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+
+    def watch(self) -> ChangeWatch:
+        """A watch for changes that others make; it has its own connection."""
+        if self.address.path:
+            return SqliteWatch(self.address.path)
+        return PostgresWatch(self.address, WAKE_CHANNEL)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        try:
+            with self.engine.connect() as connection:
+                connection = connection.execution_options(dcron_begin=begin)
+                with connection.begin():
+                    yield connection
+        except (DBAPIError, PoolTimeout, OSError) as error:
+            raise explain_failure(error, self.address) from error
+
+    def _guards(self) -> dict[str, str]:
+        patience = f"{int(self._patience * 1000)}ms"
+        return {"lock": patience, "statement": f"{int(self._patience * 3000)}ms", "idle": patience}
+
+    def _make_engine(self) -> Engine:
+        if self.address.path:
+            return self._make_sqlite_engine()
+        options: dict[str, Any] = {**_POSTGRES_CONNECT, **self.address.url.query}
+        if self.address.transaction_pooling:
+            options["prepare_threshold"] = None
+        url = self.address.url.set(query={})
+        return create_engine(
+            url, connect_args=options, pool_pre_ping=False, pool_size=4, pool_timeout=self._patience
+        )
+
+    def _make_sqlite_engine(self) -> Engine:
+        path = self.address.path
+        assert path
+        engine = create_engine(
+            self.address.url, connect_args={"timeout": self._patience}, pool_timeout=self._patience
+        )
+
+        @event.listens_for(engine, "do_connect")
+        def prepare_file(*_: object) -> None:
+            files.prepare(path, forced=self.address.forced)
+
+        @event.listens_for(engine, "connect")
+        def set_up(connection: DBAPIConnection, _: object) -> None:
+            assert isinstance(connection, sqlite3.Connection)
+            files.set_up(connection)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            # The driver's own BEGIN would come late and deferred.
+            connection.exec_driver_sql(connection.get_execution_options().get("dcron_begin", "BEGIN"))
+
+        return engine
+

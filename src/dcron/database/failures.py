@@ -1,0 +1,71 @@
+"""What a driver's error means to a person, and whether trying again can help."""
+
+import sqlite3
+from pathlib import Path
+
+import psycopg
+from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError as PoolTimeout
+
+from dcron.database.url import Address, redact
+from dcron.errors import DatabaseError
+
+# The beginning of SQLite's message, and what to say of the file.
+_SQLITE_FAILURES = {
+    "database is locked": "is locked by another process; try again",
+    "database table is locked": "is locked by another process; try again",
+    "attempt to write a readonly database": "cannot be written: the file or its directory is read-only",
+    "database or disk is full": "cannot be written: the disk is full",
+    "disk i/o error": "cannot be read or written: the disk reports an error",
+    "database disk image is malformed": "is damaged; restore a backup, or see `sqlite3 FILE .recover`",
+    "file is not a database": "is not a SQLite database",
+    "unable to open database file": "cannot be opened",
+}
+_TRANSIENT_SQLITE = ("locked", "full", "i/o error")
+# Classes of SQLSTATE that pass by themselves: connection, rollback, resources, operator, system.
+_TRANSIENT_CLASSES = ("08", "25P03", "40", "53", "55P03", "57", "58")
+
+
+def explain_failure(error: BaseException, address: Address) -> BaseException:
+    """A DatabaseError that a person can act on; a broken rule of the schema is passed on as it is."""
+    if isinstance(error, IntegrityError):
+        return error
+    if isinstance(error, PoolTimeout):
+        return DatabaseError(f"the database {address} gave no free connection in time")
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        return DatabaseError(f"the database {address.path} {_sqlite_failure(cause, address.path)}")
+    if isinstance(cause, psycopg.errors.InsufficientPrivilege):
+        return DatabaseError(f"the database {address} does not allow this: {_first_line(cause)}")
+    if isinstance(cause, psycopg.Error) and cause.sqlstate:
+        return DatabaseError(f"the database {address} refused: {_first_line(cause)} ({cause.sqlstate})")
+    if isinstance(cause, psycopg.OperationalError | OSError):
+        return DatabaseError(f"cannot reach the database {address}: {_first_line(cause)}")
+    return DatabaseError(f"the database {address} failed: {_first_line(cause)}")
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether the same call may well succeed a little later."""
+    cause = error.__cause__ if isinstance(error, DatabaseError) else error
+    if isinstance(cause, PoolTimeout | OSError):
+        return True
+    if not isinstance(cause, DBAPIError):
+        return False
+    if isinstance(cause.orig, sqlite3.Error):
+        return any(word in str(cause.orig).lower() for word in _TRANSIENT_SQLITE)
+    state = getattr(cause.orig, "sqlstate", None)
+    return state is None or state.startswith(_TRANSIENT_CLASSES)
+
+
+def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:
+    message = str(error)
+    for beginning, meaning in _SQLITE_FAILURES.items():
+        if message.lower().startswith(beginning):
+            return meaning
+    if "no such table" in message and path:
+        return f"has no dcron tables ({message})"
+    return f"failed: {message}"
+
+
+def _first_line(error: BaseException | None) -> str:
+    lines = redact(str(error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,66 @@
+"""SQLite files: their mode, their journal, and file systems that cannot keep their promises."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from dcron.errors import DatabaseError
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    "9p afs beegfs ceph cifs fuse.glusterfs fuse.s3fs fuse.sshfs glusterfs gpfs lustre nfs nfs4 smb3 smbfs".split()
+)
+# Write-ahead logging with many processes can damage the file before these versions (sqlite.org/wal.html).
+_WAL_FIXED = (3, 51, 3)
+_WAL_BACKPORTS = ((3, 44, 6), (3, 50, 7))
+
+
+def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
+    """Whether this SQLite library has the fix for the write-ahead log's corruption bug."""
+    backported = any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_BACKPORTS)
+    return backported or version >= _WAL_FIXED
+
+
+def prepare(path: Path, *, forced: bool) -> None:
+    """Make the file, readable for its owner alone, where there is none. Raises DatabaseError."""
+    if not forced and (kind := file_system(path)) in NETWORK_FILE_SYSTEMS:
+        raise DatabaseError(
+            f"{path} is on a network file system ({kind}), where SQLite's locks cannot be trusted;"
+            " use Postgres, or add ?force=true to the URL"
+        )
+    if path.exists():
+        return
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise DatabaseError(f"cannot create the database {path}: {error.strerror}") from None
+
+
+def set_up(connection: sqlite3.Connection) -> None:
+    """Settings of one connection: we begin transactions ourselves, and a commit survives a power cut."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    wanted = "wal" if wal_is_safe() else "truncate"
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
+        connection.execute(f"PRAGMA journal_mode = {wanted}")
+
+
+def file_system(path: Path) -> str:
+    """The kind of file system that `path` is, or will be, on; empty where the machine does not tell."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    here = path.parent
+    while not here.exists():
+        here = here.parent
+    here = here.resolve()
+    best, kind = "", ""
+    for line in mounts:
+        _, mount, mount_kind, *_ = line.split(" ")
+        mount = mount.encode().decode("unicode_escape")  # spaces stand there as \040
+        if here.is_relative_to(mount) and len(mount) >= len(best):
+            best, kind = mount, mount_kind
+    return kind

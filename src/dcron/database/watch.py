@@ -1,0 +1,91 @@
+"""Noticing that somebody else changed the database, without asking it again and again.
+
+A watch is a hint that lets an agent start sooner. Nothing depends on it.
+"""
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+
+from dcron.database.url import Address
+
+_LOOK_EVERY = 0.1
+"""Seconds between two looks at a SQLite file: 0.2 % of a core."""
+
+
+class ChangeWatch(Protocol):
+    """Waits for changes that others commit."""
+
+    def wait(self, stop: threading.Event) -> bool:
+        """Block until something may have changed (True), or `stop` is set (False).
+
+        Raises an error of the driver or the system when the database is away; waiting again reconnects.
+        """
+
+    def close(self) -> None:
+        """Give the connection back."""
+
+
+class SqliteWatch:
+    """Reads SQLite's own counter of changes by other connections."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._seen: int | None = None
+
+    def wait(self, stop: threading.Event) -> bool:
+        while not stop.wait(_LOOK_EVERY):
+            seen, self._seen = self._seen, self._data_version()
+            if seen is not None and seen != self._seen:
+                return True
+        return False
+
+    def _data_version(self) -> int:
+        if self._connection is None:
+            self._connection = sqlite3.connect(
+                f"{self._path.as_uri()}?mode=ro", uri=True, timeout=1, check_same_thread=False
+            )
+        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+            self._seen = None
+
+
+class PostgresWatch:
+    """Listens for the notice that writers send."""
+
+    def __init__(self, address: Address, channel: str) -> None:
+        self._address = address
+        self._channel = channel
+        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+
+    def wait(self, stop: threading.Event) -> bool:
+        if self._address.transaction_pooling:  # a pooler takes the listening connection away
+            stop.wait()
+            return False
+        if self._connection is None:
+            self._connection = self._listen()
+            return not stop.is_set()  # whatever was said while nobody listened
+        while not stop.is_set():
+            for _ in self._connection.notifies(timeout=0.5, stop_after=1):
+                return True
+        return False
+
+    def _listen(self) -> psycopg.Connection[tuple[object, ...]]:
+        url = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="dcron watch")
+        connection.execute(f"LISTEN {self._channel}")
+        return connection
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None

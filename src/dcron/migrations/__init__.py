@@ -1,0 +1,92 @@
+"""Making and upgrading the tables. Alembic does the work and is loaded only when there is some."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from dcron.database import Database
+from dcron.errors import DatabaseError, SchemaVersionError
+from dcron.schema import SCHEMA_VERSION
+
+VERSION_TABLE = "dcron_version"
+_LOCK = 0x6463726F6E  # "dcron"
+
+
+def prepare(database: Database) -> None:
+    """Make sure the tables are there and of this program's version; an empty database gets them.
+
+    Raises SchemaVersionError for another version, DatabaseError where the tables cannot be made.
+    """
+    version = current_version(database)
+    if version is None:
+        upgrade(database)
+    elif version != SCHEMA_VERSION:
+        raise _wrong_version(database, version)
+
+
+def current_version(database: Database) -> str | None:
+    """The version of the tables; None where there are none."""
+    with database.read() as connection:
+        return _version(connection)
+
+
+def upgrade(database: Database) -> str | None:
+    """Bring the tables to this program's version; safe when several processes do it at once.
+
+    Returns the version there was before. Raises DatabaseError or SchemaVersionError.
+    """
+    with database.write() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        before = _version(connection)
+        if before == SCHEMA_VERSION:
+            return before
+        if before is not None and before not in known_versions():
+            raise _wrong_version(database, before)
+        _refuse_other_peoples_tables(connection, before, database)
+        _run_alembic(connection)
+    return before
+
+
+def known_versions() -> list[str]:
+    """The versions this program can make, oldest first."""
+    return sorted(path.name[:4] for path in (Path(__file__).parent / "versions").glob("0*.py"))
+
+
+def _version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    version: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    return version
+
+
+def _refuse_other_peoples_tables(connection: Connection, before: str | None, database: Database) -> None:
+    taken = {"crontab", "runs", "nodes", "output", "changes"} & set(inspect(connection).get_table_names())
+    if before is None and taken:
+        raise DatabaseError(
+            f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"
+            " use another database, or another schema (?options=-csearch_path%3Ddcron)"
+        )
+
+
+def _run_alembic(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _wrong_version(database: Database, version: str) -> SchemaVersionError:
+    if version in known_versions():
+        return SchemaVersionError(
+            f"the database {database.address} has tables of version {version} and this dcron needs"
+            f" {SCHEMA_VERSION}: run `dcron db upgrade`"
+        )
+    return SchemaVersionError(
+        f"the database {database.address} has tables of version {version}, made by a newer dcron;"
+        f" this one knows {SCHEMA_VERSION}: upgrade dcron here"
+    )

@@ -1,0 +1,244 @@
+"""The tables, with the rules of the state machine as constraints. Migrations make them; see docs/architecture.md.
+
+Times are `timestamptz` on Postgres and UTC text (`2027-03-28 01:00:00.000000`) on SQLite.
+"""
+
+import json
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    func,
+    text,
+)
+
+from dcron.model import RunState, Trigger
+
+SCHEMA_VERSION = "0001"
+"""The newest migration this program knows; a test holds it against the migrations themselves."""
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment: aware and in UTC in Python, whatever the database makes of it."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive times: they have no meaning here."""
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value!r} has no time zone")
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """SQLite gives a time back without its zone; it is always UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Json(TypeDecorator[Any]):
+    """A small JSON value as text: readable, and writable by hand, on both databases."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """Encode; None stays NULL."""
+        return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """Decode; NULL stays None."""
+        return None if value is None else json.loads(value)
+
+
+# SQLite makes a growing, never re-used id only from INTEGER.
+Id = BigInteger().with_variant(Integer(), "sqlite")
+
+# Names compare by their bytes everywhere, so that prefixes and pages mean the same on both databases.
+Name = Text(collation="C").with_variant(Text(), "sqlite")
+
+metadata = MetaData()
+
+ALIVE = "state IN ('claimed', 'running')"
+FINAL = "state IN ('succeeded', 'failed', 'lost', 'skipped', 'cancelled')"
+
+
+def _one_of(column: str, values: type[StrEnum]) -> str:
+    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
+
+
+def _index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
+    """A partial index, said once for both databases."""
+    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
+
+
+crontab = Table(
+    "crontab",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Name, nullable=False, unique=True),
+    Column("schedule", Text, nullable=False),
+    Column("timezone", Text, nullable=False, server_default="UTC"),
+    Column("command", Text, nullable=False),
+    Column("argv", Json),
+    Column("shell", Text, nullable=False, server_default="/bin/sh"),
+    Column("stdin", Text),
+    Column("env", Json, nullable=False, server_default="{}"),
+    Column("cwd", Text),
+    Column("user", Text),
+    Column("timeout", Float),
+    Column("max_running", Integer, server_default="1"),
+    Column("describe", Text),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("paused_reason", Text),
+    Column("paused_by", Text),
+    Column("paused_at", Instant),
+    Column("paused_until", Instant),
+    # A one-off made by `at` or `in`: the line goes when its run has ended.
+    Column("once", Boolean, nullable=False, server_default=text("false")),
+    # Why no next run could be planned; NULL when all is well.
+    Column("error", Text),
+    # The optimistic lock: every edit adds one. A line whose two versions differ has yet to be planned.
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("planned_version", Integer, nullable=False, server_default="0"),
+    Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("changed_by", Text),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
+    CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
+    CheckConstraint("length(command) > 0", name="crontab_command_given"),
+    CheckConstraint("timeout > 0", name="crontab_timeout_positive"),
+    CheckConstraint("max_running >= 1", name="crontab_max_running_positive"),
+    CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
+    sqlite_autoincrement=True,
+)
+_index("crontab_unplanned", crontab.c.id, where="planned_version <> version")
+_index("crontab_paused_until", crontab.c.paused_until, where="paused_until IS NOT NULL")
+_index("crontab_reboot", crontab.c.id, where="schedule LIKE '%@reboot%'")
+_index("crontab_once", crontab.c.id, where="once")
+
+runs = Table(
+    "runs",
+    metadata,
+    # Grows with every attempt: it is the fencing token.
+    Column("id", Id, primary_key=True),
+    # No foreign key: a line may go, its history stays.
+    Column("task_id", BigInteger, nullable=False),
+    Column("task", Name, nullable=False),
+    Column("trigger", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text),
+    Column("attempt", Integer, nullable=False, server_default="1"),
+    Column("retry_of", BigInteger),
+    Column("scheduled_for", Instant, nullable=False),
+    # When it may be claimed.
+    Column("due_at", Instant, nullable=False),
+    # The only node that may take it; NULL is any.
+    Column("for_node", Text),
+    Column("claimed_at", Instant),
+    Column("started_at", Instant),
+    Column("finished_at", Instant),
+    Column("owner", Text),
+    Column("exit_code", Integer),
+    Column("signal", Integer),
+    Column("dead_at", Instant),
+    Column("cancel_requested_by", Text),
+    Column("payload", Text),
+    # What is executed: a copy, so that an edit cannot change a run that is under way.
+    Column("spec", Json, nullable=False),
+    CheckConstraint(_one_of("state", RunState), name="runs_state_known"),
+    CheckConstraint(_one_of("trigger", Trigger), name="runs_trigger_known"),
+    CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
+    CheckConstraint(f"NOT ({ALIVE}) OR (owner IS NOT NULL AND claimed_at IS NOT NULL)", name="runs_alive_owned"),
+    CheckConstraint("state <> 'running' OR started_at IS NOT NULL", name="runs_running_started"),
+    CheckConstraint("state <> 'waiting' OR owner IS NULL", name="runs_waiting_free"),
+    CheckConstraint(f"({FINAL}) = (finished_at IS NOT NULL)", name="runs_final_finished"),
+    CheckConstraint("state <> 'skipped' OR reason IS NOT NULL", name="runs_skipped_reason"),
+    CheckConstraint("dead_at IS NULL OR state IN ('failed', 'lost')", name="runs_dead_failed"),
+    sqlite_autoincrement=True,
+)
+_index(
+    "runs_next",
+    runs.c.task_id,
+    where="trigger = 'schedule' AND state IN ('waiting', 'claimed')",
+    unique=True,
+)
+_index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", unique=True)
+_index("runs_due", runs.c.due_at, runs.c.id, where="state = 'waiting'")
+_index("runs_waiting", runs.c.task_id, where="state = 'waiting'")
+_index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node IS NOT NULL")
+_index("runs_owned", runs.c.owner, where=ALIVE)
+_index("runs_alive", runs.c.task_id, where=ALIVE)
+Index("runs_of_task", runs.c.task_id, runs.c.id)
+_index("runs_unhappy", runs.c.state, runs.c.id, where="state IN ('failed', 'lost', 'skipped', 'cancelled')")
+_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
+_index("runs_dead", runs.c.id, where="dead_at IS NOT NULL")
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("tzdata", Text, nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("alive_until", Instant, nullable=False),
+    Column("draining", Boolean, nullable=False, server_default=text("false")),
+    # Set once, by the node itself when it stops or by whoever finds its lease over; then it may write no more.
+    Column("died_at", Instant),
+    Column("died_how", Text),
+    # Seconds the node's clock is ahead of the database's.
+    Column("clock_offset", Float),
+    CheckConstraint("slots >= 1", name="nodes_slots_positive"),
+    CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
+    CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
+)
+_index("nodes_alive", nodes.c.alive_until, where="died_at IS NULL")
+_index("nodes_died", nodes.c.died_at, where="died_at IS NOT NULL")
+
+output = Table(
+    "output",
+    metadata,
+    Column("run_id", BigInteger, primary_key=True, autoincrement=False),
+    # Where the chunk begins in all the run wrote; a gap between chunks is what was dropped.
+    Column("byte_offset", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream", Text, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("lines", Integer, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    CheckConstraint("stream IN ('out', 'err')", name="output_stream_known"),
+)
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("task_id", BigInteger),
+    Column("task", Name),
+    Column("version", Integer),
+    Column("before", Json),
+    Column("after", Json),
+    sqlite_autoincrement=True,
+)
+Index("changes_of_task", changes.c.task, changes.c.id)

@@ -1,0 +1,216 @@
+"""The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+
+from dcron import policy
+from dcron.errors import ScheduleError, ZoneError
+from dcron.model import RunState, Task, Trigger
+from dcron.policy import PassedOver
+from dcron.schema import crontab, nodes, runs
+from dcron.store import tasks
+
+TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
+
+
+@dataclass(frozen=True)
+class Skip:
+    """An occurrence that will not run, and why."""
+
+    task_id: int
+    task: str
+    scheduled_for: datetime
+    reason: str
+    spec: Any
+
+
+def plan(connection: Connection, task: Task, now: datetime) -> None:
+    """Give the line, locked or just written by the caller, the one next run it should have.
+
+    Whatever changed, the waiting row is made to fit: kept with fresh contents, moved, made, or taken away.
+    A line that cannot be planned is marked with the reason, and has no next run until it is mended.
+    """
+    if task.paused_until and task.paused_until <= now:
+        task = resume(connection, task, now)
+    try:
+        wanted = _wanted_turn(connection, task, now)
+    except (ScheduleError, ZoneError) as error:
+        _take_away(connection, task, now, f"suspended: {error}")
+        tasks.mark_planned(connection, task, str(error))
+        return
+    if wanted is None:
+        _take_away(connection, task, now, "no longer wanted" if task.enabled else _paused_reason(task))
+    elif not _put(connection, task, wanted, now):
+        return  # its turn is claimed this instant; the next pass finds it started
+    tasks.mark_planned(connection, task, None)
+
+
+def plan_after(connection: Connection, task: Task, after: datetime) -> None:
+    """Give the line the turn that follows `after`, in place of one that was taken from it."""
+    if task.enabled and policy.is_timed(task) and (following := policy.next_occurrence(task, after)):
+        connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, following)))
+
+
+def resume(connection: Connection, task: Task, now: datetime) -> Task:
+    """End the line's pause and record, in one row, what was passed over; the line as it then is."""
+    tasks.change(
+        connection,
+        task,
+        {"enabled": True, **dict.fromkeys(("paused_reason", "paused_by", "paused_at", "paused_until"))},
+        now,
+        task.changed_by or "dcron",
+    )
+    record_paused_span(connection, task, now)
+    resumed = tasks.by_id(connection, task.id)
+    assert resumed
+    return resumed
+
+
+def record_paused_span(connection: Connection, task: Task, now: datetime) -> None:
+    """One skipped row for all occurrences that fell into the pause that ends `now`."""
+    if task.paused_at is None or not policy.is_timed(task):
+        return
+    first = policy.next_occurrence(task, task.paused_at)
+    if first and (span := policy.passed_over_between(task, first, now)):
+        skip(connection, [_coalesced(task, span, _paused_reason(task))], now)
+
+
+def run_now(connection: Connection, task: Task, now: datetime, payload: str | None) -> int:
+    """A run that is due at once; its id."""
+    values = _waiting(task, Trigger.MANUAL, now) | {"payload": payload}
+    added: int = connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
+    return added
+
+
+def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
+    """One run for each `@reboot` line, for this node alone; how many."""
+    values = [
+        _waiting(task, Trigger.REBOOT, now) | {"for_node": node_id}
+        for task in tasks.with_reboot(connection)
+        if policy.starts_with_node(task)
+    ]
+    if values:
+        connection.execute(insert(runs), values)
+    return len(values)
+
+
+def next_due(connection: Connection, node_id: str) -> datetime | None:
+    """When the first waiting run that this node may take is due; one look at an index."""
+    mine = or_(runs.c.for_node.is_(None), runs.c.for_node == node_id)
+    query = select(runs.c.due_at).where(runs.c.state == RunState.WAITING, mine)
+    return connection.scalar(query.order_by(runs.c.due_at, runs.c.id).limit(1))
+
+
+def settle_orphans(connection: Connection, now: datetime, limit: int) -> int:
+    """Skip due runs whose line, or only node, is gone for good; how many."""
+    line_gone = ~select(crontab.c.id).where(crontab.c.id == runs.c.task_id).exists()
+    node_gone = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_not(None)).exists()
+    settled = 0
+    for condition, reason in ((line_gone, "no longer wanted: removed"), (node_gone, "its node is gone")):
+        due = select(runs.c.id).where(runs.c.state == RunState.WAITING, runs.c.due_at <= now, condition)
+        query = update(runs).where(runs.c.id.in_(due.limit(limit)), runs.c.state == RunState.WAITING)
+        settled += connection.execute(query.values(state=RunState.SKIPPED, reason=reason, finished_at=now)).rowcount
+    return settled
+
+
+def skip(connection: Connection, skips: Sequence[Skip], now: datetime) -> None:
+    """Record occurrences that never had a waiting row of their own."""
+    values = [
+        {
+            "task_id": each.task_id,
+            "task": each.task,
+            "trigger": Trigger.SCHEDULE,
+            "state": RunState.SKIPPED,
+            "reason": each.reason,
+            "scheduled_for": each.scheduled_for,
+            "due_at": each.scheduled_for,
+            "finished_at": now,
+            "spec": each.spec,
+        }
+        for each in skips
+    ]
+    if values:
+        connection.execute(insert(runs), values)
+
+
+def passed_over(task: Task, span: PassedOver) -> Skip:
+    """The record of what downtime left out."""
+    return _coalesced(task, span, "missed: no agent was there to run it")
+
+
+def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:
+    """End all that waits for the line, for it is going away."""
+    _take_away(connection, task, now, reason)
+    waiting = (runs.c.task_id == task.id, runs.c.state == RunState.WAITING)
+    connection.execute(
+        update(runs).where(*waiting).values(state=RunState.SKIPPED, reason=reason, finished_at=now)
+    )
+
+
+def _wanted_turn(connection: Connection, task: Task, now: datetime) -> datetime | None:
+    if not task.enabled or not policy.is_timed(task):
+        return None
+    query = select(runs.c.scheduled_for, runs.c.task, runs.c.spec).where(runs.c.task_id == task.id, *TURN)
+    waiting = connection.execute(query).first()
+    if waiting and policy.same_times(task, waiting.task, waiting.spec):
+        kept: datetime = waiting.scheduled_for
+        return kept
+    return policy.next_occurrence(task, now)
+
+
+def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> bool:
+    _supersede(connection, task, wanted, now)
+    moved = update(runs).where(runs.c.task_id == task.id, *TURN)
+    if connection.execute(moved.values(scheduled_for=wanted, due_at=wanted, task=task.name, spec=task.spec())).rowcount:
+        return True
+    claimed = select(runs.c.id).where(
+        runs.c.task_id == task.id, runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.CLAIMED
+    )
+    if connection.scalar(claimed) is not None:
+        return False
+    connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, wanted)))
+    return True
+
+
+def _supersede(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
+    """A turn whose time has come, and that an edit moves, ends as a row of its own."""
+    overtaken = update(runs).where(
+        runs.c.task_id == task.id, *TURN, runs.c.due_at <= now, runs.c.scheduled_for != wanted
+    )
+    connection.execute(
+        overtaken.values(state=RunState.SKIPPED, reason="replaced by an edit", finished_at=now)
+    )
+
+
+def _take_away(connection: Connection, task: Task, now: datetime, reason: str) -> None:
+    """A turn still to come vanishes; one whose time has come stays in the record as skipped."""
+    turn = (runs.c.task_id == task.id, *TURN)
+    connection.execute(
+        update(runs).where(*turn, runs.c.due_at <= now).values(state=RunState.SKIPPED, reason=reason, finished_at=now)
+    )
+    connection.execute(delete(runs).where(*turn))
+
+
+def _waiting(task: Task, trigger: Trigger, due_at: datetime) -> dict[str, Any]:
+    return {
+        "task_id": task.id,
+        "task": task.name,
+        "trigger": trigger,
+        "state": RunState.WAITING,
+        "scheduled_for": due_at,
+        "due_at": due_at,
+        "spec": task.spec(),
+    }
+
+
+def _coalesced(task: Task, span: PassedOver, reason: str) -> Skip:
+    return Skip(task.id, task.name, span.last, f"{reason} ({span})", task.spec())
+
+
+def _paused_reason(task: Task) -> str:
+    by = f" by {task.paused_by}" if task.paused_by else ""
+    return f"paused{by}: {task.paused_reason}" if task.paused_reason else f"paused{by}"

@@ -1,0 +1,48 @@
+"""The record of changes: who did what to which line, and what it was before."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select
+
+from dcron.model import DEFINITION_FIELDS, Definition, Task
+from dcron.schema import changes
+
+
+def record(
+    connection: Connection,
+    now: datetime,
+    actor: str,
+    action: str,
+    *,
+    before: Task | None = None,
+    after: Task | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    """Note a change to a line; `detail` stands for the line where the line's text stays as it is."""
+    line = after or before
+    assert line
+    values = {
+        "at": now,
+        "actor": actor,
+        "action": action,
+        "task_id": line.id,
+        "task": line.name,
+        "version": line.version,
+        "before": _text_of(before),
+        "after": dict(detail) if detail else _text_of(after),
+    }
+    connection.execute(insert(changes).values(values))
+
+
+def last_of(connection: Connection, task: str) -> Row[Any] | None:
+    """The latest change to the line of this name."""
+    query = select(changes).where(changes.c.task == task).order_by(changes.c.id.desc()).limit(1)
+    return connection.execute(query).first()
+
+
+def _text_of(line: Definition | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    return {name: getattr(line, name) for name in DEFINITION_FIELDS}

@@ -1,0 +1,67 @@
+"""What commands print, kept in chunks while they run: the head and the tail, with the middle counted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, func, select
+
+from dcron.database import Database
+from dcron.schema import output
+
+HEAD_BYTES = 5 * 1024 * 1024
+TAIL_BYTES = 5 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Bytes of one stream, and where they begin in all that the run wrote to both."""
+
+    run_id: int
+    byte_offset: int
+    stream: str
+    at: datetime
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        """Where the next byte would begin."""
+        return self.byte_offset + len(self.data)
+
+
+def append(connection: Connection, database: Database, chunks: Sequence[Chunk]) -> None:
+    """Add chunks; one that is there already, because it was delivered before, is left alone."""
+    values = [
+        {
+            "run_id": chunk.run_id,
+            "byte_offset": chunk.byte_offset,
+            "stream": chunk.stream,
+            "at": chunk.at,
+            "lines": chunk.data.count(b"\n"),
+            "data": chunk.data,
+        }
+        for chunk in chunks
+    ]
+    connection.execute(database.insert_if_absent(output), values)
+    ends = {chunk.run_id: chunk.end for chunk in chunks}
+    for run_id, end in ends.items():
+        if end > HEAD_BYTES + TAIL_BYTES:
+            _drop_middle(connection, run_id, end)
+
+
+def read(connection: Connection, run_id: int, offset: int, limit: int = 200) -> list[Chunk]:
+    """The run's chunks from the byte `offset` on, in order."""
+    query = select(output.c.run_id, output.c.byte_offset, output.c.stream, output.c.at, output.c.data)
+    query = query.where(output.c.run_id == run_id, output.c.byte_offset >= offset)
+    return [Chunk(*row) for row in connection.execute(query.order_by(output.c.byte_offset).limit(limit))]
+
+
+def size(connection: Connection, run_id: int) -> int:
+    """How many bytes the run is known to have written, kept or not."""
+    last = select(output.c.byte_offset + func.length(output.c.data)).where(output.c.run_id == run_id)
+    return connection.scalar(last.order_by(output.c.byte_offset.desc()).limit(1)) or 0
+
+
+def _drop_middle(connection: Connection, run_id: int, end: int) -> None:
+    middle = (output.c.byte_offset >= HEAD_BYTES) & (output.c.byte_offset < end - TAIL_BYTES)
+    connection.execute(delete(output).where(output.c.run_id == run_id, middle))

@@ -1,0 +1,75 @@
+"""What a line of the crontab may be: checked before it is written, in one place, for every face of dcron."""
+
+import re
+from datetime import datetime
+
+from dcron import policy
+from dcron.errors import ScheduleError, UsageError
+from dcron.model import Definition
+from dcron.schedule import require_fires, zone
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_ENV_NAME = re.compile(r"[^=\x00]+")
+MAX_COMMAND = 128 * 1024
+"""Bytes; the kernel takes no longer word in a command line."""
+MAX_STDIN = 1024 * 1024
+
+
+def require_valid(line: Definition, now: datetime) -> None:
+    """Raise UsageError, saying what is wrong and what would be right, unless agents can run this line."""
+    require_name(line.name)
+    zone(line.timezone)
+    schedule = policy.schedule_of(line.schedule, line.name)
+    if not (schedule.timed or schedule.reboot):
+        raise ScheduleError(f"{line.schedule!r}: agents of this version run schedules of times and @reboot only")
+    require_fires(schedule, zone(line.timezone), now)
+    _require_command(line)
+    _require_texts(line)
+    if line.timeout is not None and line.timeout <= 0:
+        raise UsageError("timeout: give a duration longer than nothing, such as 30m")
+    if line.max_running is not None and line.max_running < 1:
+        raise UsageError("max-running: give 1 or more, or none for no limit")
+
+
+def require_name(name: str) -> None:
+    """Raise UsageError unless this can be the name of a task."""
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be a task's name: use 1 to 100 of the letters A-Z a-z, digits, dot, dash and underscore"
+        )
+
+
+def _require_command(line: Definition) -> None:
+    if not line.command.strip() and not line.argv:
+        raise UsageError("the command is empty")
+    longest = max(len(word.encode()) for word in line.argv or (line.command,))
+    if longest > MAX_COMMAND:
+        raise UsageError(f"the command has {longest:,} bytes; {MAX_COMMAND:,} is the most that can be run")
+    if not line.shell.startswith("/"):
+        raise UsageError(f"shell: {line.shell!r} is not an absolute path such as /bin/bash")
+    if line.cwd is not None and not line.cwd.startswith("/"):
+        raise UsageError(f"cwd: {line.cwd!r} is not an absolute path")
+
+
+def _require_texts(line: Definition) -> None:
+    texts = {"command": line.command, "stdin": line.stdin, "describe": line.describe, "cwd": line.cwd}
+    texts |= {"user": line.user, "shell": line.shell}
+    texts |= {f"argv word {position}": word for position, word in enumerate(line.argv or ())}
+    for name, value in line.env.items():
+        if not _ENV_NAME.fullmatch(name):
+            raise UsageError(f"env: {name!r} cannot name a variable; write NAME=value")
+        texts[f"env {name}"] = value
+    for what, value in texts.items():
+        if value is not None:
+            _require_text(what, value)
+    if line.stdin is not None and len(line.stdin.encode()) > MAX_STDIN:
+        raise UsageError(f"stdin: {len(line.stdin.encode()):,} bytes; {MAX_STDIN:,} is the most that is kept")
+
+
+def _require_text(what: str, value: str) -> None:
+    if "\0" in value:
+        raise UsageError(f"{what}: has a NUL character, which no command can be given")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what}: is not valid UTF-8") from None
