@@ -53,7 +53,9 @@ def _config_from(content: dict[str, Any], path: Path) -> Config:
     agent = content.get("agent", {})
     known = {"database", "timezone", "agent"}
     if unknown := set(content) - known:
-        raise UsageError(f"{path}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
+        raise UsageError(
+            f"{path}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}"
+        )
     if not isinstance(agent, dict) or set(agent) - {"name", "spool"}:
         raise UsageError(f"{path}: [agent] takes only the settings name and spool")
     values = [content.get("database"), content.get("timezone"), agent.get("name"), agent.get("spool")]

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from dcron import migrations, policy
+from dcron import migrations
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, UsageError
 from dcron.model import Definition, Node, Run, RunState, Task
@@ -111,7 +111,9 @@ class Crontab:
         with self.database.write() as connection:
             now = self.database.now(connection)
             if not task.enabled:
-                raise Refused(f"{task.name} is paused already{f': {task.paused_reason}' if task.paused_reason else ''}")
+                raise Refused(
+                    f"{task.name} is paused already{f': {task.paused_reason}' if task.paused_reason else ''}"
+                )
             if until and until <= now:
                 raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
             values = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
@@ -125,7 +127,9 @@ class Crontab:
             if task.enabled:
                 raise Refused(f"{task.name} is not paused")
             columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
-            resumed = self._change(connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume")
+            resumed = self._change(
+                connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume"
+            )
             agenda.record_paused_span(connection, task, now)
             return resumed
 
@@ -221,7 +225,9 @@ class Crontab:
                 else:
                     changed.append(line.name)
                 if not dry_run:
-                    self._add(connection, line, now) if task is None else self._replace(connection, task, line, now)
+                    self._add(connection, line, now) if task is None else self._replace(
+                        connection, task, line, now
+                    )
         return Imported(added, changed, unchanged)
 
     def export_lines(self) -> list[Definition]:
@@ -307,7 +313,8 @@ class Crontab:
         last = runs.last_started(connection, ids)
         living = runs.alive(connection, ids)
         return [
-            TaskView(task, following.get(task.id), last.get(task.id), living.get(task.id, ())) for task in lines
+            TaskView(task, following.get(task.id), last.get(task.id), living.get(task.id, ()))
+            for task in lines
         ]
 
     def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:

@@ -13,15 +13,30 @@ COUNT_LIMIT = 10_000
 """How many passed-over occurrences are counted one by one."""
 
 
-@lru_cache(maxsize=20_000)
 def schedule_of(text: str, name: str) -> Schedule:
     """The schedule as read for the task of this name. Raises ScheduleError."""
-    return parse(text, name=name)
+    return _read_schedule(text, name if _has_hash(text) else "")
 
 
 def next_occurrence(line: Definition, after: datetime) -> datetime | None:
     """The line's first occurrence strictly after `after`, or None. Raises ScheduleError or ZoneError."""
-    return next_run(schedule_of(line.schedule, line.name), zone(line.timezone), after)
+    return _next_run(line.schedule, line.name if _has_hash(line.schedule) else "", line.timezone, after)
+
+
+@lru_cache(maxsize=10_000)
+def _read_schedule(text: str, key: str) -> Schedule:
+    return parse(text, name=key)
+
+
+@lru_cache(maxsize=10_000)
+def _next_run(text: str, key: str, timezone: str, after: datetime) -> datetime | None:
+    """Remembered, because a thousand lines of one schedule come due in the same second."""
+    return next_run(_read_schedule(text, key), zone(timezone), after)
+
+
+def _has_hash(text: str) -> bool:
+    """Whether the times follow from the task's name; of any other schedule one reading serves all."""
+    return "H" in text or "~" in text
 
 
 def is_timed(line: Definition) -> bool:
@@ -36,8 +51,7 @@ def starts_with_node(line: Definition) -> bool:
 
 def same_times(line: Definition, name: str, spec: Mapping[str, Any]) -> bool:
     """Whether a run planned under `name` from `spec` still stands where the line would have it."""
-    hashed = "H" in line.schedule or "~" in line.schedule  # such times follow from the name
-    same_name = name == line.name or not hashed
+    same_name = name == line.name or not _has_hash(line.schedule)
     return same_name and (spec.get("schedule"), spec.get("timezone")) == (line.schedule, line.timezone)
 
 
@@ -90,7 +104,9 @@ def passed_over_between(line: Definition, first: datetime, end: datetime) -> Pas
         if following is None or following >= end:
             return PassedOver(first, last, count, counted=True)
         last, count = following, count + 1
-    return PassedOver(first, _last_occurrence(line, last, end - timedelta(microseconds=1)), count, counted=False)
+    return PassedOver(
+        first, _last_occurrence(line, last, end - timedelta(microseconds=1)), count, counted=False
+    )
 
 
 def _last_occurrence(line: Definition, known: datetime, now: datetime) -> datetime:

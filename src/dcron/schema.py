@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 
 from dcron.model import RunState, Trigger
+from dcron.validation import LONGEST_TIMEOUT, Unreadable
 
 SCHEMA_VERSION = "0001"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
@@ -53,18 +54,29 @@ class Instant(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[Any]):
-    """A small JSON value as text: readable, and writable by hand, on both databases."""
+    """A JSON object, or list, as text: readable, and writable by hand, on both databases."""
 
     impl = Text
     cache_ok = True
+
+    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> None:
+        """Take what the outermost value has to be."""
+        super().__init__()
+        self.kind = kind
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Encode; None stays NULL."""
         return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Decode; NULL stays None."""
-        return None if value is None else json.loads(value)
+        """Decode; NULL stays None, and a slip of somebody's hand must not fail the rows around it."""
+        if value is None:
+            return None
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            return Unreadable(value)
+        return found if isinstance(found, self.kind) else Unreadable(value)
 
 
 # SQLite makes a growing, never re-used id only from INTEGER.
@@ -83,6 +95,25 @@ def _one_of(column: str, values: type[StrEnum]) -> str:
     return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
 
 
+def _check(name: str, sqltext: str, database: str) -> CheckConstraint:
+    """A rule that one of the databases states in its own words, or alone needs."""
+    rule = CheckConstraint(sqltext, name=name)
+    return rule.ddl_if(dialect=database)
+
+
+def _of_types(**columns: str) -> str:
+    """SQLite keeps any value in any column: what each of these may hold."""
+    return " AND ".join(f"typeof({column}) IN ({kinds})" for column, kinds in columns.items())
+
+
+def _moment(column: str) -> str:
+    """A time in UTC such as this program writes, NULL included; times are compared as texts."""
+    return (
+        f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19) AND substr({column}, 20, 1) IN ('', '.')"
+        f" AND ltrim(substr({column}, 21), '0123456789') = ''"
+    )
+
+
 def _index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
     """A partial index, said once for both databases."""
     return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
@@ -96,10 +127,10 @@ crontab = Table(
     Column("schedule", Text, nullable=False),
     Column("timezone", Text, nullable=False, server_default="UTC"),
     Column("command", Text, nullable=False),
-    Column("argv", Json),
+    Column("argv", Json(list)),
     Column("shell", Text, nullable=False, server_default="/bin/sh"),
     Column("stdin", Text),
-    Column("env", Json, nullable=False, server_default="{}"),
+    Column("env", Json(), nullable=False, server_default="{}"),
     Column("cwd", Text),
     Column("user", Text),
     Column("timeout", Float),
@@ -120,11 +151,33 @@ crontab = Table(
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Text),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
+    _check("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
+    _check(
+        "crontab_name_letters", "name NOT GLOB '*[^A-Za-z0-9._-]*' AND instr(name, char(0)) = 0", "sqlite"
+    ),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
-    CheckConstraint("timeout > 0", name="crontab_timeout_positive"),
+    CheckConstraint(f"timeout > 0 AND timeout <= {LONGEST_TIMEOUT}", name="crontab_timeout_range"),
     CheckConstraint("max_running >= 1", name="crontab_max_running_positive"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
+    _check(
+        "crontab_types",
+        _of_types(
+            **dict.fromkeys(("name", "schedule", "timezone", "command", "shell", "env"), "'text'"),
+            **dict.fromkeys(("argv", "stdin", "cwd", '"user"', "describe"), "'text', 'null'"),
+            **dict.fromkeys(("paused_reason", "paused_by", "error", "changed_by"), "'text', 'null'"),
+            **dict.fromkeys(("version", "planned_version"), "'integer'"),
+            max_running="'integer', 'null'",
+            timeout="'real', 'null'",
+        )
+        + " AND enabled IN (0, 1) AND once IN (0, 1)",
+        "sqlite",
+    ),
+    _check(
+        "crontab_times",
+        " AND ".join(_moment(column) for column in ("paused_at", "paused_until", "changed_at")),
+        "sqlite",
+    ),
     sqlite_autoincrement=True,
 )
 _index("crontab_unplanned", crontab.c.id, where="planned_version <> version")
@@ -160,16 +213,19 @@ runs = Table(
     Column("cancel_requested_by", Text),
     Column("payload", Text),
     # What is executed: a copy, so that an edit cannot change a run that is under way.
-    Column("spec", Json, nullable=False),
+    Column("spec", Json(), nullable=False),
     CheckConstraint(_one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(_one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
-    CheckConstraint(f"NOT ({ALIVE}) OR (owner IS NOT NULL AND claimed_at IS NOT NULL)", name="runs_alive_owned"),
+    CheckConstraint(
+        f"NOT ({ALIVE}) OR (owner IS NOT NULL AND claimed_at IS NOT NULL)", name="runs_alive_owned"
+    ),
     CheckConstraint("state <> 'running' OR started_at IS NOT NULL", name="runs_running_started"),
     CheckConstraint("state <> 'waiting' OR owner IS NULL", name="runs_waiting_free"),
     CheckConstraint(f"({FINAL}) = (finished_at IS NOT NULL)", name="runs_final_finished"),
     CheckConstraint("state <> 'skipped' OR reason IS NOT NULL", name="runs_skipped_reason"),
     CheckConstraint("dead_at IS NULL OR state IN ('failed', 'lost')", name="runs_dead_failed"),
+    _check("runs_times", " AND ".join(_moment(column) for column in ("scheduled_for", "due_at")), "sqlite"),
     sqlite_autoincrement=True,
 )
 _index(
@@ -237,8 +293,9 @@ changes = Table(
     Column("task_id", BigInteger),
     Column("task", Name),
     Column("version", Integer),
-    Column("before", Json),
-    Column("after", Json),
+    Column("before", Json()),
+    Column("after", Json()),
     sqlite_autoincrement=True,
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
+Index("changes_of_line", changes.c.task_id, changes.c.id)

@@ -21,7 +21,9 @@ def require_valid(line: Definition, now: datetime) -> None:
     zone(line.timezone)
     schedule = policy.schedule_of(line.schedule, line.name)
     if not (schedule.timed or schedule.reboot):
-        raise ScheduleError(f"{line.schedule!r}: agents of this version run schedules of times and @reboot only")
+        raise ScheduleError(
+            f"{line.schedule!r}: agents of this version run schedules of times and @reboot only"
+        )
     require_fires(schedule, zone(line.timezone), now)
     _require_command(line)
     _require_texts(line)

@@ -9,11 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files
 from dcron.database.failures import explain_failure
-from dcron.database.rows import Columns, Rows, json_rows, unnest_rows
+from dcron.database.rows import Columns, Rows, postgres_rows, sqlite_rows
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
 
@@ -26,7 +27,11 @@ WAKE_CHANNEL = "dcron_wake"
 _POSTGRES_GUARDS = text(
     "SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :statement, true),"
     " set_config('idle_in_transaction_session_timeout', :idle, true),"
-    " set_config('synchronous_commit', 'on', true)"
+    " set_config('synchronous_commit', 'on', true),"
+    # Every statement of ours follows an index. Fresh statistics would tell the planner so; after 20,000 runs
+    # became due at once there are none, and it sorted them all for each claim (21 ms against 0.2 ms).
+    " set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),"
+    " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
 )
 _POSTGRES_CONNECT = {
     "connect_timeout": "10",
@@ -94,7 +99,7 @@ class Database:
 
     def rows(self, columns: Columns) -> Rows:
         """A table of values to join, update or insert from: one statement for a whole batch."""
-        return json_rows(columns) if self.is_sqlite else unnest_rows(columns)
+        return sqlite_rows(columns) if self.is_sqlite else postgres_rows(columns)
 
     def insert_if_absent(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that leaves out rows which a unique index already has."""
@@ -167,4 +172,3 @@ class Database:
             connection.exec_driver_sql(connection.get_execution_options().get("dcron_begin", "BEGIN"))
 
         return engine
-

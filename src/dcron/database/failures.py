@@ -4,7 +4,8 @@ import sqlite3
 from pathlib import Path
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, IntegrityError, TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database.url import Address, redact
 from dcron.errors import DatabaseError

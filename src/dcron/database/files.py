@@ -7,7 +7,7 @@ from pathlib import Path
 from dcron.errors import DatabaseError
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    "9p afs beegfs ceph cifs fuse.glusterfs fuse.s3fs fuse.sshfs glusterfs gpfs lustre nfs nfs4 smb3 smbfs".split()
+    ["9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"]
 )
 # Write-ahead logging with many processes can damage the file before these versions (sqlite.org/wal.html).
 _WAL_FIXED = (3, 51, 3)

@@ -1,6 +1,7 @@
-"""A batch of values as a table inside one statement: `unnest` on Postgres, `json_each` on SQLite.
+"""A batch of values as a table inside one statement: one JSON parameter that the database takes apart.
 
-Through SQLAlchemy Core this ran 17,500 turns a second where executemany ran 10,900.
+On Postgres this is as quick as `unnest` over arrays, which the driver writes slowly, and both are far quicker than
+a statement for each row.
 """
 
 import json
@@ -8,42 +9,46 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, FromClause, bindparam, cast, column, func, select
+from sqlalchemy import FromClause, Text, cast, column, func, literal, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.types import TypeEngine
 
 Columns = Mapping[str, tuple[TypeEngine[Any], Sequence[Any]]]
 Rows = FromClause
 
 
-def unnest_rows(columns: Columns) -> Rows:
-    """Arrays side by side."""
-    arrays = [
-        cast(bindparam(None, list(values), type_=ARRAY(kind)), ARRAY(kind)) for kind, values in columns.values()
+def postgres_rows(columns: Columns) -> Rows:
+    """`json_to_recordset`: objects, and a type for each of their keys."""
+    records = [
+        dict(
+            zip(columns, (str(value) if isinstance(value, datetime) else value for value in row), strict=True)
+        )
+        for row in zip(*(values for _, values in columns.values()), strict=True)
     ]
-    names = [column(name, kind) for name, (kind, _) in columns.items()]
-    return func.unnest(*arrays).table_valued(*names, name="batch").render_derived()
+    fields = [column(name, kind) for name, (kind, _) in columns.items()]
+    batch = func.json_to_recordset(cast(literal(_encode(records), Text()), JSON()))
+    return batch.table_valued(*fields, name="batch").render_derived(with_types=True)
 
 
-def json_rows(columns: Columns) -> Rows:
-    """A list of lists; the database takes it apart."""
-    batch = [[_plain(value) for value in row] for row in zip(*(v for _, v in columns.values()), strict=True)]
-    each = func.json_each(json.dumps(batch, ensure_ascii=False)).table_valued("value", name="each")
+def sqlite_rows(columns: Columns) -> Rows:
+    """`json_each`: a list of lists."""
+    records = [
+        list(map(_as_kept, row)) for row in zip(*(values for _, values in columns.values()), strict=True)
+    ]
+    each = func.json_each(_encode(records)).table_valued("value", name="each")
     fields = [
-        cast_as(func.json_extract(each.c.value, f"$[{position}]"), kind).label(name)
+        type_coerce(func.json_extract(each.c.value, f"$[{position}]"), kind).label(name)
         for position, (name, (kind, _)) in enumerate(columns.items())
     ]
     return select(*fields).subquery("batch")
 
 
-def cast_as(expression: Any, kind: TypeEngine[Any]) -> Any:
-    """The expression, known to SQLAlchemy as of this type, with no CAST in the statement."""
-    from sqlalchemy import type_coerce
-
-    return type_coerce(expression, kind)
+def _encode(records: Sequence[Any]) -> str:
+    return json.dumps(records, ensure_ascii=False, separators=(",", ":"))
 
 
-def _plain(value: Any) -> Any:
-    """As SQLite keeps it."""
+def _as_kept(value: Any) -> Any:
+    """A moment as SQLite keeps it."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     return value

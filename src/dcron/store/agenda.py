@@ -113,7 +113,9 @@ def settle_orphans(connection: Connection, now: datetime, limit: int) -> int:
     for condition, reason in ((line_gone, "no longer wanted: removed"), (node_gone, "its node is gone")):
         due = select(runs.c.id).where(runs.c.state == RunState.WAITING, runs.c.due_at <= now, condition)
         query = update(runs).where(runs.c.id.in_(due.limit(limit)), runs.c.state == RunState.WAITING)
-        settled += connection.execute(query.values(state=RunState.SKIPPED, reason=reason, finished_at=now)).rowcount
+        settled += connection.execute(
+            query.values(state=RunState.SKIPPED, reason=reason, finished_at=now)
+        ).rowcount
     return settled
 
 
@@ -165,7 +167,9 @@ def _wanted_turn(connection: Connection, task: Task, now: datetime) -> datetime 
 def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> bool:
     _supersede(connection, task, wanted, now)
     moved = update(runs).where(runs.c.task_id == task.id, *TURN)
-    if connection.execute(moved.values(scheduled_for=wanted, due_at=wanted, task=task.name, spec=task.spec())).rowcount:
+    if connection.execute(
+        moved.values(scheduled_for=wanted, due_at=wanted, task=task.name, spec=task.spec())
+    ).rowcount:
         return True
     claimed = select(runs.c.id).where(
         runs.c.task_id == task.id, runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.CLAIMED
@@ -190,7 +194,9 @@ def _take_away(connection: Connection, task: Task, now: datetime, reason: str) -
     """A turn still to come vanishes; one whose time has come stays in the record as skipped."""
     turn = (runs.c.task_id == task.id, *TURN)
     connection.execute(
-        update(runs).where(*turn, runs.c.due_at <= now).values(state=RunState.SKIPPED, reason=reason, finished_at=now)
+        update(runs)
+        .where(*turn, runs.c.due_at <= now)
+        .values(state=RunState.SKIPPED, reason=reason, finished_at=now)
     )
     connection.execute(delete(runs).where(*turn))
 

@@ -58,7 +58,9 @@ class Ended:
     signal: int | None = None
 
 
-def claim(connection: Connection, database: Database, node_id: str, now: datetime, limit: int) -> list[Claimed]:
+def claim(
+    connection: Connection, database: Database, node_id: str, now: datetime, limit: int
+) -> list[Claimed]:
     """Write my ID on up to `limit` due runs that nobody has. The caller has renewed its node's row before."""
     due = _lock_due(connection, database, node_id, now, limit)
     if not due:
@@ -76,10 +78,10 @@ def start(
     connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[Claimed]
 ) -> list[Claimed]:
     """Re-read ownership and record the start; a line's next turn comes in with it. Only what returns may start."""
+    batch = database.rows({"id": (BigInteger(), [run.id for run in claimed])})
     mine = (
         update(runs)
-        .where(runs.c.id.in_([run.id for run in claimed]))
-        .where(runs.c.owner == node_id, runs.c.state == RunState.CLAIMED)
+        .where(runs.c.id == batch.c.id, runs.c.owner == node_id, runs.c.state == RunState.CLAIMED)
         .values(state=RunState.RUNNING, started_at=now)
         .returning(runs.c.id)
     )
@@ -89,9 +91,7 @@ def start(
     return started
 
 
-def finish(
-    connection: Connection, database: Database, node_id: str, ended: Sequence[Ended]
-) -> set[int]:
+def finish(connection: Connection, database: Database, node_id: str, ended: Sequence[Ended]) -> set[int]:
     """Record how runs ended, where they are still this node's; the ids that were.
 
     A run that was declared lost meanwhile takes its owner's late truth.
@@ -173,7 +173,15 @@ def _lock_due(
         .limit(limit)
     )
     return [
-        Claimed(row.run_id, task_from(row), Trigger(row.trigger), row.attempt, row.scheduled_for, row.payload, row.spec)
+        Claimed(
+            row.run_id,
+            task_from(row),
+            Trigger(row.trigger),
+            row.attempt,
+            row.scheduled_for,
+            row.payload,
+            row.spec,
+        )
         for row in connection.execute(database.locked(query))
     ]
 
@@ -219,7 +227,9 @@ def _with_successor(run: Claimed, now: datetime, batch: _Batch) -> Claimed:
     )
 
 
-def _write_owner(connection: Connection, database: Database, node_id: str, now: datetime, batch: _Batch) -> None:
+def _write_owner(
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: _Batch
+) -> None:
     if not batch.claimed:
         return
     table = database.rows(
@@ -252,7 +262,10 @@ def _write_skipped(connection: Connection, database: Database, now: datetime, ba
         update(runs)
         .where(runs.c.id == table.c.id, runs.c.state == RunState.WAITING)
         .values(
-            state=RunState.SKIPPED, reason=table.c.reason, scheduled_for=table.c.scheduled_for, finished_at=now
+            state=RunState.SKIPPED,
+            reason=table.c.reason,
+            scheduled_for=table.c.scheduled_for,
+            finished_at=now,
         )
     )
     connection.execute(query)

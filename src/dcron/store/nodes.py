@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, select, update
 
-from dcron.database import Database
 from dcron.model import Node, RunState
 from dcron.schema import nodes, runs
 from dcron.store import agenda, claims
@@ -85,5 +84,3 @@ def by_ids(connection: Connection, node_ids: Sequence[str]) -> list[Node]:
     """The nodes of these IDs, as far as they are known."""
     rows = connection.execute(select(*COLUMNS).where(nodes.c.id.in_(node_ids)))
     return [Node(**row._mapping) for row in rows]
-
-

@@ -87,7 +87,9 @@ def cancel_waiting(connection: Connection, run_id: int, now: datetime, reason: s
 
 def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:
     """Ask the owner to stop a run; whether it is still alive."""
-    alive_run = update(runs).where(runs.c.id == run_id, runs.c.state.in_([RunState.CLAIMED, RunState.RUNNING]))
+    alive_run = update(runs).where(
+        runs.c.id == run_id, runs.c.state.in_([RunState.CLAIMED, RunState.RUNNING])
+    )
     return connection.execute(alive_run.values(cancel_requested_by=actor)).rowcount == 1
 
 

@@ -101,7 +101,11 @@ def to_plan(connection: Connection, database: Database, now: datetime, limit: in
 def has_to_plan(connection: Connection, now: datetime) -> bool:
     """Whether `to_plan` would find anything, asked without a lock."""
     unplanned = select(crontab.c.id).where(crontab.c.planned_version != crontab.c.version).limit(1)
-    woken = select(crontab.c.id).where(crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now).limit(1)
+    woken = (
+        select(crontab.c.id)
+        .where(crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now)
+        .limit(1)
+    )
     return connection.scalar(select(or_(unplanned.exists(), woken.exists()))) is True
 
 
@@ -129,7 +133,9 @@ def retire_once(connection: Connection, limit: int) -> list[str]:
     of_line = runs.c.task_id == crontab.c.id
     unfinished = select(runs.c.id).where(of_line, runs.c.finished_at.is_(None)).exists()
     succeeded = select(runs.c.id).where(of_line, runs.c.state == RunState.SUCCEEDED).exists()
-    done = select(crontab.c.id).where(crontab.c.once, ~unfinished, succeeded).order_by(crontab.c.id).limit(limit)
+    done = (
+        select(crontab.c.id).where(crontab.c.once, ~unfinished, succeeded).order_by(crontab.c.id).limit(limit)
+    )
     query = delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
     return list(connection.scalars(query))
 
