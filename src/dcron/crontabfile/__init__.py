@@ -1,0 +1,16 @@
+"""Crontab files: text to definitions (`read`) and back (`write`). Pure: no database, no clock."""
+
+from dcron.crontabfile.bounds import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS, MAX_VARIABLES
+from dcron.crontabfile.reading import CrontabFile, Notice, read
+from dcron.crontabfile.writing import write
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_SCHEDULE",
+    "MAX_TASKS",
+    "MAX_VARIABLES",
+    "CrontabFile",
+    "Notice",
+    "read",
+    "write",
+]

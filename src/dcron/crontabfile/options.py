@@ -1,0 +1,163 @@
+"""The options of a `#dcron:` directive, one row each: a field of Definition, and how its value is spelt.
+
+A new field of Definition is a new row of OPTIONS; nothing else here or in the reader and writer names it.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from dcron.crontabfile.directive import Word
+from dcron.crontabfile.problems import BadLine, shown
+from dcron.errors import UsageError
+from dcron.model import Definition
+from dcron.schedule import format_duration, parse_duration
+
+NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
+COUNT = re.compile(r"\d{1,9}", re.ASCII)
+PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*+)=(?P<value>.*)", re.DOTALL)
+
+
+class FromCommand:
+    """The word `argv` alone: the words to execute are those of the command."""
+
+
+FROM_COMMAND = FromCommand()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How values of one kind are read and written; None stands for an option without `=value`."""
+
+    read: Callable[[str | None], Any]
+    """Raises ValueError with a sentence that says what would be right."""
+    write: Callable[[Any], str | None]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of Definition that a directive can set."""
+
+    field: str
+    kind: Kind
+    advice: bool = False
+    """A plain cron that ignores it runs the same command, as the same user, in the same place."""
+    many: bool = False
+    """May be given more than once."""
+
+
+def _given(value: str | None) -> str:
+    if value is None:
+        raise ValueError("it needs a value")
+    return value
+
+
+def _name(value: str | None) -> str:
+    if not NAME.fullmatch(_given(value)):
+        raise ValueError("a name is 1 to 100 letters, digits, dots, dashes and underscores")
+    return _given(value)
+
+
+def _duration(value: str | None) -> float | None:
+    if value == "none":
+        return None
+    try:
+        seconds = parse_duration(_given(value))
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    if seconds == 0:
+        raise ValueError("a duration is longer than nothing")
+    return seconds
+
+
+def _write_duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "none"
+    text = format_duration(seconds)
+    # 1m30.1s adds up to another float than 90.1s now and then.
+    return text if parse_duration(text) == seconds else f"{seconds:.3f}".rstrip("0") + "s"
+
+
+def _count(value: str | None) -> int | None:
+    if value == "none":
+        return None
+    if not COUNT.fullmatch(_given(value)) or int(_given(value)) == 0:
+        raise ValueError("it is a number from 1 on, or none")
+    return int(_given(value))
+
+
+def _pair(value: str | None) -> tuple[str, str]:
+    pair = PAIR.fullmatch(_given(value))
+    if pair is None:
+        raise ValueError("an environment variable is written env=NAME=value")
+    return re.sub(r"\\(.)", r"\1", pair["name"], flags=re.DOTALL), pair["value"]
+
+
+def _write_pair(pair: tuple[str, str]) -> str:
+    return re.sub(r"[=\\]", r"\\\g<0>", pair[0]) + "=" + pair[1]
+
+
+def _argv(value: str | None) -> tuple[str, ...] | FromCommand:
+    return FROM_COMMAND if value is None else tuple(shlex.split(value))
+
+
+def _write_argv(argv: tuple[str, ...] | FromCommand) -> str | None:
+    return None if isinstance(argv, FromCommand) else shlex.join(argv)
+
+
+TEXT = Kind(_given, str)
+OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {
+        option.field: option
+        for option in (
+            Option("name", Kind(_name, str), advice=True),
+            Option("schedule", TEXT),
+            Option("user", TEXT),
+            Option("timeout", Kind(_duration, _write_duration), advice=True),
+            Option(
+                "max_running",
+                Kind(_count, lambda count: "none" if count is None else str(count)),
+                advice=True,
+            ),
+            Option("cwd", TEXT),
+            Option("shell", TEXT),
+            Option("env", Kind(_pair, _write_pair), many=True),
+            Option("stdin", TEXT),
+            Option("argv", Kind(_argv, _write_argv)),
+            Option("command", TEXT),
+            Option("describe", TEXT, advice=True),
+        )
+    }
+)
+PLACED = {"name", "schedule", "command", "argv", "env", "stdin", "shell", "describe", "user"}
+"""Options that a crontab line, an assignment or a comment can say too; the writer decides on each of them."""
+DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(Definition)}
+UNSET = "unset"
+SYSTEM = "system"
+
+
+def read_option(word: Word) -> Any:
+    """The value of one word of a directive."""
+    if word.key not in OPTIONS:
+        raise BadLine(word.column, _unknown(word.key))
+    try:
+        return OPTIONS[word.key].kind.read(word.value)
+    except ValueError as error:
+        value = "" if word.value is None else f"={shown(word.value)}"
+        raise BadLine(word.value_column, f"{word.key}{value}: {_sentence(error)}") from None
+
+
+def _sentence(error: ValueError) -> str:
+    # shlex says "No closing quotation"; a message of ours goes on after a colon.
+    text = str(error)
+    return text[:1].lower() + text[1:]
+
+
+def _unknown(key: str) -> str:
+    known = [*OPTIONS, UNSET, SYSTEM]
+    near = get_close_matches(key[:40].replace("-", "_").lower(), known, n=1)
+    return f"there is no option {shown(key)}" + (f"; did you mean {near[0]}?" if near else "")

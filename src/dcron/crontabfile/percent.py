@@ -1,0 +1,41 @@
+"""The percent sign of crontab(5): it ends the command, and what follows is the command's standard input.
+
+The two halves escape differently in cron's own code, and so they do here: in the command a backslash pairs
+with the character after it (two backslashes and % are two backslashes and the end), in the input a backslash
+and % are a percent sign whatever stands before. Some texts therefore cannot be said; `join` does not care,
+its caller reads the result back.
+"""
+
+import re
+
+PAIR_OR_END = re.compile(r"\\.|%", re.DOTALL)
+INPUT_MARK = re.compile(r"\\?%")
+
+
+def split(text: str) -> tuple[str, str | None]:
+    """The command and the standard input that the rest of a crontab line stands for."""
+    pieces: list[str] = []
+    begin = 0
+    for mark in PAIR_OR_END.finditer(text):
+        if mark[0] == "%":
+            pieces.append(text[begin : mark.start()])
+            return "".join(pieces), _input(text[mark.end() :])
+        if mark[0] == "\\%":
+            pieces.append(text[begin : mark.start()])
+            begin = mark.start() + 1
+    pieces.append(text[begin:])
+    return "".join(pieces), None
+
+
+def join(command: str, stdin: str | None) -> str:
+    """The rest of a crontab line for this command and input, as near as crontab(5) can say it."""
+    line = command.replace("%", r"\%")
+    if stdin is None:
+        return line
+    return line + "%" + stdin.replace("%", r"\%").removesuffix("\n").replace("\n", "%")
+
+
+def _input(text: str) -> str:
+    """Cron ends the input with a newline, unless there is none at all."""
+    lines = INPUT_MARK.sub(lambda mark: "\n" if mark[0] == "%" else "%", text)
+    return lines if not lines or lines.endswith("\n") else lines + "\n"

@@ -1,0 +1,50 @@
+"""What is wrong with a file, gathered line by line and told all at once."""
+
+from dataclasses import dataclass, field
+
+from dcron.crontabfile.bounds import MAX_PROBLEMS
+from dcron.errors import CrontabFileError
+
+SHOWN = 40
+
+
+class BadLine(Exception):  # noqa: N818 - caught within the package, never seen outside
+    """What is wrong with the line being read (or another, if given), and the column (from 1) where it is."""
+
+    def __init__(self, column: int, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+        self.message = message
+        self.line = line
+
+
+class Enough(Exception):  # noqa: N818 - ends the reading, is no error of its own
+    """Reading on would tell nobody anything more."""
+
+
+@dataclass
+class Problems:
+    """The bad lines of one file."""
+
+    source: str
+    found: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def add(self, line: int, column: int, message: str) -> None:
+        """Note one; gives up on a file that is nothing but bad lines."""
+        self.found.append((line, column, message))
+        if len(self.found) >= MAX_PROBLEMS:
+            raise Enough
+
+    def raise_any(self) -> None:
+        """Refuse the file if anything is wrong with it."""
+        if not self.found:
+            return
+        told = [f"{self.source}:{line}:{column}: {message}" for line, column, message in sorted(self.found)]
+        if len(told) >= MAX_PROBLEMS:
+            told.append(f"{self.source}: more than {MAX_PROBLEMS:,} bad lines; the rest was not read")
+        raise CrontabFileError("\n".join(told))
+
+
+def shown(text: str) -> str:
+    """Text from the file, quoted and short enough for a message."""
+    return f'"{text}"' if len(text) <= SHOWN else f'"{text[:SHOWN]}…"'

@@ -1,0 +1,274 @@
+"""Text to definitions. A file is used whole or not at all, and every bad line is told at once."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dcron import schedule
+from dcron.crontabfile import names
+from dcron.crontabfile.bounds import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS
+from dcron.crontabfile.directive import DIRECTIVE, FORGOTTEN_COLON, Word, read_words
+from dcron.crontabfile.drafts import Block, Draft, Surroundings
+from dcron.crontabfile.lines import BLANK, Assignment, read_assignment, read_job
+from dcron.crontabfile.options import SYSTEM, UNSET
+from dcron.crontabfile.problems import BadLine, Enough, Problems, shown
+from dcron.crontabfile.suspicions import suspicions
+from dcron.errors import CrontabFileError, ScheduleError, ZoneError
+from dcron.model import Definition
+
+MAIL = ("MAILTO", "MAILFROM")
+BYTE_ORDER_MARK = "\ufeff"
+HASHED = "H~"
+"""A schedule with one of these characters can depend on the task's name."""
+
+
+WITHIN_SCHEDULE = re.compile(r" \(column (?P<column>\d{1,4})\)")
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something about a line that a person should know although it was read."""
+
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class CrontabFile:
+    """What a crontab file says."""
+
+    definitions: tuple[Definition, ...]
+    warnings: tuple[Notice, ...]
+    lines: Mapping[str, int]
+    """By name, the line each task stands on, for what is checked only later."""
+
+
+def read(text: str, *, source: str, timezone: str, system: bool = False) -> CrontabFile:
+    """The definitions in a crontab file.
+
+    `source` names the file in messages, `timezone` is the zone of lines with no CRON_TZ above them, `system`
+    expects an account before each command. Raises CrontabFileError with a line for each bad line.
+    """
+    _refuse_unreadable(text, source)
+    reader = _Reader(source, timezone, system)
+    definitions: Sequence[Definition] = ()
+    try:
+        reader.read_lines(text.removeprefix(BYTE_ORDER_MARK))
+        definitions = reader.definitions()
+    except Enough:
+        pass
+    reader.problems.raise_any()
+    notices = sorted(reader.notices, key=lambda notice: notice.line)
+    return CrontabFile(tuple(definitions), tuple(notices), reader.lines())
+
+
+def _refuse_unreadable(text: str, source: str) -> None:
+    if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
+        raise CrontabFileError(f"{source}: larger than {MAX_BYTES:,} bytes")
+    at = text.find("\0")
+    if at >= 0:
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        raise CrontabFileError(f"{source}:{line}:{column}: a NUL character does not belong in a crontab")
+
+
+class _Reader:
+    """One pass over the lines, then names and schedules once all tasks are known."""
+
+    def __init__(self, source: str, timezone: str, system: bool) -> None:
+        self.problems = Problems(source)
+        self.notices: list[Notice] = []
+        self._source = source
+        self._system = system
+        self._surroundings = Surroundings(timezone)
+        self._block = Block()
+        self._drafts: list[Draft] = []
+        self._line = 0
+        self._told: set[str] = set()
+
+    def read_lines(self, text: str) -> None:
+        """Take in the whole text."""
+        for self._line, line in enumerate(text.split("\n"), 1):
+            if line.endswith("\r"):
+                self._warn_once("the lines end in CR LF, as on Windows; the CRs are left out")
+                line = line[:-1]
+            try:
+                self._read_line(line)
+            except BadLine as bad:
+                self._refuse(bad)
+        self._close_block()
+
+    def definitions(self) -> list[Definition]:
+        """The tasks, named and with their schedules checked."""
+        self._name_drafts()
+        checked: set[tuple[str, str]] = set()
+        found = []
+        for draft in self._drafts:
+            self._check_schedule(draft, checked)
+            found.append(Definition(name=draft.name or "", schedule=draft.schedule.text, **draft.values))
+        return found
+
+    def lines(self) -> dict[str, int]:
+        """Where each task stands."""
+        return {draft.name or "": draft.line for draft in self._drafts}
+
+    def _refuse(self, bad: BadLine) -> None:
+        self.problems.add(bad.line or self._line, bad.column, bad.message)
+
+    def _warn(self, message: str) -> None:
+        self.notices.append(Notice(self._line, message))
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._told:
+            self._told.add(message)
+            self._warn(message)
+
+    def _read_line(self, line: str) -> None:
+        text = line.strip(BLANK)
+        if not text:
+            self._close_block()
+        elif text[0] == "#":
+            self._read_comment(line)
+        elif (assignment := read_assignment(line)) is not None:
+            self._close_block()
+            self._assign(assignment)
+        else:
+            self._read_job(line)
+
+    def _close_block(self) -> None:
+        """The comments end here: a task of their own, or none."""
+        if not self._block.comments and not self._block.places:
+            return
+        block, self._block = self._block, Block()
+        try:
+            draft = block.standing_alone(self._surroundings)
+            if draft is not None:
+                self._keep(draft)
+        except BadLine as bad:
+            self._refuse(bad)
+
+    def _keep(self, draft: Draft) -> None:
+        if len(self._drafts) >= MAX_TASKS:
+            self._refuse(BadLine(1, f"there are more than {MAX_TASKS:,} tasks", line=draft.line))
+            raise Enough
+        self._drafts.append(draft)
+
+    def _read_comment(self, line: str) -> None:
+        directive = DIRECTIVE.match(line)
+        if self._block.script and (directive is None or directive["kind"] == ":"):
+            self._close_block()
+        if directive is None:
+            if FORGOTTEN_COLON.match(line):
+                self._warn('this is taken for a comment; a directive begins with "#dcron:"')
+            self._block.comments.append(line)
+        elif directive["kind"] == "$":
+            text = line[directive.end() :].removeprefix(" ")
+            self._block.add_script(text, self._line, line.index("#") + 1)
+        else:
+            self._read_directive(line, directive.end())
+
+    def _read_directive(self, line: str, start: int) -> None:
+        for word in read_words(line, start):
+            if word.key == UNSET:
+                self._unset(word)
+            elif word.key == SYSTEM and word.value is None:
+                self._expect_accounts(word)
+            else:
+                self._block.add(word, self._line)
+
+    def _unset(self, word: Word) -> None:
+        if word.value is None:
+            raise BadLine(word.column, "unset needs the name of a variable: unset=NAME")
+        self._surroundings.unset(word.value)
+
+    def _expect_accounts(self, word: Word) -> None:
+        if self._drafts:
+            raise BadLine(word.column, "system stands above the first task, for the whole file")
+        self._system = True
+
+    def _assign(self, assignment: Assignment) -> None:
+        name, value, column = assignment
+        if name == "SHELL":
+            self._surroundings.shell = value
+        elif name == "CRON_TZ":
+            self._change_zone(value, column)
+        else:
+            self._surroundings.assign(name, value)
+            if name in MAIL and value and not self._told.intersection(MAIL):
+                self._told.add(name)
+                self._warn(f"dcron sends no mail; {name} is only a variable of the commands below")
+
+    def _change_zone(self, name: str, column: int) -> None:
+        try:
+            schedule.zone(name)
+        except ZoneError as error:
+            raise BadLine(column, str(error)) from None
+        self._surroundings.timezone = name
+
+    def _read_job(self, line: str) -> None:
+        block, self._block = self._block, Block()
+        if "schedule" in block.places or "command" in block.places:
+            self._block = block
+            self._close_block()
+            block = self._block
+        job = read_job(line, system=self._system)
+        said = {"user": job.user, "command": job.command, "stdin": job.stdin}
+        self._keep(block.above(self._line, job.schedule, said, self._surroundings))
+        if job.quiet:
+            self._warn_once('the "-" before a schedule, which keeps runs out of syslog, is left out')
+        for message in suspicions(job):
+            self._warn(message)
+
+    def _name_drafts(self) -> None:
+        by_name: dict[str, Draft] = {}
+        for draft in self._drafts:
+            if draft.name is not None and by_name.setdefault(draft.name, draft) is not draft:
+                line, column = draft.name_at
+                message = (
+                    f"the name {shown(draft.name)} is taken by the task of line {by_name[draft.name].line}"
+                )
+                self._refuse(BadLine(column, message, line=line))
+        unnamed = [draft for draft in self._drafts if draft.name is None]
+        said = [_said(draft) for draft in unnamed]
+        prefix = names.prefix_for(self._source) if self._system else ""
+        for draft, name in zip(unnamed, names.assign(said, taken=by_name, prefix=prefix), strict=True):
+            draft.name = name
+        self._tell_duplicates(unnamed, said)
+
+    def _tell_duplicates(self, drafts: list[Draft], said: list[names.Line]) -> None:
+        first: dict[names.Line, Draft] = {}
+        for draft, line in zip(drafts, said, strict=True):
+            earlier = first.setdefault(line, draft)
+            if earlier is not draft:
+                message = (
+                    f"this says the same as line {earlier.line}; it is a task of its own, named {draft.name}"
+                )
+                self.notices.append(Notice(draft.line, message))
+
+    def _check_schedule(self, draft: Draft, checked: set[tuple[str, str]]) -> None:
+        text, name = draft.schedule.text, draft.name or ""
+        key = (text, name if any(mark in text for mark in HASHED) else "")
+        if key in checked:
+            return
+        try:
+            if len(text) > MAX_SCHEDULE:
+                raise ScheduleError(f"the schedule has more than {MAX_SCHEDULE} characters")
+            schedule.parse(text, name=name)
+            checked.add(key)
+        except ScheduleError as error:
+            message, offset = _located(str(error))
+            self._refuse(BadLine(draft.schedule.column(offset), message, line=draft.schedule_line))
+
+
+def _located(message: str) -> tuple[str, int]:
+    """The message of a schedule's error without its own column, and that column as an offset."""
+    match = WITHIN_SCHEDULE.search(message)
+    if match is None:
+        return message, 0
+    return message[: match.start()] + message[match.end() :], int(match["column"]) - 1
+
+
+def _said(draft: Draft) -> names.Line:
+    """What makes a task that line and no other, its command first."""
+    values = draft.values
+    others = (values["timezone"], values.get("user"), values.get("stdin"))
+    return values["command"], draft.schedule.text, *others

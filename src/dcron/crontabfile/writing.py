@@ -1,0 +1,126 @@
+"""Definitions to text: a crontab that reads back as the same definitions, and reads well to people.
+
+A plain cron that is given the file runs what it can say and passes over the rest: a task that it would run at
+another time, in another place, as another user or with another input is written in comments alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dcron.crontabfile import plain
+from dcron.crontabfile.directive import UNPRINTABLE, write_word
+from dcron.crontabfile.drafts import DEFAULT_SHELL
+from dcron.crontabfile.options import DEFAULTS, FROM_COMMAND, OPTIONS, PLACED, UNSET
+from dcron.model import Definition
+
+HEADER = "# A crontab written by dcron; the comments that begin with #dcron say what cron cannot.\n"
+SYSTEM_HEADER = "#dcron: system\n"
+Words = dict[str, Any]
+"""Options for a directive, in the order of their table once they are written."""
+
+
+def write(definitions: Iterable[Definition], *, system: bool = False) -> str:
+    """A crontab that reads back as these definitions, in this order.
+
+    With `system`, a file for /etc/cron.d: each line names its account, and a task without one is in comments.
+    """
+    writer = _Writer(system)
+    sections = [HEADER + (SYSTEM_HEADER if system else "")]
+    for definition in definitions:
+        sections += writer.sections(definition)
+    return "\n".join(sections)
+
+
+class _Writer:
+    """Remembers what the lines so far have set for those below."""
+
+    def __init__(self, system: bool) -> None:
+        self._system = system
+        self._timezone: str | None = None
+        self._shell = DEFAULT_SHELL
+        self._env: dict[str, str] = {}
+
+    def sections(self, definition: Definition) -> list[str]:
+        """The changed settings, if any, and the task: parts to be set off by blank lines."""
+        settings = [*self._zone(definition), *self._set_shell(definition), *self._variables(definition.env)]
+        lines = self._task(definition)
+        return ["".join(f"{line}\n" for line in part) for part in (settings, lines) if part]
+
+    def _zone(self, definition: Definition) -> list[str]:
+        if definition.timezone == self._timezone:
+            return []
+        self._timezone = definition.timezone
+        return [plain.setting("CRON_TZ", definition.timezone) or f"CRON_TZ={definition.timezone}"]
+
+    def _set_shell(self, definition: Definition) -> list[str]:
+        line = plain.setting("SHELL", definition.shell)
+        if line is None or definition.shell == self._shell:
+            return []
+        self._shell = definition.shell
+        return [line]
+
+    def _variables(self, env: Mapping[str, str]) -> list[str]:
+        """The steps from the variables of the task above to those of this one."""
+        gone = [name for name in self._env if name not in env]
+        for name in gone:
+            del self._env[name]
+        lines = [f"#dcron: {write_word(UNSET, name)}" for name in gone]
+        for name, value in sorted(env.items()):
+            if self._env.get(name) != value and (line := plain.assignment(name, value)) is not None:
+                self._env[name] = value
+                lines.append(line)
+        return lines
+
+    def _task(self, definition: Definition) -> list[str]:
+        words = self._words(definition)
+        line = plain.job_line(definition, system=self._system)
+        if line is not None and all(
+            OPTIONS[option].advice or words[option] is FROM_COMMAND for option in words
+        ):
+            return [*self._above(definition, words), line]
+        return self._in_comments(definition, words)
+
+    def _words(self, definition: Definition) -> Words:
+        """What no crontab line, assignment or comment says for this task."""
+        words: Words = {"name": definition.name}
+        for option in OPTIONS.keys() - PLACED:
+            if getattr(definition, option) != DEFAULTS[option]:
+                words[option] = getattr(definition, option)
+        if definition.shell != self._shell:
+            words["shell"] = definition.shell
+        env = [
+            (name, value) for name, value in sorted(definition.env.items()) if self._env.get(name) != value
+        ]
+        if env:
+            words["env"] = env
+        if definition.argv is not None:
+            words["argv"] = FROM_COMMAND if plain.is_split(definition) else definition.argv
+        return words
+
+    def _above(self, definition: Definition, words: Words) -> list[str]:
+        """The comment lines over a task: its description, then the directive."""
+        described = None if definition.describe is None else plain.comments(definition.describe)
+        if described is None and definition.describe is not None:
+            words = {**words, "describe": definition.describe}
+        return [*(described or []), "#dcron: " + " ".join(_spell(words))]
+
+    def _in_comments(self, definition: Definition, words: Words) -> list[str]:
+        """A task that is none of a plain cron's business."""
+        words = {**words, "schedule": definition.schedule}
+        for option in ("user", "stdin"):
+            if getattr(definition, option) is not None:
+                words[option] = getattr(definition, option)
+        if UNPRINTABLE.search(definition.command.replace("\n", "")):
+            return self._above(definition, {**words, "command": definition.command})
+        script = [f"#dcron$ {line}" if line else "#dcron$" for line in definition.command.split("\n")]
+        return [*self._above(definition, words), *script]
+
+
+def _spell(words: Words) -> list[str]:
+    """The words of a directive, in the order of the table."""
+    spelt = []
+    for name, option in OPTIONS.items():
+        if name in words:
+            values = words[name] if option.many else [words[name]]
+            spelt += [write_word(name, option.kind.write(value)) for value in values]
+    return spelt

@@ -1,0 +1,33 @@
+"""docs/crontabs.md says what is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dcron.crontabfile import read
+from dcron.crontabfile.options import OPTIONS
+
+DOCS = (Path(__file__).parents[3] / "docs" / "crontabs.md").read_text()
+
+
+@pytest.mark.parametrize("example", re.findall(r"^```crontab\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE))
+def test_each_example_can_be_read_without_a_warning(example: str) -> None:
+    crontab = read(example, source="docs", timezone="UTC")
+    assert crontab.definitions
+    assert not crontab.warnings
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS))
+def test_each_option_is_explained(option: str) -> None:
+    assert re.search(rf"^\|.*`{option}\b", DOCS, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("source", "command", "name"),
+    re.findall(r"^\| (?:in `(/[^`]*)`: )?`([^`]+)` \| `([^`]+)` \|$", DOCS, re.MULTILINE),
+)
+def test_each_name_in_the_table_is_what_comes_out(source: str, command: str, name: str) -> None:
+    text = f"@daily {'root ' if source else ''}{command}\n"
+    (task,) = read(text, source=source or "-", timezone="UTC", system=bool(source)).definitions
+    assert task.name == name

@@ -1,0 +1,136 @@
+"""Bad files: every bad line, each with its line and column."""
+
+import pytest
+
+from dcron.crontabfile import MAX_VARIABLES, read
+from dcron.errors import CrontabFileError, ExitCode
+
+
+def refused(text: str, *, system: bool = False) -> str:
+    with pytest.raises(CrontabFileError) as error:
+        read(text, source="tab", timezone="UTC", system=system)
+    assert error.value.exit_code is ExitCode.USAGE
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hello world", "1:1: neither NAME=value nor five time fields (or an @word) and a command"),
+        ("\n  */5 * * *", "2:3: neither NAME=value nor five time fields (or an @word) and a command"),
+        ("0 5 * * *   ", "1:10: there is no command after the schedule"),
+        ("@every 90s", "1:11: there is no command after the schedule"),
+        ("@every", "1:1: the schedule is not complete, and there is no command"),
+        ('A="b', '1:3: the value begins with " and has no " at its end'),
+        ("A='b' c", "1:6: there is more text after the quoted value"),
+        ("CRON_TZ=Mars/Base", "1:9: 'Mars/Base' is not a time zone; names look like Europe/Berlin or UTC"),
+        ("#dcron: tmeout=5s\n@daily x", '1:9: there is no option "tmeout"; did you mean timeout?'),
+        (
+            "#dcron: max-running=5\n@daily x",
+            '1:9: there is no option "max-running"; did you mean max_running?',
+        ),
+        ("#dcron: zzz\n@daily x", '1:9: there is no option "zzz"'),
+        ("#dcron: name=a =b\n@daily x", '1:16: "=b" is not an option; they are written name=value'),
+        ("#dcron: name=a cwd='x\n@daily x", "1:20: the ' that begins here has no end"),
+        ('#dcron: cwd="a\\qb"\n@daily x', '1:15: "\\q" means nothing; a backslash is written \\\\'),
+        ('#dcron: cwd="\\u0000"\n@daily x', "1:14: a NUL character cannot be handed to any command"),
+        (
+            '#dcron: name="a b"\n@daily x',
+            '1:15: name="a b": a name is 1 to 100 letters, digits, dots, dashes and underscores',
+        ),
+        ("#dcron: name\n@daily x", "1:9: name: it needs a value"),
+        ("#dcron: max_running=0\n@daily x", '1:21: max_running="0": it is a number from 1 on, or none'),
+        ("#dcron: timeout=0s\n@daily x", '1:17: timeout="0s": a duration is longer than nothing'),
+        ("#dcron: env=A\n@daily x", '1:13: env="A": an environment variable is written env=NAME=value'),
+        ("#dcron: name=a\n#dcron: name=b\n@daily x", "2:9: name is given twice"),
+        ("#dcron: name=a\n\n@daily x", "1:9: this directive stands above no task"),
+        ("#dcron: name=a\nA=b\n@daily x", "1:9: this directive stands above no task"),
+        ("#dcron: stdin=a\n@daily x%b", "1:9: the line below says the stdin too"),
+        (
+            "#dcron: schedule=@daily\n@hourly x",
+            "1:9: schedule= needs its command directly below it: #dcron$ COMMAND",
+        ),
+        (
+            "#dcron: schedule=@daily command=a\n#dcron$ b",
+            "1:25: the command is given twice, here and as #dcron$",
+        ),
+        ("#dcron$ a", "1:1: #dcron$ needs schedule=… in a #dcron: line directly above it"),
+        (
+            "#dcron: argv\n@daily it's",
+            "1:9: the command cannot be split into words: no closing quotation",
+        ),
+        ("#dcron: unset", "1:9: unset needs the name of a variable: unset=NAME"),
+        ("@daily x\n#dcron: system", "2:9: system stands above the first task, for the whole file"),
+        (
+            "#dcron: name=a\n@daily x\n#dcron: name=a\n@daily y",
+            '3:14: the name "a" is taken by the task of line 2',
+        ),
+    ],
+)
+def test_a_bad_line_is_told_with_its_line_and_column(text: str, told: str) -> None:
+    assert refused(text) == f"tab:{told}"
+
+
+def test_a_bad_duration_says_what_would_be_right() -> None:
+    assert refused("#dcron: timeout=soon\n@daily x").startswith(
+        "tab:1:17: timeout=\"soon\": 'soon' is not a duration"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0 5 * * *", "1:10: a system crontab has an account and a command after the schedule"),
+        ("0 5 * * * root", "1:15: there is no command after the account"),
+        (
+            "0 5 * * * /bin/x y",
+            '1:11: "/bin/x" is not an account; in a system crontab one stands between schedule and command',
+        ),
+        ("#dcron: user=a\n@daily root x", "1:9: the line below says the user too"),
+    ],
+)
+def test_a_bad_system_line_is_told_with_its_line_and_column(text: str, told: str) -> None:
+    assert refused(text, system=True) == f"tab:{told}"
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("99 5 * * * x", 1),
+        ("  0 \t99   * * * x", 6),
+        ("0 5 * * 1,2,9 x", 13),
+        ("-0 99 * * * x", 4),
+        ("@evry 90s x", 1),
+        ("@every soon x", 1),
+        ('#dcron: name=x schedule="0 0 99 * * *" command=y', 30),
+    ],
+)
+def test_a_bad_schedule_is_told_with_the_column_of_the_field_in_the_line(line: str, column: int) -> None:
+    message = refused(f"\n{line}\n")
+    assert message.startswith(f"tab:2:{column}: ")
+    assert "column" not in message
+
+
+def test_every_bad_line_is_told_in_the_order_of_the_file() -> None:
+    text = "@daily fine\nbad\n99 * * * * x\n#dcron: nam=x\n#dcron: name=y\n\nCRON_TZ=No\n* 99 * * * y\n"
+    places = [line.split(": ")[0] for line in refused(text).splitlines()]
+    assert places == ["tab:2:1", "tab:3:1", "tab:4:9", "tab:5:9", "tab:7:9", "tab:8:3"]
+
+
+def test_a_nul_character_is_refused_where_it_stands() -> None:
+    assert refused("@daily a\n@daily b\0c") == "tab:2:9: a NUL character does not belong in a crontab"
+
+
+def test_long_text_from_the_file_is_cut_in_messages() -> None:
+    assert len(refused(f"#dcron: {'x' * 5000}=1")) < 200
+
+
+def test_a_long_schedule_is_refused() -> None:
+    assert refused(f"{'1,' * 200}1 * * * * x").startswith("tab:1:1: ")
+
+
+def test_more_variables_than_a_task_can_have_are_refused() -> None:
+    text = "".join(f"A{number}=x\n" for number in range(MAX_VARIABLES + 1))
+    assert refused(text) == f"tab:{MAX_VARIABLES + 1}:1: there are more than {MAX_VARIABLES} variables"
+    text = "#dcron: " + " ".join(f"env=A{number}=x" for number in range(MAX_VARIABLES + 1)) + "\n@daily x"
+    assert refused(text).endswith(f": there are more than {MAX_VARIABLES} variables")
