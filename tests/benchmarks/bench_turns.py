@@ -1,6 +1,5 @@
 """No-op turns a second: claim, start with its successor, finish; beside the bare commits of the same run."""
 
-import argparse
 import multiprocessing
 import time
 from datetime import datetime, timedelta
@@ -90,7 +89,7 @@ def commits_per_second(database: Database, seconds: float) -> float:
 
 
 def measure(kind: str, server: str, agents: int, lines: int, seconds: float) -> tuple[float, float]:
-    """Turns a second of all agents together, and commits a second of one process."""
+    """Turns a second of all agents together, and commits a second of one process alone."""
     with new_database(kind, server) as url:
         database = Database(url)
         seed(database, lines)
@@ -109,19 +108,15 @@ def measure(kind: str, server: str, agents: int, lines: int, seconds: float) -> 
         return sum(rates), commits
 
 
-def main() -> None:
+def report(server: str, *, agents: int = 2, lines: int = 20_000, seconds: float = 8.0) -> None:
     """Print one line a database."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--agents", type=int, default=2)
-    parser.add_argument("--lines", type=int, default=20_000)
-    parser.add_argument("--seconds", type=float, default=8.0)
-    options = parser.parse_args()
-    print(f"no-op turns, {options.agents} agents, batches of {BATCH}, {options.lines:,} lines")
-    with postgres_server() as server:
-        for kind in ("sqlite", "postgres"):
-            turns, commits = measure(kind, server, options.agents, options.lines, options.seconds)
-            print(f"{kind:10} {turns:10,.0f} turns/s   {commits:8,.0f} commits/s   ratio {turns / commits:5.1f}")
+    print(f"No-op turns (claim, start with successor, finish): {agents} agents, batches of {BATCH}, {lines:,} lines")
+    for kind in ("sqlite", "postgres"):
+        turns, commits = measure(kind, server, agents, lines, seconds)
+        print(f"  {kind:9} {turns:8,.0f} turns/s  beside {commits:6,.0f} commits/s: ratio {turns / commits:.1f}")
+    print()
 
 
 if __name__ == "__main__":
-    main()
+    with postgres_server() as own_server:
+        report(own_server)

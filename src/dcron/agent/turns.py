@@ -11,7 +11,6 @@ from dcron.agent.execution import job_for
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.database import Database
-from dcron.errors import DatabaseError
 from dcron.model import RunState
 from dcron.store import agenda, claims, nodes, runs, tasks
 from dcron.store.claims import Claimed
@@ -62,15 +61,16 @@ class Turns:
         self._live = live
         self._launch = launch
         self._kill = kill
-        self._in_doubt: list[Claimed] = []
+        # What a lost answer was about: not None until the database has been asked what is ours.
+        self._in_doubt: list[Claimed] | None = None
         self._retry = 0.0
         self.closed = False
         """Set when the node drains: then nothing new is claimed."""
 
     def step(self) -> float:
         """Do what there is to do now; the seconds until the next look. Raises Fenced or DatabaseError."""
-        if self._in_doubt:
-            self._settle_doubt()
+        if self._in_doubt is not None:
+            self._settle_doubt(self._in_doubt)
         look = self._look()
         if fresh := self._live.cancel(look.cancel_requests):
             self._kill(fresh)
@@ -111,33 +111,32 @@ class Turns:
         return self._retry
 
     def _claim(self) -> list[Claimed]:
+        self._in_doubt = []
         with self._database.write() as connection:
             now = self._renewed(connection)
             limit = min(BATCH, self._live.free())
             claimed = claims.claim(connection, self._database, self._node_id, now, limit)
             if not claimed:
                 agenda.settle_orphans(connection, now, BATCH)
-            return claimed
+        self._in_doubt = None
+        return claimed
 
     def _start(self, claimed: list[Claimed]) -> None:
-        try:
-            with self._database.write() as connection:
-                now = self._database.now(connection)
-                started = claims.start(connection, self._database, self._node_id, now, claimed)
-        except DatabaseError:
-            # The answer is lost, the commit may not be: ask what is ours before anything else.
-            self._in_doubt = claimed
-            raise
+        self._in_doubt = claimed
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            started = claims.start(connection, self._database, self._node_id, now, claimed)
+        self._in_doubt = None
         self._hand_over(started, now)
 
-    def _settle_doubt(self) -> None:
+    def _settle_doubt(self, claimed: Sequence[Claimed]) -> None:
         """After a lost reply: what the database has as started by us is started, the rest is given back."""
         with self._database.write() as connection:
             now = self._renewed(connection)
             mine = set(claims.owned(connection, self._node_id, RunState.RUNNING))
             claims.release(connection, [self._node_id])
-        started = [run for run in self._in_doubt if run.id in mine and not self._live.get(run.id)]
-        self._in_doubt = []
+        self._in_doubt = None
+        started = [run for run in claimed if run.id in mine and not self._live.get(run.id)]
         self._hand_over(started, now)
 
     def _hand_over(self, started: Sequence[Claimed], now: datetime) -> None:

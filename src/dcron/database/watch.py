@@ -40,7 +40,7 @@ class SqliteWatch:
     def wait(self, stop: threading.Event) -> bool:
         while not stop.wait(_LOOK_EVERY):
             seen, self._seen = self._seen, self._data_version()
-            if seen is not None and seen != self._seen:
+            if seen != self._seen:  # also at the first look: whatever happened while nobody watched
                 return True
         return False
 

@@ -1,0 +1,51 @@
+# Everything a developer types. `make` alone lists it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint check format faults bench screenshots clean
+
+help: ## list these words
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/pip:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+.venv/dcron: .venv/pip pyproject.toml
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+.venv/development: .venv/dcron
+	$(BIN)/pip install --quiet --group dev
+	@touch $@
+
+setup: .venv/development ## make the environment in .venv
+
+demo: .venv/dcron ## three agents on a throw-away crontab, watched live
+	$(BIN)/dcron demo
+
+test: .venv/development ## the whole suite, on SQLite and on a Postgres of its own
+	$(BIN)/pytest -q
+
+lint: .venv/development ## formatting, style, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test ## all that must pass before a commit
+
+format: .venv/development ## put the code into its format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+faults: .venv/development ## the fault tests at their full size
+	DCRON_TEST_HERD=1000 $(BIN)/pytest -q tests/faults
+
+bench: .venv/development ## figures: turns a second, lateness, idle cost, start-up
+	$(BIN)/python -W ignore -m tests.benchmarks
+
+clean: ## remove the environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -1,0 +1,130 @@
+"""A node taken tick by tick: a clock that stands still, a crontab, and no threads."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dcron.agent.heart import Heart
+from dcron.agent.live import LiveRuns
+from dcron.agent.settings import Settings
+from dcron.agent.turns import Turns
+from dcron.crontab import Crontab
+from dcron.database import Database
+from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.store import agenda, claims, nodes
+from dcron.store.claims import Ended
+from dcron.store.runs import Wanted
+from dcron.warden.client import Job
+
+NINE = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+
+class StandingClock:
+    """The database's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = NINE
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **duration: float) -> None:
+        self.now += timedelta(**duration)
+
+
+class HandNode:
+    """One agent's turns and heart on a real database; commands are collected instead of started."""
+
+    def __init__(self, database: Database, name: str, slots: int = 4, lease: float = 60) -> None:
+        self.settings = Settings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
+        self.id = self.settings.new_node_id()
+        self.database = database
+        self.live = LiveRuns(slots)
+        self.launched: list[Job] = []
+        self.killed: list[int] = []
+        self.deadlines: list[float] = []
+        self.drained = False
+        self.turns = Turns(database, self.settings, self.id, self.live, self.launched.extend, self.killed.extend)
+        self.heart = Heart(database, self.settings, self.id, self.deadlines.append, self._drain)
+
+    def _drain(self) -> None:
+        self.drained = True
+
+    def register(self, *, reboot: bool = False) -> "HandNode":
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            nodes.register(
+                connection,
+                Node(
+                    id=self.id,
+                    name=self.settings.name,
+                    host="host",
+                    pid=1,
+                    slots=self.settings.slots,
+                    version="1",
+                    tzdata="2026f",
+                    started_at=now,
+                    alive_until=now + timedelta(seconds=self.settings.lease),
+                    draining=False,
+                    died_at=None,
+                    died_how=None,
+                    clock_offset=None,
+                ),
+            )
+            if reboot:
+                agenda.add_reboot_runs(connection, self.id, now)
+        return self
+
+    def take_turns(self) -> list[int]:
+        """Step until there is nothing to do; the runs that were launched."""
+        before = len(self.launched)
+        for _ in range(20):
+            if self.turns.step() > 0:
+                break
+        return [job.run_id for job in self.launched[before:]]
+
+    def finish(self, run_ids: Sequence[int], state: RunState = RunState.SUCCEEDED) -> set[int]:
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            ended = [Ended(run_id, state, now, exit_code=0) for run_id in run_ids]
+            recorded = claims.finish(connection, self.database, self.id, ended)
+        self.live.remove(run_ids)
+        return recorded
+
+
+class World:
+    """A crontab, its clock, and as many nodes as a test wants."""
+
+    def __init__(self, database: Database, clock: StandingClock) -> None:
+        self.database = database
+        self.clock = clock
+        self.crontab = Crontab(database, "tester@here")
+
+    def add(self, name: str, schedule: str = "* * * * *", **fields: object) -> Task:
+        line = Definition(**{"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields})  # type: ignore[arg-type]
+        return self.crontab.add(line)
+
+    def node(self, name: str = "web-1", **settings: float) -> HandNode:
+        return HandNode(self.database, name, **settings).register()  # type: ignore[arg-type]
+
+    def runs(self, *states: RunState) -> list[Run]:
+        """The runs in these states, the oldest first; all without states."""
+        return self.crontab.runs(Wanted(states=states or None), limit=1000)[::-1]
+
+    def run(self, run_id: int) -> Run:
+        return self.crontab.find_run(run_id)
+
+
+@pytest.fixture
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture
+def world(database_url: str, clock: StandingClock) -> Iterator[World]:
+    """An empty crontab on each kind of database in turn, at 09:00 UTC."""
+    database = Database(database_url, clock=clock)
+    yield World(database, clock)
+    database.close()

@@ -1,0 +1,319 @@
+"""The turns of nodes, tick by tick."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from dcron.agent.turns import Fenced
+from dcron.errors import DatabaseError
+from dcron.model import RunState, Trigger
+from tests.agent.conftest import NINE, World
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_node_sleeps_until_the_next_turn_is_due(world: World) -> None:
+    world.add("tick", "@every 3s")
+    world.clock.forward(seconds=1)
+    node = world.node()
+    assert node.turns.step() == pytest.approx(2.0)
+
+
+def test_a_node_without_tasks_sleeps_a_bounded_time(world: World) -> None:
+    assert 0 < world.node().turns.step() <= 5
+
+
+def test_a_due_turn_is_launched_and_its_line_has_the_next_one(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    world.clock.forward(minutes=1)
+    (run_id,) = node.take_turns()
+    run = world.run(run_id)
+    assert (run.state, run.owner, run.scheduled_for) == (RunState.RUNNING, node.id, NINE + MINUTE)
+    (waiting,) = world.runs(RunState.WAITING)
+    assert waiting.scheduled_for == NINE + 2 * MINUTE
+
+
+def test_two_nodes_share_the_turns_and_none_runs_twice(world: World) -> None:
+    for number in range(6):
+        world.add(f"task-{number}")
+    one, other = world.node("one"), world.node("other")
+    world.clock.forward(minutes=1)
+    assert len(one.take_turns()) == 4
+    assert len(other.take_turns()) == 2
+    assert len({run.task for run in world.runs(RunState.RUNNING)}) == 6
+
+
+def test_a_node_takes_no_more_than_its_slots(world: World) -> None:
+    for number in range(3):
+        world.add(f"task-{number}")
+    node = world.node(slots=2)
+    world.clock.forward(minutes=1)
+    first = node.take_turns()
+    assert len(first) == 2
+    node.finish(first[:1])
+    assert len(node.take_turns()) == 1
+
+
+def test_the_command_gets_its_facts_in_the_environment(world: World) -> None:
+    world.add("tick", env={"COLOR": "blue", "PATH": "/opt/bin"}, cwd="/srv", stdin="in")
+    node = world.node("web-1")
+    world.clock.forward(minutes=1)
+    node.take_turns()
+    (job,) = node.launched
+    assert job.argv == ("/bin/sh", "-c", "true")
+    assert (job.cwd, job.stdin) == ("/srv", b"in")
+    assert job.env.items() >= {
+        "COLOR": "blue",
+        "PATH": "/opt/bin",
+        "DCRON_TASK": "tick",
+        "DCRON_RUN_ID": str(job.run_id),
+        "DCRON_FENCE": str(job.run_id),
+        "DCRON_SCHEDULED_FOR": "2026-11-20T09:01:00Z",
+        "DCRON_ATTEMPT": "1",
+        "DCRON_TRIGGER": "schedule",
+        "DCRON_NODE": "web-1",
+    }.items()
+
+
+def test_a_payload_reaches_stdin_and_the_environment(world: World) -> None:
+    task = world.add("tick", "0 0 1 1 *", stdin="usual")
+    world.crontab.run(task, "special")
+    node = world.node()
+    node.take_turns()
+    (job,) = node.launched
+    assert (job.stdin, job.env["DCRON_PAYLOAD"], job.env["DCRON_TRIGGER"]) == (b"special", "special", "manual")
+
+
+def test_run_now_of_a_paused_task_runs_but_its_schedule_does_not(world: World) -> None:
+    task = world.crontab.pause(world.add("tick"))
+    world.clock.forward(minutes=5)
+    node = world.node()
+    assert node.take_turns() == []
+    world.crontab.run(task)
+    assert len(node.take_turns()) == 1
+
+
+def test_an_overlapping_turn_is_skipped_with_the_reason(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    world.clock.forward(minutes=1)
+    assert len(node.take_turns()) == 1
+    world.clock.forward(minutes=1)
+    assert node.take_turns() == []
+    (skipped,) = world.runs(RunState.SKIPPED)
+    assert skipped.reason == "overlap: the previous run is still alive"
+    assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 3 * MINUTE]
+
+
+def test_after_downtime_the_last_turn_runs_and_the_others_are_one_row(world: World) -> None:
+    world.add("tick")
+    world.clock.forward(minutes=10, seconds=30)
+    node = world.node()
+    (run_id,) = node.take_turns()
+    assert world.run(run_id).scheduled_for == NINE + 10 * MINUTE
+    (skipped,) = world.runs(RunState.SKIPPED)
+    assert skipped.reason == (
+        "missed: no agent was there to run it (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
+    )
+    assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 11 * MINUTE]
+
+
+def test_a_row_written_by_hand_gets_its_run(world: World) -> None:
+    with world.database.write() as connection:
+        connection.execute(
+            text("INSERT INTO crontab (name, schedule, command) VALUES ('by-hand', '*/5 * * * *', 'true')")
+        )
+    node = world.node()
+    node.take_turns()
+    (waiting,) = world.runs(RunState.WAITING)
+    assert (waiting.task, waiting.scheduled_for) == ("by-hand", NINE + 5 * MINUTE)
+
+
+def test_a_row_deleted_by_hand_ends_as_a_skipped_run(world: World) -> None:
+    world.add("tick")
+    with world.database.write() as connection:
+        connection.execute(text("DELETE FROM crontab"))
+    world.clock.forward(minutes=1)
+    node = world.node()
+    assert node.take_turns() == []
+    (skipped,) = world.runs()
+    assert (skipped.state, skipped.reason) == (RunState.SKIPPED, "no longer wanted: removed")
+
+
+def test_a_pause_that_is_over_ends_by_itself(world: World) -> None:
+    task = world.add("tick")
+    world.crontab.pause(task, "release", until=NINE + timedelta(minutes=3, seconds=30))
+    node = world.node()
+    world.clock.forward(minutes=2)
+    assert node.take_turns() == []
+    world.clock.forward(minutes=2)
+    node.take_turns()
+    assert world.crontab.get("tick").enabled
+    (skipped,) = world.runs(RunState.SKIPPED)
+    assert skipped.reason and skipped.reason.startswith("paused by tester@here: release (")
+    assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 5 * MINUTE]
+
+
+def test_reboot_tasks_run_once_on_each_node_that_starts(world: World) -> None:
+    world.add("boot", "@reboot")
+    one, other = world.node("one"), world.node("other")
+    assert one.take_turns() == other.take_turns() == []
+    fresh = type(one)(world.database, "fresh").register(reboot=True)
+    assert other.take_turns() == []
+    (run_id,) = fresh.take_turns()
+    assert (world.run(run_id).trigger, world.run(run_id).for_node) == (Trigger.REBOOT, fresh.id)
+    assert world.runs(RunState.WAITING) == []
+
+
+def test_a_node_declared_dead_cannot_claim(world: World) -> None:
+    world.add("tick")
+    frozen, other = world.node("frozen"), world.node("other")
+    world.clock.forward(seconds=59)
+    other.heart.step()
+    world.clock.forward(seconds=2)
+    other.heart.step()
+    with pytest.raises(Fenced):
+        frozen.turns.step()
+    with pytest.raises(Fenced):
+        frozen.heart.step()
+    assert len(other.take_turns()) == 1
+
+
+def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World) -> None:
+    world.add("ran"), world.add("claimed")
+    dying, other = world.node("dying", slots=1), world.node("other")
+    world.clock.forward(minutes=1)
+    other.heart.step()
+    (run_id,) = dying.take_turns()
+    with world.database.write() as connection:
+        now = world.database.now(connection)
+        from dcron.store import claims
+
+        (held,) = claims.claim(connection, world.database, dying.id, now, 1)
+    world.clock.forward(seconds=59)
+    other.heart.step()
+    world.clock.forward(seconds=2)
+    other.heart.step()
+    lost = world.run(run_id)
+    assert (lost.state, lost.reason) == (RunState.LOST, f"node {dying.id} died while it ran")
+    assert lost.dead_at is not None
+    assert world.run(held.id).state is RunState.WAITING
+    assert held.id in other.take_turns()
+
+
+def test_the_late_truth_of_a_lost_run_is_taken_from_its_owner_alone(world: World) -> None:
+    world.add("tick")
+    dying, other = world.node("dying"), world.node("other")
+    world.clock.forward(minutes=1)
+    other.heart.step()
+    (run_id,) = dying.take_turns()
+    world.clock.forward(seconds=59)
+    other.heart.step()
+    world.clock.forward(seconds=2)
+    other.heart.step()
+    assert other.finish([run_id]) == set()
+    assert dying.finish([run_id]) == {run_id}
+    assert world.run(run_id).state is RunState.SUCCEEDED
+    assert dying.finish([run_id], RunState.FAILED) == set()
+
+
+def test_a_start_whose_answer_is_lost_is_started_once_all_the_same(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add("tick")
+    node = world.node()
+    world.clock.forward(minutes=1)
+    cut_after_commit(world, monkeypatch, transaction=2)
+    with pytest.raises(DatabaseError):
+        node.take_turns()
+    assert node.launched == []
+    assert node.take_turns() == [job.run_id for job in node.launched]
+    (run,) = world.runs(RunState.RUNNING)
+    assert [job.run_id for job in node.launched] == [run.id]
+    assert len(world.runs(RunState.WAITING)) == 1
+
+
+def test_a_claim_whose_answer_is_lost_is_given_back_and_taken_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add("tick")
+    node = world.node()
+    world.clock.forward(minutes=1)
+    cut_after_commit(world, monkeypatch, transaction=1)
+    with pytest.raises(DatabaseError):
+        node.take_turns()
+    (held,) = world.runs(RunState.CLAIMED)
+    assert held.owner == node.id
+    assert node.take_turns() == [held.id]
+
+
+def test_a_cancelled_run_is_killed_once(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    world.clock.forward(minutes=1)
+    (run_id,) = node.take_turns()
+    world.crontab.cancel(run_id)
+    node.turns.step()
+    node.turns.step()
+    assert node.killed == [run_id]
+
+
+def test_a_closed_node_takes_nothing(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    node.turns.closed = True
+    world.clock.forward(minutes=1)
+    assert node.take_turns() == []
+    assert world.runs(RunState.WAITING)
+
+
+def test_a_draining_mark_reaches_the_node_with_its_next_beat(world: World) -> None:
+    node = world.node()
+    with world.database.write() as connection:
+        connection.execute(text("UPDATE nodes SET draining = true"))
+    node.heart.step()
+    assert node.drained
+
+
+def test_a_deadline_lies_a_margin_before_the_lease_is_over(world: World) -> None:
+    from dcron.agent.heart import boottime
+
+    node = world.node()
+    before = boottime()
+    assert node.heart.step() == pytest.approx(10)
+    assert before + 50 <= node.deadlines[-1] <= boottime() + 50
+
+
+def test_due_rows_that_others_hold_are_asked_for_ever_less_often(world: World) -> None:
+    world.add("tick")
+    with world.database.write() as connection:
+        connection.execute(text("UPDATE crontab SET enabled = false"))  # by hand, past the planner
+    world.clock.forward(minutes=1)
+    node = world.node()
+    pauses = [node.turns.step() for _ in range(10)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] > 0
+    assert pauses[-1] == pytest.approx(5)
+
+
+def cut_after_commit(world: World, monkeypatch: pytest.MonkeyPatch, transaction: int) -> None:
+    """Let the n-th write from now on commit and then fail, as when a connection is cut before the answer."""
+    from collections.abc import Iterator
+    from contextlib import contextmanager
+
+    from sqlalchemy import Connection
+
+    write, count = world.database.write, 0
+
+    @contextmanager
+    def cut() -> Iterator[Connection]:
+        nonlocal count
+        count += 1
+        with write() as connection:
+            yield connection
+        if count == transaction:
+            raise DatabaseError("the connection was cut")
+
+    monkeypatch.setattr(world.database, "write", cut)

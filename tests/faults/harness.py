@@ -1,0 +1,157 @@
+"""Real agents on a real database, and what their jobs themselves wrote down."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dcron.crontab import Crontab
+from dcron.database import Database
+from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.store.runs import Wanted
+
+
+def wait_for(condition: Callable[[], object], within: float, what: str) -> float:
+    """Poll until the condition holds; the seconds it took. Fails after `within` seconds."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > within:
+            raise AssertionError(f"not within {within:g}s: {what}")
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def processes_with(marker: str) -> list[int]:
+    """The living processes whose command line has the marker in it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if marker.encode() in command:
+            found.append(int(entry.name))
+    return found
+
+
+@dataclass
+class AgentProcess:
+    """A `dcron agent` of its own."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, within: float) -> int:
+        """Its exit code."""
+        return self.process.wait(within)
+
+    def warden(self) -> int:
+        """The process ID of its warden."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return int(children[0])
+
+
+@dataclass
+class Cluster:
+    """A crontab, its agents, and the ledger that the jobs append to."""
+
+    url: str
+    directory: Path
+    agents: list[AgentProcess] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.database = Database(self.url, patience=30)
+        self.crontab = Crontab(self.database, "tester@here")
+        self.ledger_path = self.directory / "ledger"
+        self.ledger_path.touch()
+
+    def entry(self, *words: str) -> str:
+        """A shell command that writes its words, and which occurrence and run it is, into the ledger."""
+        line = " ".join(words)
+        return f'echo "$DCRON_TASK $DCRON_SCHEDULED_FOR $DCRON_RUN_ID {line}" >> {self.ledger_path}'
+
+    def ledger(self) -> list[list[str]]:
+        """Its entries: task, occurrence, run and words."""
+        return [line.split() for line in self.ledger_path.read_text().splitlines()]
+
+    def starts_of_occurrences(self) -> Counter[tuple[str, str]]:
+        """How often each occurrence of each task was started."""
+        return Counter((task, occurrence) for task, occurrence, *_ in self.ledger())
+
+    def add(self, name: str, schedule: str, command: str, **fields: object) -> Task:
+        line = {"name": name, "schedule": schedule, "timezone": "UTC", "command": command, **fields}
+        return self.crontab.add(Definition(**line))  # type: ignore[arg-type]
+
+    def start_agent(self, name: str, *options: str, lease: float = 4, slots: int = 8) -> AgentProcess:
+        """Start an agent, and return as soon as its process runs."""
+        log = self.directory / f"{name}.log"
+        with log.open("ab") as stream:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dcron", "agent", "--name", name]
+                + ["--lease", f"{lease:g}s", "--slots", str(slots), *options],
+                env=os.environ | {"DCRON_DB": self.url, "DCRON_SPOOL": str(self.directory / f"spool-{name}")},
+                stdout=stream,
+                stderr=stream,
+                stdin=subprocess.DEVNULL,
+            )
+        agent = AgentProcess(name, process, log)
+        self.agents.append(agent)
+        return agent
+
+    def alive(self) -> list[Node]:
+        """The nodes that hold a lease."""
+        return [node for node in self.crontab.nodes() if node.died_at is None]
+
+    def wait_until_alive(self, count: int, within: float = 15) -> None:
+        wait_for(lambda: len(self.alive()) == count, within, f"{count} nodes alive")
+
+    def runs(self, *states: RunState, task: str | None = None) -> list[Run]:
+        """The runs in these states, the oldest first."""
+        found = self.crontab.runs(Wanted(states=states or None), limit=100_000)[::-1]
+        return [run for run in found if task in (None, run.task)]
+
+    def close(self) -> None:
+        """End every agent, whatever state it is in."""
+        for agent in self.agents:
+            if agent.process.poll() is None:
+                agent.thaw()
+                agent.terminate()
+        for agent in self.agents:
+            try:
+                agent.wait(15)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+        self.database.close()
+
+
+@contextmanager
+def cluster(url: str, directory: Path) -> Iterator[Cluster]:
+    """A cluster without agents yet; they are all gone afterwards."""
+    made = Cluster(url, directory)
+    try:
+        yield made
+    finally:
+        made.close()
