@@ -1,0 +1,50 @@
+"""Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
+
+from dcron.schedule.advise import Advice, advise, advise_all
+from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
+from dcron.schedule.explain import explain
+from dcron.schedule.forms import Schedule
+from dcron.schedule.parser import parse
+from dcron.schedule.preview import (
+    ClockChange,
+    Occurrence,
+    clock_changes,
+    next_run,
+    require_fires,
+    until_next_run,
+    upcoming,
+)
+from dcron.schedule.rules import Fold, Gap, Rules
+from dcron.schedule.times import format_duration, parse_duration, parse_time
+from dcron.schedule.zones import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names
+
+__all__ = [
+    "Advice",
+    "Calendar",
+    "ClockChange",
+    "Fold",
+    "Gap",
+    "Occurrence",
+    "Rules",
+    "Schedule",
+    "advise",
+    "advise_all",
+    "calendar_from_ics",
+    "calendar_from_json",
+    "clock_changes",
+    "default_zone",
+    "explain",
+    "format_duration",
+    "next_run",
+    "parse",
+    "parse_calendar",
+    "parse_duration",
+    "parse_time",
+    "require_fires",
+    "tzdata_fingerprint",
+    "tzdata_version",
+    "until_next_run",
+    "upcoming",
+    "zone",
+    "zone_names",
+]

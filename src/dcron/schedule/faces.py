@@ -1,0 +1,58 @@
+"""Enumerates the faces of canonical cron expressions with croniter.
+
+croniter is trusted with one thing, which it does soundly: to step from one naive face to the next of an
+expression made of numbers. Its own parser reads `5-5` as every value and loses hours in `22-4/3`, its time
+zones fire twice or not at all; so it gets neither what people type nor a zone.
+"""
+
+from datetime import datetime
+from functools import lru_cache
+from threading import Lock
+
+LAST_FACE = datetime(9997, 1, 1)  # noqa: DTZ001 a face
+"""No face is looked for after this: what is built on it still has to fit into a datetime."""
+
+HORIZON_YEARS = 50
+"""A schedule without a match for this long never fires. 29 February on a given weekday takes up to 40."""
+
+
+class Enumerator:
+    """The faces of several expressions together, in order."""
+
+    def __init__(self, expressions: tuple[str, ...]) -> None:
+        from croniter import croniter
+
+        start = datetime(2000, 1, 1)  # noqa: DTZ001 a face; each call names its own start
+        self._lock = Lock()  # a croniter remembers where it stands
+        self._iterators = [
+            croniter(
+                expression,
+                start,
+                # Day of month AND weekday; the OR of cron is two expressions here.
+                day_or=False,
+                max_years_between_matches=HORIZON_YEARS,
+                second_at_beginning=True,
+            )
+            for expression in expressions
+        ]
+
+    def next_face(self, face: datetime) -> datetime | None:
+        """The first face after this one; None when 50 years or the calendar hold none."""
+        if face >= LAST_FACE:
+            return None
+        with self._lock:
+            faces = [_next(iterator, face) for iterator in self._iterators]
+        return min((face for face in faces if face is not None), default=None)
+
+
+def _next(iterator: object, face: datetime) -> datetime | None:
+    try:
+        return iterator.get_next(datetime, start_time=face)  # type: ignore[attr-defined,no-any-return]
+    except (ValueError, OverflowError):  # no match within the horizon, or past the year 9999
+        return None
+
+
+@lru_cache(maxsize=4096)
+def enumerator(expressions: tuple[str, ...]) -> Enumerator:
+    """The enumerator of these expressions; making one costs as much as three steps of it."""
+    return Enumerator(expressions)

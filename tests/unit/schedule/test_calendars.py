@@ -1,0 +1,227 @@
+"""Calendars, and schedules that heed them."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from dcron.errors import UsageError
+from dcron.schedule import (
+    Calendar,
+    Rules,
+    calendar_from_ics,
+    calendar_from_json,
+    next_run,
+    parse,
+    parse_calendar,
+    until_next_run,
+    upcoming,
+    zone,
+)
+
+BERLIN = zone("Europe/Berlin")
+NOW = datetime(2027, 12, 23, 12, tzinfo=UTC)
+
+LINES = """
+# Berlin
+2027-12-24          # given day by day
+12-25
+12-26
+sat
+Sunday
+RRULE:FREQ=YEARLY;BYMONTH=5;BYDAY=2SU
+""".splitlines()
+HOLIDAYS = parse_calendar("holidays", LINES)
+
+ICS = """BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//test//EN
+BEGIN:VEVENT
+UID:1
+DTSTART;VALUE=DATE:20270401
+DTEND;VALUE=DATE:20270403
+SUMMARY:Two days
+END:VEVENT
+BEGIN:VEVENT
+UID:2
+DTSTART;VALUE=DATE:20201003
+RRULE:FREQ=YEARLY
+EXDATE;VALUE=DATE:20281003
+SUMMARY:Every year but one
+END:VEVENT
+BEGIN:VEVENT
+UID:3
+DTSTART:20270510T220000Z
+DTEND:20270511T020000Z
+SUMMARY:Over midnight
+END:VEVENT
+BEGIN:VEVENT
+UID:4
+DTSTART;VALUE=DATE:20270601
+STATUS:CANCELLED
+END:VEVENT
+BEGIN:VEVENT
+UID:5
+DTSTART;VALUE=DATE:20270705
+RRULE:FREQ=WEEKLY;UNTIL=20270719T000000Z
+END:VEVENT
+BEGIN:VEVENT
+UID:5
+RECURRENCE-ID;VALUE=DATE:20270712
+DTSTART;VALUE=DATE:20270714
+END:VEVENT
+BEGIN:VEVENT
+UID:6
+DTSTART;VALUE=DATE:20270801
+DURATION:P3D
+RDATE;VALUE=DATE:20270901
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+@pytest.mark.parametrize(
+    ("day", "inside"),
+    [
+        ("2027-12-23", False),
+        ("2027-12-24", True),
+        ("2029-12-24", False),  # a Monday
+        ("2030-12-25", True),
+        ("2027-12-18", True),
+        ("2027-12-19", True),
+        ("2027-05-09", True),
+        ("2027-05-10", False),
+    ],
+)
+def test_a_calendar_holds_dates_anniversaries_weekdays_and_rules(day: str, inside: bool) -> None:
+    assert HOLIDAYS.contains(date.fromisoformat(day)) is inside
+
+
+@pytest.mark.parametrize(
+    ("day", "inside"),
+    [
+        ("2027-03-31", False),
+        ("2027-04-01", True),
+        ("2027-04-02", True),
+        ("2027-04-03", False),
+        ("2019-10-03", False),
+        ("2027-10-03", True),
+        ("2028-10-03", False),
+        ("2029-10-03", True),
+        ("2027-05-10", True),
+        ("2027-05-11", True),
+        ("2027-05-12", False),
+        ("2027-06-01", False),
+        ("2027-07-05", True),
+        ("2027-07-12", False),
+        ("2027-07-14", True),
+        ("2027-07-19", True),
+        ("2027-07-26", False),
+        ("2027-08-03", True),
+        ("2027-08-04", False),
+        ("2027-09-03", True),
+    ],
+)
+def test_an_ics_file_is_the_dates_its_events_touch(day: str, inside: bool) -> None:
+    calendar = calendar_from_ics("work", ICS)
+    assert calendar.contains(date.fromisoformat(day)) is inside
+    assert calendar_from_json("work", calendar.to_json()).contains(date.fromisoformat(day)) is inside
+
+
+def test_a_calendar_survives_json() -> None:
+    for calendar in (HOLIDAYS, calendar_from_ics("work", ICS), Calendar("empty")):
+        text = json.dumps(calendar.to_json())
+        assert calendar_from_json(calendar.name, json.loads(text)) == calendar
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("2027-02-30", "calendar holidays, line 1: '2027-02-30' is not a date; write 2027-12-25"),
+        ("13-01", "is not a date"),
+        ("someday", "is not a date"),
+        ("RRULE:FREQ=SOMETIMES", "FREQ must be one of"),
+        ("20271225", "is not a date"),
+    ],
+)
+def test_other_lines_are_refused(line: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_calendar("holidays", [line])
+
+
+NO_START = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", NO_START, "x" * 3_000_000], ids=["empty", "words", "event", "big"]
+)
+def test_other_files_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="calendar work"):
+        calendar_from_ics("work", text)
+
+
+def test_excluded_occurrences_are_shown_with_the_calendar_and_do_not_run() -> None:
+    rules = Rules(except_on=(HOLIDAYS,))
+    shown = list(upcoming(parse("0 9 * * *"), BERLIN, NOW, rules, count=2))
+    assert [(each.local.day, each.reason) for each in shown] == [
+        (24, "on calendar holidays"),
+        (25, "on calendar holidays"),
+        (26, "on calendar holidays"),
+        (27, None),
+        (28, None),
+    ]
+    assert next_run(parse("0 9 * * *"), BERLIN, NOW, rules) == shown[3].at
+    assert list(until_next_run(parse("0 9 * * *"), BERLIN, NOW, rules)) == shown[:4]
+
+
+def test_only_keeps_the_dates_of_any_of_its_calendars() -> None:
+    rules = Rules(only_on=(parse_calendar("a", ["2027-12-31"]), parse_calendar("b", ["2028-01-02"])))
+    shown = list(upcoming(parse("0 9 * * *"), BERLIN, datetime(2027, 12, 30, tzinfo=UTC), rules, count=2))
+    assert [(each.local.day, each.reason) for each in shown] == [
+        (30, "not on calendar a or b"),
+        (31, None),
+        (1, "not on calendar a or b"),
+        (2, None),
+    ]
+
+
+def test_the_local_date_decides_not_the_one_in_utc() -> None:
+    rules = Rules(except_on=(parse_calendar("one-day", ["2027-12-24"]),))
+    following = next_run(parse("30 0 * * *"), BERLIN, NOW, rules)
+    assert following == datetime(2027, 12, 24, 23, 30, tzinfo=UTC)
+
+
+def test_a_far_date_is_reached_without_walking_through_every_minute() -> None:
+    rules = Rules(only_on=(parse_calendar("far", ["2031-06-01"]),))
+    following = next_run(parse("* * * * *"), BERLIN, NOW, rules)
+    assert following == datetime(2031, 5, 31, 22, tzinfo=UTC)
+
+
+def test_calendars_that_leave_nothing_end_the_search() -> None:
+    rules = Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))
+    assert next_run(parse("0 9 * * *"), BERLIN, NOW, rules) is None
+
+
+def test_a_preview_does_not_strike_out_a_year_of_minutes() -> None:
+    rules = Rules(only_on=(parse_calendar("far", ["2031-06-01"]),))
+    shown = list(upcoming(parse("* * * * *"), BERLIN, NOW, rules, count=2))
+    assert [each.reason for each in shown] == ["not on calendar far"] * 100 + [None] * 2
+    assert shown[-2].at == datetime(2031, 5, 31, 22, tzinfo=UTC)
+    past = Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))
+    assert len(list(upcoming(parse("* * * * *"), BERLIN, NOW, past, count=2))) == 100
+
+
+def test_outside_the_window_nothing_runs_and_one_occurrence_shows_where_it_ends() -> None:
+    rules = Rules(not_before=NOW + timedelta(days=10), not_after=datetime(2028, 1, 3, 8, tzinfo=UTC))
+    shown = list(upcoming(parse("0 9 * * *"), BERLIN, NOW, rules))
+    assert [(f"{each.local:%m-%d}", each.reason) for each in shown] == [
+        ("12-24", "before --not-before"),
+        ("01-03", None),
+        ("01-04", "after --not-after"),
+    ]
+    assert next_run(parse("0 9 * * *"), BERLIN, NOW, rules) == rules.not_after
+    assert next_run(parse("0 9 * * *"), BERLIN, shown[1].at, rules) is None
+    assert list(until_next_run(parse("0 9 * * *"), BERLIN, shown[1].at, rules)) == []
+    assert rules.not_before is not None
+    exactly = Rules(not_before=shown[1].at)
+    assert next_run(parse("0 9 * * *"), BERLIN, NOW, exactly) == shown[1].at

@@ -1,0 +1,147 @@
+"""Recurrence rules, against dateutil stepping through them from their start."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+import pytest
+from dateutil.rrule import rrulestr  # type: ignore[import-untyped]
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcron.errors import ScheduleError
+from dcron.schedule import next_run, parse, upcoming, zone
+
+UTC_ZONE, BERLIN = zone("UTC"), zone("Europe/Berlin")
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+BY_PARTS = {
+    "YEARLY": (
+        "BYMONTH=3,7",
+        "BYWEEKNO=1,20,53",
+        "BYYEARDAY=1,100,-1",
+        "BYMONTHDAY=13",
+        "BYDAY=FR",
+        "BYDAY=20MO",
+    ),
+    "MONTHLY": ("BYMONTHDAY=1,-1", "BYDAY=2MO,-1FR", "BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", "BYMONTH=2"),
+    "WEEKLY": ("BYDAY=MO,WE,SU", "BYDAY=SU;WKST=SU", "BYMONTH=12"),
+    "DAILY": ("BYDAY=MO,TU", "BYMONTHDAY=31", "BYHOUR=2,14;BYMINUTE=30", "BYHOUR=1,9;BYSETPOS=2"),
+    "HOURLY": ("BYHOUR=3,4,5", "BYMINUTE=0,30", "BYDAY=SA"),
+    "MINUTELY": ("BYHOUR=12", "BYMINUTE=0,20,40", "BYSECOND=5,35"),
+    "SECONDLY": ("BYHOUR=12;BYMINUTE=30", "BYSECOND=0,10"),
+}
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> str:
+    frequency = draw(st.sampled_from(sorted(BY_PARTS)))
+    part = draw(st.sampled_from(("", *BY_PARTS[frequency])))
+    interval = draw(st.integers(1, 12))
+    return ";".join(filter(None, (f"FREQ={frequency}", f"INTERVAL={interval}", part)))
+
+
+_FROM = datetime.fromisoformat("1999-01-01")
+starts = st.integers(0, 5 * 366 * 86_400).map(lambda seconds: _FROM + timedelta(seconds=seconds))
+LONG_AGO = datetime(1990, 1, 1, tzinfo=UTC)
+
+
+def from_dateutil(rule: str, start: datetime, count: int) -> list[datetime]:
+    """The first faces; none if dateutil sees at once that INTERVAL and the BY… parts exclude each other."""
+    try:
+        return list(islice(rrulestr(f"RRULE:{rule}", dtstart=start), count))
+    except ValueError:
+        return []
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(rule=rules(), start=starts, ahead=st.integers(0, 40))
+def test_any_place_in_a_rule_is_found_without_walking_there(rule: str, start: datetime, ahead: int) -> None:
+    expected = from_dateutil(rule, start, ahead + 3)
+    schedule = parse(f"DTSTART:{start:%Y%m%dT%H%M%S} RRULE:{rule}")
+    if not expected:
+        assert next_run(schedule, UTC_ZONE, LONG_AGO) is None
+        return
+    place = expected[ahead].replace(tzinfo=UTC)
+    found = [each.at.replace(tzinfo=None) for each in upcoming(schedule, UTC_ZONE, place, count=2)]
+    assert found == expected[ahead + 1 : ahead + 3]
+    before = next_run(schedule, UTC_ZONE, LONG_AGO)
+    assert before == expected[0].replace(tzinfo=UTC)  # also backwards
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(rule=rules(), start=starts, count=st.integers(1, 30))
+def test_count_counts_from_the_start(rule: str, start: datetime, count: int) -> None:
+    expected = from_dateutil(f"{rule};COUNT={count}", start, count + 1)
+    schedule = parse(f"DTSTART:{start:%Y%m%dT%H%M%S} RRULE:{rule};COUNT={count}")
+    found = [each.at.replace(tzinfo=None) for each in upcoming(schedule, UTC_ZONE, LONG_AGO)]
+    assert found == expected
+
+
+def test_a_rule_is_on_the_local_clock_with_fixed_times() -> None:
+    schedule = parse("RRULE:FREQ=DAILY;BYHOUR=2;BYMINUTE=30")
+    spring = upcoming(schedule, BERLIN, datetime(2027, 3, 27, tzinfo=UTC), count=3)
+    assert [f"{each.local:%d %H:%M}" for each in spring] == ["27 02:30", "28 03:00", "29 02:30"]
+    autumn = upcoming(schedule, BERLIN, datetime(2027, 10, 30, 12, tzinfo=UTC), count=2)
+    assert [each.at for each in autumn] == [
+        datetime(2027, 10, 31, 0, 30, tzinfo=UTC),
+        datetime(2027, 11, 1, 1, 30, tzinfo=UTC),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("until", "last"),
+    [
+        ("20270103", "2027-01-03T02:30"),
+        ("20270103T023000", "2027-01-03T02:30"),
+        ("20270103T022959", "2027-01-02T02:30"),
+        ("20270103T013000Z", "2027-01-03T02:30"),
+        ("20270103T012959Z", "2027-01-02T02:30"),
+    ],
+)
+def test_until_is_local_or_with_z_in_utc(until: str, last: str) -> None:
+    schedule = parse(f"RRULE:FREQ=DAILY;BYHOUR=2;BYMINUTE=30;UNTIL={until}")
+    found = [each.local.replace(tzinfo=None) for each in upcoming(schedule, BERLIN, NOW)]
+    assert found[-1] == datetime.fromisoformat(last)
+
+
+def test_without_a_start_a_rule_is_counted_from_1970_everywhere() -> None:
+    schedule = parse("RRULE:FREQ=WEEKLY;INTERVAL=2")
+    first = next_run(schedule, UTC_ZONE, NOW)
+    assert first is not None
+    assert first.weekday() == 3
+    assert (first - datetime(1970, 1, 1, tzinfo=UTC)) % timedelta(weeks=2) == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("RRULE:", "a recurrence is written RRULE:FREQ="),
+        ("DTSTART:20270101", "a recurrence is written RRULE:FREQ="),
+        ("RRULE:FREQ=FORTNIGHTLY", "FREQ must be one of YEARLY"),
+        ("RRULE:INTERVAL=2", "FREQ must be one of YEARLY"),
+        ("RRULE:FREQ=DAILY;FREQ=DAILY", "FREQ is given twice"),
+        ("RRULE:FREQ=DAILY;BYEASTER=1", "'BYEASTER' is not a part of a rule"),
+        ("RRULE:FREQ=DAILY;INTERVAL=0", "INTERVAL is a number from 1 to 10000, not '0'"),
+        ("RRULE:FREQ=DAILY;COUNT=3", "COUNT needs something to count from"),
+        ("DTSTART:20270101 RRULE:FREQ=DAILY;COUNT=3;UNTIL=20280101", "exclude each other"),
+        ("DTSTART:20270101T090000Z RRULE:FREQ=DAILY", "write it without Z"),
+        ("DTSTART:2027-01-01 RRULE:FREQ=DAILY", "DTSTART is written 20270101T090000"),
+        ("RRULE:FREQ=DAILY;UNTIL=20270230", "UNTIL is written 20270101T090000"),
+        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR takes 0 to 23, not '24'"),
+        ("RRULE:FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY takes 1 to 31, or -1 to -31 from the end, not '0'"),
+        ("RRULE:FREQ=YEARLY;BYMONTH=13", "BYMONTH takes 1 to 12, not '13'"),
+        ("RRULE:FREQ=YEARLY;BYMONTH=0", "BYMONTH takes 1 to 12, not '0'"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY takes MO to SU"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=0MO", "BYDAY takes MO to SU"),
+        ("RRULE:FREQ=WEEKLY;BYDAY=2MO", "BYDAY with a number is for FREQ=MONTHLY and YEARLY"),
+        ("RRULE:FREQ=WEEKLY;BYMONTHDAY=2", "BYMONTHDAY is not for FREQ=WEEKLY"),
+        ("RRULE:FREQ=MONTHLY;BYWEEKNO=2", "BYWEEKNO is for FREQ=YEARLY"),
+        ("RRULE:FREQ=DAILY;BYYEARDAY=2", "BYYEARDAY is not for"),
+        ("RRULE:FREQ=SECONDLY;BYSETPOS=2;BYMONTH=2", "BYSETPOS is not for FREQ=HOURLY"),
+        ("RRULE:FREQ=DAILY;BYSETPOS=2", "BYSETPOS picks from what another BY"),
+    ],
+)
+def test_other_rules_are_refused(rule: str, message: str) -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        parse(rule)
+    assert message in str(refusal.value)
