@@ -15,13 +15,17 @@ from sqlalchemy.exc import IntegrityError
 from dcron import migrations
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, UsageError
-from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.model import Definition, Node, NodeState, Run, RunState, Task, Trigger
+from dcron.schema import SCHEMA_VERSION
 from dcron.store import agenda, changes, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
-from dcron.validation import require_name, require_valid
+from dcron.validation import require_name, require_runnable, require_text, require_valid
 
 PAGE = 500
+NUMBERED_NAME = 92
+"""Characters of a name that stay when a number is put behind it."""
+NAMES_COMPARED = 100_000
 ENDED_NODES_SHOWN = timedelta(hours=24)
 
 
@@ -44,6 +48,34 @@ class Imported:
     unchanged: Sequence[str]
 
 
+@dataclass(frozen=True)
+class DatabaseFacts:
+    """What a database says of itself."""
+
+    version: str
+    journal_mode: str | None
+    """SQLite's; None for Postgres."""
+    schema: str | None
+    """The version of dcron's tables; None where there are none."""
+    tasks: int | None
+    """None where the tables are missing, or of another version."""
+    nodes_alive: int | None
+
+
+def database_facts(database: Database) -> DatabaseFacts:
+    """Look at a database without changing it, whatever version its tables have. Raises DatabaseError."""
+    with database.read() as connection:
+        version = ".".join(map(str, connection.dialect.server_version_info or ()))
+        journal = database.journal_mode(connection)
+    schema = migrations.current_version(database)
+    if schema != SCHEMA_VERSION:
+        return DatabaseFacts(version, journal, schema, None, None)
+    with database.read() as connection:
+        now = database.now(connection)
+        living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
+        return DatabaseFacts(version, journal, schema, tasks.count(connection), len(living))
+
+
 class Crontab:
     """The shared crontab in one database."""
 
@@ -60,12 +92,22 @@ class Crontab:
 
     # Lines ------------------------------------------------------------------------------------------
 
-    def add(self, line: Definition, *, once: bool = False) -> Task:
-        """Write a new line and plan its first run. Raises UsageError, or Refused when the name is taken."""
+    def add(self, line: Definition, *, once: bool = False, numbered: bool = False) -> Task:
+        """Write a new line and plan its first run. Raises UsageError, or Refused when the name is taken.
+
+        With `numbered`, a name that is taken becomes `name-2`, `name-3` and so on.
+        """
         with self.database.write() as connection:
             now = self.database.now(connection)
+            if numbered:
+                line = replace(line, name=self._free_name(connection, line.name))
             require_valid(line, now)
             return self._add(connection, line, now, once=once)
+
+    def names(self, beginning: str, limit: int) -> list[str]:
+        """The first names that begin so, in order."""
+        with self.database.read() as connection:
+            return tasks.names_beginning(connection, beginning, limit)
 
     def get(self, name: str) -> Task:
         """The line of this name, or the only one whose name begins so. Raises NotFound or UsageError."""
@@ -90,7 +132,7 @@ class Crontab:
             after = lines[-1].name
 
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
-        """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it has changed."""
+        """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it changed."""
         line = replace(task.definition(), **changed)
         with self.database.write() as connection:
             now = self.database.now(connection)
@@ -114,9 +156,11 @@ class Crontab:
                 raise Refused(
                     f"{task.name} is paused already{f': {task.paused_reason}' if task.paused_reason else ''}"
                 )
+            if reason is not None:
+                require_text("reason", reason)
             if until and until <= now:
                 raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
-            values = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
+            values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
             values |= {"paused_at": now, "paused_until": until}
             return self._change(connection, task, values, now, "pause")
 
@@ -137,6 +181,9 @@ class Crontab:
 
     def run(self, task: Task, payload: str | None = None) -> Run:
         """Make a run that is due now, paused or not."""
+        require_runnable(task)
+        if payload is not None:
+            require_text("payload", payload)
         with self.database.write() as connection:
             now = self.database.now(connection)
             run_id = agenda.run_now(connection, task, now, payload)
@@ -176,22 +223,36 @@ class Crontab:
                 return run
         raise NotFound(f"{name} has not run yet")
 
+    def run_to_follow(self, name: str) -> Run:
+        """The run to watch: one that lives, else one that is due, else the latest. Raises NotFound."""
+        task_id = self.task_id(name)
+        living = self.runs(Wanted(task_id, [RunState.RUNNING, RunState.CLAIMED]), limit=1)
+        if living:
+            return living[0]
+        waiting, now = self.runs(Wanted(task_id, [RunState.WAITING]), limit=PAGE), self.now()
+        due = [run for run in waiting if run.due_at <= now]
+        return due[0] if due else self.last_run(name)
+
     def output(self, run_id: int, offset: int) -> list[Chunk]:
         """What the run printed from byte `offset` on, as far as it is known; a page of chunks."""
         with self.database.read() as connection:
             return output.read(connection, run_id, offset)
 
     def cancel(self, run_id: int) -> Run:
-        """End a waiting run, or ask the owner of a live one to stop it. Raises NotFound, or Refused when it is over."""
+        """End a waiting run, or ask the owner of a live one to stop it.
+
+        Raises NotFound, or Refused when it is over.
+        """
         with self.database.write() as connection:
             now = self.database.now(connection)
             run = runs.by_id(connection, run_id)
             if run is None:
                 raise NotFound(f"there is no run {run_id}")
+            tasks.lock(connection, run.task_id)
             waiting = runs.cancel_waiting(connection, run_id, now, f"cancelled by {self.actor}")
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
-            if waiting:
+            if waiting and run.trigger is Trigger.SCHEDULE:
                 self._plan_again(connection, run, now)
             self.database.notify(connection)
             cancelled = runs.by_id(connection, run_id)
@@ -211,19 +272,19 @@ class Crontab:
 
         Raises UsageError for a line that agents cannot run; then nothing is written.
         """
-        added, changed, unchanged = [], [], []
+        added: list[str] = []
+        changed: list[str] = []
+        unchanged: list[str] = []
         with self.database.write() as connection:
             now = self.database.now(connection)
             for line in lines:
-                require_valid(line, now)
+                require_name(line.name)
                 task = tasks.by_name(connection, line.name)
-                if task is None:
-                    added.append(line.name)
-                elif task.definition() == line:
+                if task and task.definition() == line:
                     unchanged.append(line.name)
                     continue
-                else:
-                    changed.append(line.name)
+                require_valid(line, now)
+                (changed if task else added).append(line.name)
                 if not dry_run:
                     self._add(connection, line, now) if task is None else self._replace(
                         connection, task, line, now
@@ -245,16 +306,32 @@ class Crontab:
             if tasks.by_name(connection, line.name) is None:
                 raise
             raise Refused(
-                f"there is a task {line.name!r} already; choose another name with -n, or change it with `dcron set`"
+                f"there is a task {line.name!r} already;"
+                " choose another name with -n, or change it with `dcron set`"
             ) from None
         return self._settle(connection, task_id, now, "add", before=None)
+
+    def _free_name(self, connection: Connection, name: str) -> str:
+        """The name itself, or with the lowest number that makes it one of its own."""
+        taken = set(tasks.names_beginning(connection, name[:NUMBERED_NAME], limit=NAMES_COMPARED))
+        number = 1
+        free = name
+        while free in taken:
+            number += 1
+            free = f"{name[:NUMBERED_NAME]}-{number}"
+        return free
 
     def _replace(self, connection: Connection, task: Task, line: Definition, now: datetime) -> Task:
         if line == task.definition():
             return task
-        if line.name != task.name and tasks.by_name(connection, line.name):
-            raise Refused(f"there is a task {line.name!r} already; choose another name")
-        if not tasks.replace(connection, task, line, now, self.actor):
+        try:
+            with connection.begin_nested():
+                replaced = tasks.replace(connection, task, line, now, self.actor)
+        except IntegrityError:
+            if line.name == task.name or tasks.by_name(connection, line.name) is None:
+                raise
+            raise Refused(f"there is a task {line.name!r} already; choose another name") from None
+        if not replaced:
             raise self._conflict(connection, task)
         return self._settle(connection, task.id, now, "set", before=task)
 
@@ -293,9 +370,9 @@ class Crontab:
             agenda.plan_after(connection, task, max(now, run.scheduled_for))
 
     def _find(self, connection: Connection, name: str) -> Task:
+        require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        require_name(name)
         found = tasks.names_beginning(connection, name, limit=6)
         if len(found) > 1:
             shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
@@ -318,7 +395,7 @@ class Crontab:
         ]
 
     def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:
-        last = changes.last_of(connection, task.name)
+        last = changes.last_of_line(connection, task.id)
         who = f"{last.actor}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}" if last else "somebody"
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")

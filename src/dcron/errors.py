@@ -28,7 +28,7 @@ class DcronError(Exception):
     exit_code = ExitCode.FAILED
 
 
-class Refused(DcronError):
+class Refused(DcronError):  # noqa: N818
     """The request is understood and will not be done."""
 
 
@@ -60,13 +60,13 @@ class SchemaVersionError(DatabaseError):
     """The database was made for another version of dcron."""
 
 
-class NotFound(DcronError):
+class NotFound(DcronError):  # noqa: N818
     """No such task, run or node."""
 
     exit_code = ExitCode.NOT_FOUND
 
 
-class Conflict(DcronError):
+class Conflict(DcronError):  # noqa: N818
     """Somebody else changed it first."""
 
     exit_code = ExitCode.CONFLICT

@@ -1,4 +1,4 @@
-"""What should happen, decided on values alone: no database, no clock. The agent and the service both ask here."""
+"""What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from dcron.errors import UsageError
 from dcron.model import Definition, Task
 from dcron.schedule import Schedule, next_run, parse, zone
 
-COUNT_LIMIT = 10_000
-"""How many passed-over occurrences are counted one by one."""
+COUNT_LIMIT = 200
+"""How many passed-over occurrences are counted one by one: a batch of lines is locked meanwhile."""
 
 
 def schedule_of(text: str, name: str) -> Schedule:
@@ -107,6 +108,19 @@ def passed_over_between(line: Definition, first: datetime, end: datetime) -> Pas
     return PassedOver(
         first, _last_occurrence(line, last, end - timedelta(microseconds=1)), count, counted=False
     )
+
+
+def passed_over_as_planned(
+    name: str, spec: Mapping[str, Any], first: datetime, end: datetime
+) -> PassedOver | None:
+    """The same for a turn as it was planned, whatever its line says by now; None when nobody can tell."""
+    line = Definition(
+        name=name, schedule=spec.get("schedule", ""), timezone=spec.get("timezone", ""), command=""
+    )
+    try:
+        return passed_over_between(line, first, end)
+    except UsageError:
+        return None
 
 
 def _last_occurrence(line: Definition, known: datetime, now: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""The tables, with the rules of the state machine as constraints. Migrations make them; see docs/architecture.md.
+"""The tables, and the rules of the state machine as constraints (docs/architecture.md); migrations make them.
 
 Times are `timestamptz` on Postgres and UTC text (`2027-03-28 01:00:00.000000`) on SQLite.
 """
@@ -65,8 +65,10 @@ class Json(TypeDecorator[Any]):
         self.kind = kind
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Encode; None stays NULL."""
-        return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        """Encode; None stays NULL, and what is no UTF-8 is replaced, for it could not be written."""
+        if value is None:
+            return None
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Decode; NULL stays None, and a slip of somebody's hand must not fail the rows around it."""
@@ -87,7 +89,14 @@ Name = Text(collation="C").with_variant(Text(), "sqlite")
 
 metadata = MetaData()
 
+# SQLite takes a partial index only for a condition in the index's own words: queries have to use these.
 ALIVE = "state IN ('claimed', 'running')"
+NEXT = "trigger = 'schedule' AND state IN ('waiting', 'claimed')"
+UNHAPPY = "state IN ('failed', 'lost', 'skipped', 'cancelled')"
+REBOOT = "schedule LIKE '%@reboot%'"
+ONCE = "once"
+# Said so because Postgres expects few rows of an equality, and nearly all of `planned_version <> version`.
+UNPLANNED = "CASE WHEN planned_version <> version THEN 1 ELSE 0 END = 1"
 FINAL = "state IN ('succeeded', 'failed', 'lost', 'skipped', 'cancelled')"
 
 
@@ -109,8 +118,8 @@ def _of_types(**columns: str) -> str:
 def _moment(column: str) -> str:
     """A time in UTC such as this program writes, NULL included; times are compared as texts."""
     return (
-        f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19) AND substr({column}, 20, 1) IN ('', '.')"
-        f" AND ltrim(substr({column}, 21), '0123456789') = ''"
+        f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
+        f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"
     )
 
 
@@ -151,15 +160,15 @@ crontab = Table(
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Text),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
-    _check("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
-    _check(
-        "crontab_name_letters", "name NOT GLOB '*[^A-Za-z0-9._-]*' AND instr(name, char(0)) = 0", "sqlite"
-    ),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
     CheckConstraint(f"timeout > 0 AND timeout <= {LONGEST_TIMEOUT}", name="crontab_timeout_range"),
     CheckConstraint("max_running >= 1", name="crontab_max_running_positive"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
+    _check("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
+    _check(
+        "crontab_name_letters", "name NOT GLOB '*[^A-Za-z0-9._-]*' AND instr(name, char(0)) = 0", "sqlite"
+    ),
     _check(
         "crontab_types",
         _of_types(
@@ -180,10 +189,10 @@ crontab = Table(
     ),
     sqlite_autoincrement=True,
 )
-_index("crontab_unplanned", crontab.c.id, where="planned_version <> version")
+_index("crontab_unplanned", crontab.c.id, where=UNPLANNED)
 _index("crontab_paused_until", crontab.c.paused_until, where="paused_until IS NOT NULL")
-_index("crontab_reboot", crontab.c.id, where="schedule LIKE '%@reboot%'")
-_index("crontab_once", crontab.c.id, where="once")
+_index("crontab_reboot", crontab.c.id, where=REBOOT)
+_index("crontab_once", crontab.c.id, where=ONCE)
 
 runs = Table(
     "runs",
@@ -231,7 +240,7 @@ runs = Table(
 _index(
     "runs_next",
     runs.c.task_id,
-    where="trigger = 'schedule' AND state IN ('waiting', 'claimed')",
+    where=NEXT,
     unique=True,
 )
 _index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", unique=True)
@@ -241,7 +250,7 @@ _index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node I
 _index("runs_owned", runs.c.owner, where=ALIVE)
 _index("runs_alive", runs.c.task_id, where=ALIVE)
 Index("runs_of_task", runs.c.task_id, runs.c.id)
-_index("runs_unhappy", runs.c.state, runs.c.id, where="state IN ('failed', 'lost', 'skipped', 'cancelled')")
+_index("runs_unhappy", runs.c.state, runs.c.id, where=UNHAPPY)
 _index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
 _index("runs_dead", runs.c.id, where="dead_at IS NOT NULL")
 
@@ -258,7 +267,7 @@ nodes = Table(
     Column("started_at", Instant, nullable=False),
     Column("alive_until", Instant, nullable=False),
     Column("draining", Boolean, nullable=False, server_default=text("false")),
-    # Set once, by the node itself when it stops or by whoever finds its lease over; then it may write no more.
+    # Set once, by the node when it stops or by whoever finds its lease over; then it may write no more.
     Column("died_at", Instant),
     Column("died_how", Text),
     # Seconds the node's clock is ahead of the database's.

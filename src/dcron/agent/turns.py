@@ -76,8 +76,7 @@ class Turns:
             self._kill(fresh)
         if self.closed:
             return LOOK_EVERY
-        if look.to_plan:
-            self._plan()
+        if look.to_plan and self._plan():
             return 0.0
         if look.next_due and look.next_due <= look.now and self._live.free() > 0:
             return self._take_turns()
@@ -94,11 +93,14 @@ class Turns:
                 runs.cancel_requests(connection, self._node_id) if self._live.any() else {},
             )
 
-    def _plan(self) -> None:
+    def _plan(self) -> int:
+        """Plan some of the lines that need it; how many. Those that others hold are left to them."""
         with self._database.write() as connection:
             now = self._database.now(connection)
-            for task in tasks.to_plan(connection, self._database, now, BATCH):
+            lines = tasks.to_plan(connection, self._database, now, BATCH)
+            for task in lines:
                 agenda.plan(connection, task, now)
+            return len(lines)
 
     def _take_turns(self) -> float:
         claimed = self._claim()

@@ -1,4 +1,4 @@
-"""The one place that knows which database it is: connections, transactions, clock, locks, errors, wake-ups."""
+"""The one place that knows which database it is: connections, transactions, clock, locks, errors, wake-up."""
 
 from dcron.database.engine import Database
 from dcron.database.failures import is_transient

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files
@@ -63,6 +63,15 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether this is a SQLite file (for the migrations and the doctor; nothing else should ask)."""
         return self.address.path is not None
+
+    @property
+    def product(self) -> str:
+        """What people call this kind of database."""
+        return "SQLite" if self.is_sqlite else "PostgreSQL"
+
+    def journal_mode(self, connection: Connection) -> str | None:
+        """How a SQLite file is journaled; None for Postgres."""
+        return connection.scalar(text("PRAGMA journal_mode")) if self.is_sqlite else None
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -132,6 +141,8 @@ class Database:
                 connection = connection.execution_options(dcron_begin=begin)
                 with connection.begin():
                     yield connection
+        except IntegrityError:
+            raise  # a broken rule of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:
             raise explain_failure(error, self.address) from error
 
@@ -147,7 +158,12 @@ class Database:
             options["prepare_threshold"] = None
         url = self.address.url.set(query={})
         return create_engine(
-            url, connect_args=options, pool_pre_ping=False, pool_size=4, pool_timeout=self._patience
+            url,
+            connect_args=options,
+            # Limits are counted after the lock, so each statement has to see what is committed by then.
+            isolation_level="READ COMMITTED",
+            pool_size=4,
+            pool_timeout=self._patience,
         )
 
     def _make_sqlite_engine(self) -> Engine:

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database.url import Address, redact
@@ -23,13 +23,12 @@ _SQLITE_FAILURES = {
 }
 _TRANSIENT_SQLITE = ("locked", "full", "i/o error")
 # Classes of SQLSTATE that pass by themselves: connection, rollback, resources, operator, system.
-_TRANSIENT_CLASSES = ("08", "25P03", "40", "53", "55P03", "57", "58")
+# 25006 is what a server says that has just become, or not yet ceased to be, a standby.
+_TRANSIENT_CLASSES = ("08", "25P03", "25006", "40", "53", "55P03", "57", "58")
 
 
-def explain_failure(error: BaseException, address: Address) -> BaseException:
-    """A DatabaseError that a person can act on; a broken rule of the schema is passed on as it is."""
-    if isinstance(error, IntegrityError):
-        return error
+def explain_failure(error: BaseException, address: Address) -> DatabaseError:
+    """A DatabaseError that a person can act on."""
     if isinstance(error, PoolTimeout):
         return DatabaseError(f"the database {address} gave no free connection in time")
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -47,14 +46,13 @@ def explain_failure(error: BaseException, address: Address) -> BaseException:
 def is_transient(error: BaseException | None) -> bool:
     """Whether the same call may well succeed a little later."""
     cause = error.__cause__ if isinstance(error, DatabaseError) else error
-    if isinstance(cause, PoolTimeout | OSError):
-        return True
-    if not isinstance(cause, DBAPIError):
-        return False
-    if isinstance(cause.orig, sqlite3.Error):
-        return any(word in str(cause.orig).lower() for word in _TRANSIENT_SQLITE)
-    state = getattr(cause.orig, "sqlstate", None)
-    return state is None or state.startswith(_TRANSIENT_CLASSES)
+    cause = cause.orig if isinstance(cause, DBAPIError) else cause
+    if isinstance(cause, sqlite3.Error):
+        return any(word in str(cause).lower() for word in _TRANSIENT_SQLITE)
+    if isinstance(cause, psycopg.Error) and cause.sqlstate:
+        return cause.sqlstate.startswith(_TRANSIENT_CLASSES)
+    # Without a state the server has not answered; a value the driver would not send is another matter.
+    return isinstance(cause, PoolTimeout | OSError | psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:

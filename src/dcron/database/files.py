@@ -1,13 +1,17 @@
 """SQLite files: their mode, their journal, and file systems that cannot keep their promises."""
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 
 from dcron.errors import DatabaseError
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    ["9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"]
+    [
+        *("9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs"),
+        *("gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"),
+    ]
 )
 # Write-ahead logging with many processes can damage the file before these versions (sqlite.org/wal.html).
 _WAL_FIXED = (3, 51, 3)
@@ -30,8 +34,7 @@ def prepare(path: Path, *, forced: bool) -> None:
     if path.exists():
         return
     try:
-        if not path.parent.exists():
-            path.parent.mkdir(mode=0o700, parents=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise DatabaseError(f"cannot create the database {path}: {error.strerror}") from None
@@ -40,6 +43,8 @@ def prepare(path: Path, *, forced: bool) -> None:
 def set_up(connection: sqlite3.Connection) -> None:
     """Settings of one connection: we begin transactions ourselves, and a commit survives a power cut."""
     connection.isolation_level = None
+    # What is not UTF-8 must not fail the rows around it; validation refuses what comes of it.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
     wanted = "wal" if wal_is_safe() else "truncate"
@@ -53,14 +58,13 @@ def file_system(path: Path) -> str:
         mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
     except OSError:
         return ""
-    here = path.parent
+    here = path.resolve()  # the file itself may be a link
     while not here.exists():
         here = here.parent
-    here = here.resolve()
     best, kind = "", ""
     for line in mounts:
         _, mount, mount_kind, *_ = line.split(" ")
-        mount = mount.encode().decode("unicode_escape")  # spaces stand there as \040
+        mount = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mount)  # a space is \040
         if here.is_relative_to(mount) and len(mount) >= len(best):
             best, kind = mount, mount_kind
     return kind

@@ -10,8 +10,9 @@ from sqlalchemy.exc import ArgumentError
 from dcron.errors import UsageError
 
 FORMS = "postgresql://user@host/name or sqlite:////absolute/path.db"
-_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*(?=@)")
-_PASSWORD_WORD = re.compile(r"(password\s*=\s*)('[^']*'|\S+)", re.IGNORECASE)
+# Up to the last @ of the line: a password typed as it is may itself have one, or a space.
+_PASSWORD = re.compile(r"(://[^:/@\s]*:).*(?=@)")
+_PASSWORD_WORD = re.compile(r"(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
@@ -40,7 +41,7 @@ class Address:
         """Fit to be shown: no driver, no password."""
         if self.path:
             return f"sqlite:///{self.path}"
-        return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
+        return redact(self.url.set(drivername="postgresql").render_as_string(hide_password=True))
 
 
 def parse_url(text: str) -> Address:
@@ -49,7 +50,9 @@ def parse_url(text: str) -> Address:
         url = make_url(text.strip())
         backend = url.drivername.split("+")[0]
     except (ArgumentError, ValueError):
-        raise UsageError(f"{redact(text)!r} is not a database URL; write {FORMS}") from None
+        has_secret = "@" in text or "password" in text.lower()
+        shown = "what was given" if has_secret else repr(text)
+        raise UsageError(f"{shown} is not a database URL; write {FORMS}") from None
     url, pooling = _take_flag(url, "pgbouncer")
     url, forced = _take_flag(url, "force")
     if backend == "sqlite":

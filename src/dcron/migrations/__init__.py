@@ -44,6 +44,8 @@ def upgrade(database: Database) -> str | None:
         if before is not None and before not in known_versions():
             raise _wrong_version(database, before)
         _refuse_other_peoples_tables(connection, before, database)
+        if not database.is_sqlite:
+            _require_right_to_create(connection, database)
         _run_alembic(connection)
     return before
 
@@ -66,6 +68,27 @@ def _refuse_other_peoples_tables(connection: Connection, before: str | None, dat
         raise DatabaseError(
             f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"
             " use another database, or another schema (?options=-csearch_path%3Ddcron)"
+        )
+
+
+def _require_right_to_create(connection: Connection, database: Database) -> None:
+    """On Postgres a role that runs tasks need not be one that makes tables."""
+    role = connection.scalar(text("SELECT current_user"))
+    schema = text(
+        "SELECT nspname, pg_get_userbyid(nspowner) AS owner, has_schema_privilege(oid, 'CREATE') AS allowed"
+        " FROM pg_namespace WHERE nspname = current_schema()"
+    )
+    found = connection.execute(schema).one_or_none()
+    if found is None:
+        raise DatabaseError(
+            f"the role {role!r} may use no schema of {database.address}:"
+            " let the database's owner grant it one and run `dcron db init`"
+        )
+    if not found.allowed:
+        raise DatabaseError(
+            f"the role {role!r} may not make or change tables in schema {found.nspname!r}"
+            f" of {database.address}: let its owner {found.owner!r}, or another role that may create there,"
+            " run `dcron db init`"
         )
 
 

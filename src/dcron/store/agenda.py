@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, text, update
 
 from dcron import policy
-from dcron.errors import ScheduleError, ZoneError
+from dcron.errors import UsageError
 from dcron.model import RunState, Task, Trigger
 from dcron.policy import PassedOver
-from dcron.schema import crontab, nodes, runs
+from dcron.schema import NEXT, crontab, nodes, runs
 from dcron.store import tasks
+from dcron.validation import require_runnable
+
+_INSTANT = timedelta(microseconds=1)
 
 TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
 
@@ -32,26 +35,35 @@ def plan(connection: Connection, task: Task, now: datetime) -> None:
     """Give the line, locked or just written by the caller, the one next run it should have.
 
     Whatever changed, the waiting row is made to fit: kept with fresh contents, moved, made, or taken away.
-    A line that cannot be planned is marked with the reason, and has no next run until it is mended.
+    A line that cannot be run is marked with the reason, and has no next run until it is mended.
     """
+    if _is_claimed(connection, task):
+        return  # its next turn comes in with the start of this one; once that is known the line is planned
     if task.paused_until and task.paused_until <= now:
         task = resume(connection, task, now)
     try:
+        require_runnable(task)
         wanted = _wanted_turn(connection, task, now)
-    except (ScheduleError, ZoneError) as error:
+    except UsageError as error:
         _take_away(connection, task, now, f"suspended: {error}")
         tasks.mark_planned(connection, task, str(error))
         return
     if wanted is None:
         _take_away(connection, task, now, "no longer wanted" if task.enabled else _paused_reason(task))
-    elif not _put(connection, task, wanted, now):
-        return  # its turn is claimed this instant; the next pass finds it started
+    else:
+        _put(connection, task, wanted, now)
     tasks.mark_planned(connection, task, None)
 
 
 def plan_after(connection: Connection, task: Task, after: datetime) -> None:
-    """Give the line the turn that follows `after`, in place of one that was taken from it."""
-    if task.enabled and policy.is_timed(task) and (following := policy.next_occurrence(task, after)):
+    """Give the line, locked by the caller, the turn that follows `after`, in place of one taken from it."""
+    try:
+        require_runnable(task)
+        following = policy.next_occurrence(task, after) if policy.is_timed(task) else None
+    except UsageError as error:
+        tasks.mark_planned(connection, task, str(error))
+        return
+    if task.enabled and following:
         connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, following)))
 
 
@@ -72,10 +84,14 @@ def resume(connection: Connection, task: Task, now: datetime) -> Task:
 
 def record_paused_span(connection: Connection, task: Task, now: datetime) -> None:
     """One skipped row for all occurrences that fell into the pause that ends `now`."""
-    if task.paused_at is None or not policy.is_timed(task):
+    if task.paused_at is None:
         return
-    first = policy.next_occurrence(task, task.paused_at)
-    if first and (span := policy.passed_over_between(task, first, now)):
+    try:
+        first = policy.next_occurrence(task, task.paused_at)
+        span = first and policy.passed_over_between(task, first, now + _INSTANT)
+    except UsageError:
+        return  # planning says what is wrong with the line; nobody can say what it missed
+    if span:
         skip(connection, [_coalesced(task, span, _paused_reason(task))], now)
 
 
@@ -91,7 +107,7 @@ def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
     values = [
         _waiting(task, Trigger.REBOOT, now) | {"for_node": node_id}
         for task in tasks.with_reboot(connection)
-        if policy.starts_with_node(task)
+        if _starts_with_node(task)
     ]
     if values:
         connection.execute(insert(runs), values)
@@ -107,8 +123,11 @@ def next_due(connection: Connection, node_id: str) -> datetime | None:
 
 def settle_orphans(connection: Connection, now: datetime, limit: int) -> int:
     """Skip due runs whose line, or only node, is gone for good; how many."""
-    line_gone = ~select(crontab.c.id).where(crontab.c.id == runs.c.task_id).exists()
-    node_gone = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_not(None)).exists()
+    # Not NOT EXISTS: of that Postgres makes a join, for which it reads the whole crontab.
+    line = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
+    node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
+    line_gone = line.is_(None)
+    node_gone = runs.c.for_node.is_not(None) & node.correlate(runs).scalar_subquery().is_(None)
     settled = 0
     for condition, reason in ((line_gone, "no longer wanted: removed"), (node_gone, "its node is gone")):
         due = select(runs.c.id).where(runs.c.state == RunState.WAITING, runs.c.due_at <= now, condition)
@@ -164,41 +183,48 @@ def _wanted_turn(connection: Connection, task: Task, now: datetime) -> datetime 
     return policy.next_occurrence(task, now)
 
 
-def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> bool:
-    _supersede(connection, task, wanted, now)
-    moved = update(runs).where(runs.c.task_id == task.id, *TURN)
-    if connection.execute(
-        moved.values(scheduled_for=wanted, due_at=wanted, task=task.name, spec=task.spec())
-    ).rowcount:
-        return True
-    claimed = select(runs.c.id).where(
-        runs.c.task_id == task.id, runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.CLAIMED
-    )
-    if connection.scalar(claimed) is not None:
-        return False
-    connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, wanted)))
-    return True
+def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
+    _end_overdue(connection, task, now, "replaced by an edit", kept=wanted)
+    turn = update(runs).where(runs.c.task_id == task.id, *TURN)
+    moved = turn.values(scheduled_for=wanted, due_at=wanted, task=task.name, spec=task.spec())
+    if not connection.execute(moved).rowcount:
+        connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, wanted)))
 
 
-def _supersede(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
-    """A turn whose time has come, and that an edit moves, ends as a row of its own."""
-    overtaken = update(runs).where(
-        runs.c.task_id == task.id, *TURN, runs.c.due_at <= now, runs.c.scheduled_for != wanted
-    )
-    connection.execute(
-        overtaken.values(state=RunState.SKIPPED, reason="replaced by an edit", finished_at=now)
-    )
+def _is_claimed(connection: Connection, task: Task) -> bool:
+    turn = select(runs.c.id).where(runs.c.task_id == task.id, text(NEXT), runs.c.state == RunState.CLAIMED)
+    return connection.scalar(turn) is not None
 
 
 def _take_away(connection: Connection, task: Task, now: datetime, reason: str) -> None:
     """A turn still to come vanishes; one whose time has come stays in the record as skipped."""
-    turn = (runs.c.task_id == task.id, *TURN)
-    connection.execute(
-        update(runs)
-        .where(*turn, runs.c.due_at <= now)
-        .values(state=RunState.SKIPPED, reason=reason, finished_at=now)
-    )
-    connection.execute(delete(runs).where(*turn))
+    _end_overdue(connection, task, now, reason)
+    connection.execute(delete(runs).where(runs.c.task_id == task.id, *TURN))
+
+
+def _end_overdue(
+    connection: Connection, task: Task, now: datetime, reason: str, kept: datetime | None = None
+) -> None:
+    """Skip the turn whose time has come, unless it is for `kept`; its row tells all that passed with it."""
+    overdue = (runs.c.task_id == task.id, *TURN, runs.c.due_at <= now)
+    turn = connection.execute(
+        select(runs.c.id, runs.c.scheduled_for, runs.c.task, runs.c.spec).where(*overdue)
+    ).first()
+    if turn is None or turn.scheduled_for == kept:
+        return
+    span = policy.passed_over_as_planned(turn.task, turn.spec, turn.scheduled_for, now + _INSTANT)
+    if span and span.count > 1:
+        reason = f"{reason} ({span})"
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now}
+    connection.execute(update(runs).where(runs.c.id == turn.id, *TURN).values(ended))
+
+
+def _starts_with_node(task: Task) -> bool:
+    try:
+        require_runnable(task)
+    except UsageError:
+        return False  # planning says what is wrong with the line
+    return policy.starts_with_node(task)
 
 
 def _waiting(task: Task, trigger: Trigger, due_at: datetime) -> dict[str, Any]:

@@ -42,6 +42,12 @@ def last_of(connection: Connection, task: str) -> Row[Any] | None:
     return connection.execute(query).first()
 
 
+def last_of_line(connection: Connection, task_id: int) -> Row[Any] | None:
+    """The latest change to the line of this id, whatever its name was."""
+    query = select(changes).where(changes.c.task_id == task_id).order_by(changes.c.id.desc()).limit(1)
+    return connection.execute(query).first()
+
+
 def _text_of(line: Definition | None) -> dict[str, Any] | None:
     if line is None:
         return None

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, case, func, literal, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Text, case, func, literal, or_, select, text, update
 
 from dcron import policy
 from dcron.database import Database
-from dcron.errors import ScheduleError, ZoneError
+from dcron.errors import UsageError
 from dcron.model import RunState, Task, Trigger
 from dcron.policy import CatchUp
-from dcron.schema import Instant, crontab, runs
+from dcron.schema import ALIVE, Instant, crontab, runs
 from dcron.store import agenda, tasks
 from dcron.store.tasks import task_from
+from dcron.validation import Unreadable, require_runnable
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,11 @@ def claim(
 def start(
     connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[Claimed]
 ) -> list[Claimed]:
-    """Re-read ownership and record the start; a line's next turn comes in with it. Only what returns may start."""
+    """Re-read ownership, record the start, bring in the line's next turn. Only what returns may start."""
     batch = database.rows({"id": (BigInteger(), [run.id for run in claimed])})
     mine = (
         update(runs)
-        .where(runs.c.id == batch.c.id, runs.c.owner == node_id, runs.c.state == RunState.CLAIMED)
+        .where(runs.c.id == batch.c.id, runs.c.owner == node_id, _still(RunState.CLAIMED))
         .values(state=RunState.RUNNING, started_at=now)
         .returning(runs.c.id)
     )
@@ -128,7 +129,7 @@ def release(connection: Connection, node_ids: Iterable[str]) -> int:
     """Give back what these nodes claimed and never started: it costs no attempt. How many."""
     query = (
         update(runs)
-        .where(runs.c.owner.in_(list(node_ids)), runs.c.state == RunState.CLAIMED)
+        .where(runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.CLAIMED)
         .values(state=RunState.WAITING, owner=None, claimed_at=None)
     )
     return connection.execute(query).rowcount
@@ -138,7 +139,7 @@ def declare_lost(connection: Connection, now: datetime, node_ids: Iterable[str],
     """Mark what these dead nodes were running; nobody knows how it ended. The runs' ids."""
     query = (
         update(runs)
-        .where(runs.c.owner.in_(list(node_ids)), runs.c.state == RunState.RUNNING)
+        .where(runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.RUNNING)
         .values(state=RunState.LOST, reason=reason, finished_at=now, dead_at=now)
         .returning(runs.c.id)
     )
@@ -146,8 +147,8 @@ def declare_lost(connection: Connection, now: datetime, node_ids: Iterable[str],
 
 
 def owned(connection: Connection, node_id: str, state: RunState) -> list[int]:
-    """The runs in this state that bear the node's ID: what a lost reply is settled by."""
-    query = select(runs.c.id).where(runs.c.owner == node_id, runs.c.state == state)
+    """The live runs in this state that bear the node's ID: what a lost reply is settled by."""
+    query = select(runs.c.id).where(runs.c.owner == node_id, text(ALIVE), runs.c.state == state)
     return list(connection.scalars(query))
 
 
@@ -191,18 +192,22 @@ def _count_alive(connection: Connection, due: Sequence[Claimed]) -> Counter[int]
     others committed while this one waited."""
     limited = {run.task.id for run in due if run.task.max_running is not None}
     query = (
-        select(runs.c.task_id, func.count())
-        .where(runs.c.task_id.in_(limited), runs.c.state.in_([RunState.CLAIMED, RunState.RUNNING]))
+        select(runs.c.task_id, func.count().label("alive"))
+        .where(runs.c.task_id.in_(limited), text(ALIVE))
         .group_by(runs.c.task_id)
     )
-    return Counter({task_id: count for task_id, count in connection.execute(query)})
+    return Counter({row.task_id: row.alive for row in connection.execute(query)})
 
 
 def _decide(due: Sequence[Claimed], alive: Counter[int], now: datetime) -> _Batch:
     batch = _Batch()
     for run in due:
         turn = _with_successor(run, now, batch)
-        if reason := policy.refuse_to_start(run.task, alive[run.task.id]):
+        if isinstance(run.spec, Unreadable):
+            batch.skipped.append(
+                (turn, "what it should execute cannot be read: its spec is not a JSON object")
+            )
+        elif reason := policy.refuse_to_start(run.task, alive[run.task.id]):
             batch.skipped.append((turn, reason))
         else:
             alive[run.task.id] += 1
@@ -215,8 +220,9 @@ def _with_successor(run: Claimed, now: datetime, batch: _Batch) -> Claimed:
     if run.trigger is not Trigger.SCHEDULE:
         return run
     try:
+        require_runnable(run.task)
         turn = policy.catch_up(run.task, run.scheduled_for, now)
-    except (ScheduleError, ZoneError) as error:
+    except UsageError as error:
         # This turn was planned while the line could be read, so it runs; the line has no next one.
         batch.unplannable[run.task.id] = (run.task, str(error))
         turn = CatchUp(run.scheduled_for, None, None)
@@ -225,6 +231,15 @@ def _with_successor(run: Claimed, now: datetime, batch: _Batch) -> Claimed:
     return Claimed(
         run.id, run.task, run.trigger, run.attempt, turn.run_for, run.payload, run.spec, turn.successor
     )
+
+
+def _still(state: RunState) -> ColumnElement[bool]:
+    """Whether a run found by its id is in this state.
+
+    Said with a subquery, so that Postgres follows the id: it thinks few rows wait, and would rather go
+    through all of them by their partial index, once for each id of the batch (17 ms against 1 ms).
+    """
+    return runs.c.state == select(literal(state.value)).scalar_subquery()
 
 
 def _write_owner(
@@ -240,7 +255,7 @@ def _write_owner(
     )
     query = (
         update(runs)
-        .where(runs.c.id == table.c.id, runs.c.state == RunState.WAITING)
+        .where(runs.c.id == table.c.id, _still(RunState.WAITING))
         .values(state=RunState.CLAIMED, owner=node_id, claimed_at=now, scheduled_for=table.c.scheduled_for)
         .returning(runs.c.id)
     )
@@ -260,7 +275,7 @@ def _write_skipped(connection: Connection, database: Database, now: datetime, ba
     )
     query = (
         update(runs)
-        .where(runs.c.id == table.c.id, runs.c.state == RunState.WAITING)
+        .where(runs.c.id == table.c.id, _still(RunState.WAITING))
         .values(
             state=RunState.SKIPPED,
             reason=table.c.reason,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, literal, select, update
+from sqlalchemy import Connection, Row, func, insert, literal, select, text, update
 
-from dcron.model import Node, RunState
-from dcron.schema import nodes, runs
+from dcron.model import Node
+from dcron.schema import ALIVE, nodes, runs
 from dcron.store import agenda, claims
 
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
@@ -22,7 +22,7 @@ def register(connection: Connection, node: Node) -> None:
 def renew(
     connection: Connection, node_id: str, now: datetime, lease: float, clock_offset: float | None = None
 ) -> Row[Any] | None:
-    """Extend the node's lease to `lease` seconds from now; its `draining` mark, or None if it was declared dead."""
+    """Extend the node's lease to `lease` seconds from now; its `draining` mark, or None if declared dead."""
     values: dict[str, Any] = {"alive_until": now + timedelta(seconds=lease)}
     if clock_offset is not None:
         values["clock_offset"] = clock_offset
@@ -67,11 +67,7 @@ def has_to_reap(connection: Connection, now: datetime) -> bool:
 
 def listing(connection: Connection, now: datetime, *, ended_since: datetime | None = None) -> list[Node]:
     """The nodes that live, and those that ended after `ended_since`; the newest last."""
-    running = (
-        select(func.count())
-        .where(runs.c.owner == nodes.c.id, runs.c.state.in_([RunState.CLAIMED, RunState.RUNNING]))
-        .scalar_subquery()
-    )
+    running = select(func.count()).where(runs.c.owner == nodes.c.id, text(ALIVE)).scalar_subquery()
     query = select(*COLUMNS, running.label("running")).where(nodes.c.died_at.is_(None))
     found = list(connection.execute(query))
     if ended_since:

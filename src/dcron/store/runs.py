@@ -1,14 +1,14 @@
 """The runs, as people and the record want to see them; and their asking for one to end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, TextClause, or_, select, text, update
 
 from dcron.model import Run, RunState, Trigger
-from dcron.schema import crontab, runs
+from dcron.schema import ALIVE, UNHAPPY, crontab, runs
 
 COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
 
@@ -38,17 +38,26 @@ def by_id(connection: Connection, run_id: int) -> Run | None:
 
 def newest(connection: Connection, wanted: Wanted, limit: int) -> list[Run]:
     """The runs wanted, the newest first."""
-    conditions: list[ColumnElement[bool]] = []
-    if wanted.task_id is not None:
-        conditions.append(runs.c.task_id == wanted.task_id)
-    if wanted.states:
-        conditions.append(runs.c.state.in_(wanted.states))
-    if wanted.since:
-        conditions.append(or_(runs.c.finished_at >= wanted.since, runs.c.finished_at.is_(None)))
-    if wanted.before_id is not None:
-        conditions.append(runs.c.id < wanted.before_id)
-    query = select(*COLUMNS).where(*conditions).order_by(runs.c.id.desc()).limit(limit)
+    conditions = list(_conditions(wanted))
+    newest_first = runs.c.id.desc()
+    for states in (ALIVE, UNHAPPY):
+        if wanted.states and all(repr(state.value) in states for state in wanted.states):
+            conditions.append(text(states))
+            # Few among many: look them up and sort them, instead of walking through the history for them.
+            newest_first = (runs.c.id + 0).desc() if states == ALIVE else newest_first
+    query = select(*COLUMNS).where(*conditions).order_by(newest_first).limit(limit)
     return [run_from(row) for row in connection.execute(query)]
+
+
+def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool] | TextClause]:
+    if wanted.task_id is not None:
+        yield runs.c.task_id == wanted.task_id
+    if wanted.states:
+        yield runs.c.state.in_(wanted.states)
+    if wanted.since:
+        yield or_(runs.c.finished_at >= wanted.since, runs.c.finished_at.is_(None))
+    if wanted.before_id is not None:
+        yield runs.c.id < wanted.before_id
 
 
 def next_turns(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
@@ -70,8 +79,7 @@ def last_started(connection: Connection, task_ids: Sequence[int]) -> dict[int, R
 
 def alive(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Run]]:
     """The claimed and running runs of these lines."""
-    states = [RunState.CLAIMED, RunState.RUNNING]
-    query = select(*COLUMNS).where(runs.c.task_id.in_(task_ids), runs.c.state.in_(states))
+    query = select(*COLUMNS).where(runs.c.task_id.in_(task_ids), text(ALIVE))
     found: dict[int, list[Run]] = {}
     for row in connection.execute(query.order_by(runs.c.id)):
         found.setdefault(row.task_id, []).append(run_from(row))
@@ -96,12 +104,13 @@ def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:
 def cancel_requests(connection: Connection, node_id: str) -> dict[int, str]:
     """Runs of this node that somebody wants stopped, and who."""
     query = select(runs.c.id, runs.c.cancel_requested_by).where(
-        runs.c.owner == node_id, runs.c.state == RunState.RUNNING, runs.c.cancel_requested_by.is_not(None)
+        *(runs.c.owner == node_id, text(ALIVE), runs.c.state == RunState.RUNNING),
+        runs.c.cancel_requested_by.is_not(None),
     )
-    return {run_id: actor for run_id, actor in connection.execute(query)}
+    return {row.id: row.cancel_requested_by for row in connection.execute(query)}
 
 
 def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, datetime]:
     """When these runs were started, as the database's clock had it."""
     query = select(runs.c.id, runs.c.started_at).where(runs.c.id.in_(run_ids), runs.c.started_at.is_not(None))
-    return {run_id: moment for run_id, moment in connection.execute(query)}
+    return {row.id: row.started_at for row in connection.execute(query)}

@@ -4,19 +4,34 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    TextClause,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from dcron.database import Database
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
-from dcron.schema import crontab, runs
+from dcron.schema import NEXT, ONCE, REBOOT, UNPLANNED, crontab, runs
+from dcron.validation import Unreadable
 
-COLUMNS = [crontab.c[name] for name in Task.__dataclass_fields__]
+FIELDS = tuple(Task.__dataclass_fields__)
+COLUMNS = [crontab.c[name] for name in FIELDS]
 
 
 def task_from(row: Row[Any]) -> Task:
-    """The line in a row that has all of COLUMNS under their own names."""
-    values = {column.name: getattr(row, column.name) for column in COLUMNS}
-    values["argv"] = tuple(values["argv"]) if values["argv"] else None
+    """The line in a row whose last columns are COLUMNS."""
+    values = dict(zip(FIELDS, row[-len(FIELDS) :], strict=True))
+    if not isinstance(values["argv"], Unreadable):
+        values["argv"] = tuple(values["argv"]) if values["argv"] else None
     return Task(**values)
 
 
@@ -60,6 +75,11 @@ def by_id(connection: Connection, task_id: int) -> Task | None:
     return task_from(row) if row else None
 
 
+def lock(connection: Connection, task_id: int) -> None:
+    """Let nobody else claim a turn of the line, plan it or change it until this transaction ends."""
+    connection.execute(select(crontab.c.id).where(crontab.c.id == task_id).with_for_update(key_share=True))
+
+
 def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str]:
     """The first names that begin with `prefix`, in order."""
     query = select(crontab.c.name).where(crontab.c.name >= prefix, crontab.c.name < prefix + "\U0010ffff")
@@ -89,24 +109,28 @@ def count(connection: Connection) -> int:
 
 def to_plan(connection: Connection, database: Database, now: datetime, limit: int) -> list[Task]:
     """Lines whose next run has to be made or made anew, locked: new, edited, or paused until now."""
-    unplanned = select(*COLUMNS).where(crontab.c.planned_version != crontab.c.version)
-    woken = select(*COLUMNS).where(crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now)
     found: dict[int, Task] = {}
-    for query in (unplanned, woken):
-        rows = connection.execute(database.locked(query.limit(limit)))
-        found.update((row.id, task_from(row)) for row in rows)
+    for condition in _has_to_be_planned(now):
+        query = select(*COLUMNS).where(*condition).limit(limit)
+        found.update((row.id, task_from(row)) for row in connection.execute(database.locked(query)))
     return list(found.values())
 
 
 def has_to_plan(connection: Connection, now: datetime) -> bool:
     """Whether `to_plan` would find anything, asked without a lock."""
-    unplanned = select(crontab.c.id).where(crontab.c.planned_version != crontab.c.version).limit(1)
-    woken = (
-        select(crontab.c.id)
-        .where(crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now)
-        .limit(1)
+    reasons = [select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned(now)]
+    return connection.scalar(select(or_(*reasons))) is True
+
+
+def _has_to_be_planned(now: datetime) -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
+    """The conditions, each with an index of its own. A line whose turn is claimed waits for its start."""
+    claimed = select(runs.c.id).where(
+        runs.c.task_id == crontab.c.id, text(NEXT), runs.c.state == RunState.CLAIMED
     )
-    return connection.scalar(select(or_(unplanned.exists(), woken.exists()))) is True
+    # Not NOT EXISTS: of that Postgres makes a join, for which it reads all runs.
+    unclaimed = claimed.limit(1).correlate(crontab).scalar_subquery().is_(None)
+    yield text(UNPLANNED), unclaimed
+    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now, unclaimed
 
 
 def next_resume(connection: Connection) -> datetime | None:
@@ -124,7 +148,7 @@ def mark_planned(connection: Connection, task: Task, error: str | None) -> None:
 
 def with_reboot(connection: Connection) -> list[Task]:
     """The enabled lines that speak of `@reboot`."""
-    query = select(*COLUMNS).where(crontab.c.schedule.like("%@reboot%"), crontab.c.enabled)
+    query = select(*COLUMNS).where(text(REBOOT), crontab.c.enabled)
     return [task_from(row) for row in connection.execute(query)]
 
 
@@ -133,9 +157,7 @@ def retire_once(connection: Connection, limit: int) -> list[str]:
     of_line = runs.c.task_id == crontab.c.id
     unfinished = select(runs.c.id).where(of_line, runs.c.finished_at.is_(None)).exists()
     succeeded = select(runs.c.id).where(of_line, runs.c.state == RunState.SUCCEEDED).exists()
-    done = (
-        select(crontab.c.id).where(crontab.c.once, ~unfinished, succeeded).order_by(crontab.c.id).limit(limit)
-    )
+    done = select(crontab.c.id).where(text(ONCE), ~unfinished, succeeded).order_by(crontab.c.id).limit(limit)
     query = delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
     return list(connection.scalars(query))
 

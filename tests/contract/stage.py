@@ -1,0 +1,178 @@
+"""A database with its tables, a clock that stands still, and what agents do, step by step."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import insert, select, text, update
+
+from dcron.crontab import Crontab
+from dcron.database import Database
+from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.schema import crontab, runs
+from dcron.store import agenda, claims, nodes, tasks
+from dcron.store.claims import Claimed, Ended
+from dcron.store.runs import COLUMNS, cancel_requests, run_from
+
+NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
+"""When every test begins: a Tuesday."""
+LEASE = 60.0
+
+
+class Stage:
+    """One shared crontab under test."""
+
+    def __init__(self, url: str) -> None:
+        self.now = NOON
+        self.database = Database(url, clock=lambda: self.now)
+        self.crontab = Crontab(self.database, "ann@desk")
+
+    def forward(self, **duration: float) -> datetime:
+        """Let time pass."""
+        self.now += timedelta(**duration)
+        return self.now
+
+    def task(self, name: str, schedule: str = "*/10 * * * *", **fields: Any) -> Task:
+        """A new line, planned."""
+        return self.crontab.add(definition(name, schedule, **fields))
+
+    def insert_line(self, **values: Any) -> int:
+        """A line written by hand, past all checks but the database's."""
+        line = {"name": "by-hand", "schedule": "*/10 * * * *", "command": "true", **values}
+        columns = ", ".join(f'"{name}"' for name in line)
+        places = ", ".join(f":{name}" for name in line)
+        with self.database.write() as connection:
+            connection.execute(text(f"INSERT INTO crontab ({columns}) VALUES ({places})"), line)
+            found = connection.execute(select(crontab.c.id).where(crontab.c.name == line["name"]))
+            return int(found.scalar_one())
+
+    def insert_run(self, **values: Any) -> int:
+        """A row of `runs` as given; waiting and due now where nothing is."""
+        row = {"task_id": 1, "task": "a", "trigger": "manual", "state": "waiting", "spec": {}}
+        row |= {"scheduled_for": self.now, "due_at": self.now, **values}
+        with self.database.write() as connection:
+            return int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
+
+    def set_line(self, task_id: int, **values: Any) -> None:
+        """Change columns of a line by hand."""
+        with self.database.write() as connection:
+            connection.execute(update(crontab).where(crontab.c.id == task_id).values(values))
+
+    def sql(self, statement: str, **values: Any) -> None:
+        """Any statement, as somebody types it at the database's own prompt."""
+        with self.database.write() as connection:
+            connection.execute(text(statement), values)
+
+    # What agents do -----------------------------------------------------------------------------
+
+    def node(self, name: str = "web-1", lease: float = LEASE) -> str:
+        """A node that has just started; its ID."""
+        node_id = f"{name}-{'0' * 8}"
+        node = Node(
+            id=node_id,
+            name=name,
+            host=name,
+            pid=1,
+            slots=8,
+            version="0",
+            tzdata="2027a",
+            started_at=self.now,
+            alive_until=self.now + timedelta(seconds=lease),
+            draining=False,
+            died_at=None,
+            died_how=None,
+            clock_offset=None,
+        )
+        with self.database.write() as connection:
+            nodes.register(connection, node)
+        return node_id
+
+    def renew(self, node_id: str) -> bool:
+        """Whether the node still has its lease."""
+        with self.database.write() as connection:
+            return nodes.renew(connection, node_id, self.now, LEASE) is not None
+
+    def plan(self) -> int:
+        """One pass over the lines that have to be planned; how many there were."""
+        with self.database.write() as connection:
+            lines = tasks.to_plan(connection, self.database, self.now, 100)
+            for task in lines:
+                agenda.plan(connection, task, self.now)
+            return len(lines)
+
+    def has_to_plan(self) -> bool:
+        with self.database.read() as connection:
+            return tasks.has_to_plan(connection, self.now)
+
+    def claim(self, node_id: str, limit: int = 10) -> list[Claimed]:
+        with self.database.write() as connection:
+            return claims.claim(connection, self.database, node_id, self.now, limit)
+
+    def start(self, node_id: str, claimed: Sequence[Claimed]) -> list[Claimed]:
+        with self.database.write() as connection:
+            return claims.start(connection, self.database, node_id, self.now, claimed)
+
+    def take(self, node_id: str, limit: int = 10) -> list[Claimed]:
+        """Claim and start."""
+        return self.start(node_id, self.claim(node_id, limit))
+
+    def finish(
+        self, node_id: str, run_id: int, state: RunState = RunState.SUCCEEDED, **facts: Any
+    ) -> set[int]:
+        with self.database.write() as connection:
+            ended = Ended(run_id, state, facts.pop("finished_at", self.now), **facts)
+            return claims.finish(connection, self.database, node_id, [ended])
+
+    def release(self, node_id: str) -> int:
+        with self.database.write() as connection:
+            return claims.release(connection, [node_id])
+
+    def sign_off(self, node_id: str) -> None:
+        with self.database.write() as connection:
+            nodes.sign_off(connection, node_id, self.now)
+
+    def reap(self) -> tuple[list[str], list[int]]:
+        with self.database.write() as connection:
+            return nodes.reap(connection, self.now)
+
+    def cancel_requests(self, node_id: str) -> dict[int, str]:
+        with self.database.read() as connection:
+            return cancel_requests(connection, node_id)
+
+    def settle_orphans(self) -> int:
+        with self.database.write() as connection:
+            return agenda.settle_orphans(connection, self.now, 100)
+
+    # What is then there -------------------------------------------------------------------------
+
+    def runs(self, task_id: int | None = None, *states: RunState) -> list[Run]:
+        """The runs of a line, or of all, the oldest first."""
+        query = select(*COLUMNS).order_by(runs.c.id)
+        if task_id is not None:
+            query = query.where(runs.c.task_id == task_id)
+        if states:
+            query = query.where(runs.c.state.in_(states))
+        with self.database.read() as connection:
+            return [run_from(row) for row in connection.execute(query)]
+
+    def turn(self, task: Task) -> Run | None:
+        """The line's next run, if it has one."""
+        waiting = self.runs(task.id, RunState.WAITING)
+        return waiting[0] if waiting else None
+
+    def line(self, task_id: int) -> Task:
+        with self.database.read() as connection:
+            task = tasks.by_id(connection, task_id)
+        assert task
+        return task
+
+
+def definition(name: str = "backup", schedule: str = "*/10 * * * *", **fields: Any) -> Definition:
+    """A line as a person writes it."""
+    values = {"timezone": "UTC", "command": "true", **fields}
+    return Definition(name=name, schedule=schedule, **values)
+
+
+def at(clock_time: str) -> datetime:
+    """A time of the day on which tests play, such as `12:10`."""
+    return datetime.fromisoformat(f"2027-06-01T{clock_time}").replace(tzinfo=UTC)

@@ -1,0 +1,284 @@
+"""What people are told when the database is away, locked, full, damaged or strange; never a password."""
+
+import socket
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from dcron.database import Database, is_transient
+from dcron.errors import DatabaseError, ExitCode
+
+SECRET = "s3cret"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "dcron.db"
+
+
+@pytest.fixture
+def file(path: Path) -> Iterator[Database]:
+    """A SQLite file with one table, and little patience."""
+    database = Database(f"sqlite:///{path}", patience=0.05)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE t (x TEXT)"))
+    yield database
+    database.close()
+
+
+def failure_of(database: Database, statement: str = "SELECT 1", *, write: bool = False) -> DatabaseError:
+    """How the database fails at this."""
+    try:
+        with (
+            pytest.raises(DatabaseError) as failure,
+            database.write() if write else database.read() as connection,
+        ):
+            connection.execute(text(statement))
+    finally:
+        database.close()
+    assert failure.value.exit_code == ExitCode.DATABASE
+    assert SECRET not in str(failure.value)
+    return failure.value
+
+
+def test_a_locked_file_is_worth_another_try(file: Database, path: Path) -> None:
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    failure = failure_of(file, write=True)
+    assert str(failure) == f"the database {path} is locked by another process; try again"
+    assert is_transient(failure)
+    holder.execute("ROLLBACK")
+    holder.close()
+    with file.write() as connection:
+        connection.execute(text("INSERT INTO t VALUES ('now it works')"))
+
+
+def test_a_full_disk_is_named(file: Database, path: Path) -> None:
+    file.close()
+
+    @event.listens_for(file.engine, "connect")
+    def no_room(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA max_page_count = 2")
+
+    failure = failure_of(file, "INSERT INTO t VALUES (hex(zeroblob(100000)))", write=True)
+    assert str(failure) == f"the database {path} cannot be written: the disk is full"
+    assert is_transient(failure)
+
+
+def test_a_file_that_may_only_be_read_is_named(file: Database, path: Path) -> None:
+    file.close()
+
+    @event.listens_for(file.engine, "connect")
+    def no_writing(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA query_only = ON")
+
+    failure = failure_of(file, "INSERT INTO t VALUES ('x')", write=True)
+    assert "cannot be written: the file or its directory is read-only" in str(failure)
+    assert not is_transient(failure)
+
+
+def test_a_damaged_file_is_named_with_what_may_help(file: Database, path: Path) -> None:
+    with file.write() as connection:
+        connection.execute(
+            text("INSERT INTO t SELECT hex(randomblob(2000)) FROM (VALUES (1), (2), (3), (4), (5))")
+        )
+    file.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    failure = failure_of(file, "SELECT * FROM t")
+    assert str(failure) == f"the database {path} is damaged; restore a backup, or see `sqlite3 FILE .recover`"
+    assert not is_transient(failure)
+
+
+def test_a_file_of_another_kind_is_named(path: Path) -> None:
+    path.write_text("Dear diary, " * 100)
+    failure = failure_of(Database(f"sqlite:///{path}"), "SELECT * FROM t")
+    assert str(failure) == f"the database {path} is not a SQLite database"
+    assert not is_transient(failure)
+    assert path.read_text().startswith("Dear diary")
+
+
+def test_a_file_without_tables_is_named(path: Path) -> None:
+    failure = failure_of(Database(f"sqlite:///{path}"), "SELECT * FROM crontab")
+    assert str(failure) == f"the database {path} has no dcron tables (no such table: crontab)"
+
+
+def test_a_directory_in_the_files_place_is_named(path: Path) -> None:
+    path.mkdir()
+    failure = failure_of(Database(f"sqlite:///{path}"))
+    assert str(failure) == f"the database {path} cannot be opened"
+
+
+def test_a_broken_rule_of_the_schema_comes_through_as_it_is(file: Database) -> None:
+    with file.write() as connection:
+        connection.execute(text("CREATE UNIQUE INDEX u ON t (x)"))
+    with pytest.raises(IntegrityError) as failure, file.write() as connection:
+        connection.execute(text("INSERT INTO t VALUES ('a'), ('a')"))
+    assert failure.value.__cause__ is not failure.value
+    assert not is_transient(failure.value)
+
+
+def test_a_failed_transaction_leaves_nothing(file: Database) -> None:
+    with pytest.raises(ZeroDivisionError), file.write() as connection:
+        print(connection.execute(text("INSERT INTO t VALUES ('x')")).rowcount // 0)
+    with file.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM t")).scalar() == 0
+
+
+def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    failure = failure_of(Database(f"postgresql://ann:{SECRET}@127.0.0.1:{port}/cron"))
+    assert str(failure).startswith(f"cannot reach the database postgresql://ann:***@127.0.0.1:{port}/cron: ")
+    assert is_transient(failure)
+
+
+def test_a_host_that_nobody_knows_is_named_without_the_password() -> None:
+    failure = failure_of(Database(f"postgresql://ann:{SECRET}@no-such-host.invalid/cron"))
+    assert str(failure).startswith(
+        "cannot reach the database postgresql://ann:***@no-such-host.invalid/cron: "
+    )
+
+
+def test_an_option_that_the_driver_does_not_know_is_no_passing_trouble() -> None:
+    failure = failure_of(Database(f"postgresql://ann:{SECRET}@127.0.0.1/cron?colour=red"))
+    assert "colour" in str(failure)
+    assert not is_transient(failure)
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[Database]:
+    """The server's own database, with little patience."""
+    database = Database(postgres_server, patience=0.05)
+    yield database
+    database.close()
+
+
+def test_a_database_that_is_not_there_is_named(postgres_server: str) -> None:
+    url = make_url(postgres_server).set(database="nowhere", password=SECRET)
+    failure = failure_of(Database(url.render_as_string(hide_password=False)))
+    assert 'database "nowhere" does not exist' in str(failure)
+
+
+def test_a_role_that_is_refused_is_told_without_its_password(postgres_server: str) -> None:
+    url = make_url(postgres_server).set(username="nobody_here", password=SECRET)
+    failure = failure_of(Database(url.render_as_string(hide_password=False)))
+    assert "nobody_here" in str(failure)
+
+
+def test_a_lock_of_somebody_elses_on_postgres_is_worth_another_try(
+    postgres: Database, postgres_server: str
+) -> None:
+    with psycopg.connect(postgres_server) as holder:
+        holder.execute("CREATE TABLE held (x int)")
+        holder.commit()
+        holder.execute("LOCK TABLE held")
+        failure = failure_of(postgres, "INSERT INTO held VALUES (1)", write=True)
+        assert "lock timeout (55P03)" in str(failure)
+        assert is_transient(failure)
+        holder.execute("DROP TABLE held")
+
+
+def test_a_server_that_ends_the_connection_is_worth_another_try(postgres: Database) -> None:
+    failure = failure_of(postgres, "SELECT pg_terminate_backend(pg_backend_pid())")
+    assert is_transient(failure)
+    with postgres.read() as connection:
+        assert connection.execute(text("SELECT 1")).scalar() == 1
+
+
+def test_a_standby_is_worth_another_try(postgres: Database) -> None:
+    assert is_transient(failure_of(postgres, "SET TRANSACTION READ ONLY; CREATE TABLE nope (x int)"))
+
+
+def test_a_missing_privilege_is_no_passing_trouble(postgres: Database) -> None:
+    as_somebody = "CREATE ROLE dcron_poor; SET LOCAL ROLE dcron_poor; "
+    failure = failure_of(postgres, as_somebody + "SELECT * FROM pg_authid", write=True)
+    assert "does not allow this: permission denied" in str(failure)
+    assert not is_transient(failure)
+
+
+def test_a_value_that_postgres_cannot_keep_is_no_passing_trouble(postgres: Database) -> None:
+    with pytest.raises(DatabaseError) as failure, postgres.read() as connection:
+        connection.execute(text("SELECT :x"), {"x": "a\0b"})
+    assert not is_transient(failure.value)
+
+
+def test_a_pool_without_connections_is_worth_another_try(postgres: Database) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres.engine, "connect", lambda: (_ for _ in ()).throw(PoolTimeout()))
+        failure = failure_of(postgres)
+    assert "gave no free connection in time" in str(failure)
+    assert is_transient(failure)
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (psycopg.OperationalError("the connection is lost"), True),
+        (psycopg.InterfaceError("the connection is closed"), True),
+        (psycopg.errors.DeadlockDetected(), True),
+        (psycopg.errors.AdminShutdown(), True),
+        (psycopg.errors.UniqueViolation(), False),
+        (psycopg.errors.UndefinedTable(), False),
+        (psycopg.DataError("NUL"), False),
+        (sqlite3.OperationalError("database is locked"), True),
+        (sqlite3.OperationalError("disk I/O error"), True),
+        (sqlite3.OperationalError("no such table: x"), False),
+        (ConnectionResetError(), True),
+        (DatabaseError("of our own"), False),
+        (ValueError(), False),
+        (None, False),
+    ],
+)
+def test_only_what_passes_by_itself_is_tried_again(error: Exception | None, transient: bool) -> None:
+    assert is_transient(error) is transient
+    if isinstance(error, psycopg.Error | sqlite3.Error):
+        assert is_transient(OperationalError("SELECT 1", {}, error)) is transient
+        assert isinstance(OperationalError("SELECT 1", {}, error), DBAPIError)
+
+
+def test_a_pooler_that_forgets_prepared_statements_is_served(postgres_server: str) -> None:
+    database = Database(f"{postgres_server}&pgbouncer=true")
+    try:
+        for _ in range(10):
+            with database.read() as connection:
+                connection.execute(text("SELECT :x"), {"x": 1})
+                prepared = connection.execute(text("SELECT count(*) FROM pg_prepared_statements")).scalar()
+        assert prepared == 0
+    finally:
+        database.close()
+
+
+def test_a_write_is_noticed_by_whoever_watches(database_url: str, database: Database) -> None:
+    watch, stop, seen = database.watch(), threading.Event(), threading.Event()
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE t (x INTEGER)"))
+
+    def look() -> None:
+        while not stop.is_set():
+            if watch.wait(stop):
+                seen.set()
+        watch.close()
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        for _ in range(100):
+            with database.write() as connection:
+                connection.execute(text("INSERT INTO t VALUES (1)"))
+                database.notify(connection)
+            if seen.wait(0.1):
+                break
+        assert seen.is_set()
+    finally:
+        stop.set()
+        watcher.join(10)
