@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from dcron import migrations
+from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, UsageError
 from dcron.model import Definition, Node, NodeState, Run, RunState, Task, Trigger
@@ -35,8 +35,19 @@ class TaskView:
 
     task: Task
     next_run: Run | None
+    """The first run that waits; a calendar may yet exclude it."""
     last_run: Run | None
     alive: Sequence[Run]
+
+    @property
+    def next_run_at(self) -> datetime | None:
+        """When the task runs next, calendars considered; None when it will not."""
+        if self.next_run is None:
+            return None
+        due: datetime = self.next_run.due_at
+        if self.next_run.trigger is not Trigger.SCHEDULE or not policy.rules_of(self.task).has_calendars:
+            return due
+        return policy.next_wanted(self.task, due - timedelta(microseconds=1))
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,15 @@ class Imported:
     added: Sequence[str]
     changed: Sequence[str]
     unchanged: Sequence[str]
+
+
+class BadLines(UsageError):  # noqa: N818 - said as people say it, like the others
+    """Lines that agents cannot run: what is wrong with each, by its name."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        """Tell all of them, a line each."""
+        super().__init__("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
+        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -270,25 +290,32 @@ class Crontab:
     def import_lines(self, lines: Sequence[Definition], *, dry_run: bool = False) -> Imported:
         """Add what is new and rewrite what differs, by name, in one transaction; nothing is removed.
 
-        Raises UsageError for a line that agents cannot run; then nothing is written.
+        Raises BadLines for lines that agents cannot run; then nothing is written.
         """
         added: list[str] = []
         changed: list[str] = []
         unchanged: list[str] = []
+        problems: dict[str, str] = {}
         with self.database.write() as connection:
             now = self.database.now(connection)
             for line in lines:
-                require_name(line.name)
-                task = tasks.by_name(connection, line.name)
-                if task and task.definition() == line:
-                    unchanged.append(line.name)
+                try:
+                    require_name(line.name)
+                    task = tasks.by_name(connection, line.name)
+                    if task and task.definition() == line:
+                        unchanged.append(line.name)
+                        continue
+                    require_valid(line, now)
+                except UsageError as error:
+                    problems[line.name] = str(error)
                     continue
-                require_valid(line, now)
                 (changed if task else added).append(line.name)
-                if not dry_run:
+                if not dry_run and not problems:
                     self._add(connection, line, now) if task is None else self._replace(
                         connection, task, line, now
                     )
+            if problems:
+                raise BadLines(problems)
         return Imported(added, changed, unchanged)
 
     def export_lines(self) -> list[Definition]:
@@ -356,12 +383,24 @@ class Crontab:
         """Plan the line as it now is, and note who changed it."""
         task = tasks.by_id(connection, task_id)
         assert task
+        self._require_calendars(task, now)
         agenda.plan(connection, task, now)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
         settled = tasks.by_id(connection, task_id)
         assert settled
         return settled
+
+    def _require_calendars(self, task: Task, now: datetime) -> None:
+        """The calendars a line names have to be there, and to leave it something to run."""
+        for name, content in (
+            (task.except_calendar, task.except_content),
+            (task.only_calendar, task.only_content),
+        ):
+            if name and content is None:
+                raise UsageError(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+        if task.except_calendar or task.only_calendar:
+            require_valid(task, now)
 
     def _plan_again(self, connection: Connection, run: Run, now: datetime) -> None:
         """A cancelled turn does not end its line: the next one takes its place."""

@@ -1,10 +1,10 @@
 """The things dcron speaks of, as plain values. Times are aware and in UTC; durations are seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 class RunState(StrEnum):
@@ -57,15 +57,41 @@ class Definition:
     """Seconds after which the command and all its children are stopped."""
     max_running: int | None = 1
     """How many runs of this task may be alive at once; None is no limit."""
+    gap: Literal["after", "skip"] = "after"
+    """A wall time that the clock leaves out: run when the gap ends, or not at all."""
+    fold: Literal["first", "both"] = "first"
+    """A wall time that the clock shows twice: run the first time, or both times."""
+    not_before: datetime | None = None
+    not_after: datetime | None = None
+    """The window in which the schedule holds; an occurrence exactly at its end still runs."""
+    except_calendar: str | None = None
+    """The calendar on whose dates, by the task's zone, occurrences are skipped."""
+    only_calendar: str | None = None
+    """The calendar on whose dates alone occurrences run; the others are skipped."""
     describe: str | None = None
 
     def spec(self) -> dict[str, Any]:
-        """What a run copies: everything that decides when and how the command is executed."""
-        return {name: getattr(self, name) for name in SPEC_FIELDS if getattr(self, name) not in (None, {})}
+        """What a run copies: everything that decides when and how the command is executed.
+
+        Values that `add` gives by default are left out; times stand as texts.
+        """
+        values = {name: getattr(self, name) for name in SPEC_FIELDS}
+        return {
+            name: str(value) if isinstance(value, datetime) else value
+            for name, value in values.items()
+            if value != SPEC_DEFAULTS[name]
+        }
 
 
 DEFINITION_FIELDS = tuple(each.name for each in fields(Definition))
-SPEC_FIELDS = tuple(name for name in DEFINITION_FIELDS if name not in ("name", "describe", "max_running"))
+TIMES_FIELDS = ("schedule", "timezone", "gap", "fold", "not_before", "not_after")
+"""What decides when a line runs; calendars are asked only when the time has come."""
+COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "timeout")
+SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
+SPEC_DEFAULTS: Mapping[str, Any] = {
+    each.name: {} if each.name == "env" else None if each.default is MISSING else each.default
+    for each in fields(Definition)
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +113,9 @@ class Task(Definition):
     """Why it has no next run although it should."""
     changed_at: datetime
     changed_by: str | None
+    except_content: str | None = None
+    only_content: str | None = None
+    """What the calendars of these names hold, as JSON; None where it names none, or one that is gone."""
 
     def definition(self) -> Definition:
         """The line as it was written."""
@@ -153,6 +182,7 @@ class Node:
     slots: int
     version: str
     tzdata: str
+    tzdata_fingerprint: str | None = None
     started_at: datetime
     alive_until: datetime
     draining: bool
@@ -168,6 +198,17 @@ class Node:
         if self.alive_until < now:
             return NodeState.LATE
         return NodeState.DRAINING if self.draining else NodeState.ALIVE
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredCalendar:
+    """A named set of local dates, as the database has it."""
+
+    name: str
+    content: Mapping[str, Any]
+    """What `schedule.calendar_from_json` reads."""
+    changed_at: datetime
+    changed_by: str
 
 
 NODE_SUFFIX = 9

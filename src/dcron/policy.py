@@ -1,14 +1,17 @@
 """What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from dcron.errors import UsageError
-from dcron.model import Definition, Task
-from dcron.schedule import Schedule, next_run, parse, zone
+from dcron.model import TIMES_FIELDS, Definition, Task
+from dcron.schedule import Calendar, Rules, Schedule, calendar_from_json, next_run, parse, zone
+
+_INSTANT = timedelta(microseconds=1)
 
 COUNT_LIMIT = 200
 """How many passed-over occurrences are counted one by one: a batch of lines is locked meanwhile."""
@@ -20,8 +23,57 @@ def schedule_of(text: str, name: str) -> Schedule:
 
 
 def next_occurrence(line: Definition, after: datetime) -> datetime | None:
-    """The line's first occurrence strictly after `after`, or None. Raises ScheduleError or ZoneError."""
-    return _next_run(line.schedule, line.name if _has_hash(line.schedule) else "", line.timezone, after)
+    """The line's first occurrence strictly after `after`, or None; a calendar may yet exclude it.
+
+    An excluded occurrence is a turn like any other, which is skipped when its time has come: so it is on
+    record, and a calendar that is edited needs no turn moved. Raises ScheduleError or ZoneError.
+    """
+    return _next(line, after, _window(line))
+
+
+def next_wanted(line: Definition, after: datetime) -> datetime | None:
+    """The line's first occurrence strictly after `after` that no calendar excludes, or None."""
+    return _next(line, after, rules_of(line))
+
+
+def rules_of(line: Definition) -> Rules:
+    """All that bears on the line's occurrences: clock changes, window, the calendars a Task brings along."""
+    if not isinstance(line, Task) or not (line.except_content or line.only_content):
+        return _window(line)
+    return replace(
+        _window(line),
+        except_on=_calendars(line.except_calendar, line.except_content),
+        only_on=_calendars(line.only_calendar, line.only_content),
+    )
+
+
+def excluded_by(task: Task, occurrence: datetime) -> str | None:
+    """The calendar that excludes the occurrence, as a reason; None when it may run."""
+    named = {task.except_calendar: task.except_content, task.only_calendar: task.only_content}
+    if named.keys() == {None}:
+        return None
+    for name, content in named.items():
+        if name and content is None:
+            return f"there is no calendar {name!r}"
+    return rules_of(task).excluded_by(occurrence.astimezone(zone(task.timezone)).date())
+
+
+def _next(line: Definition, after: datetime, rules: Rules) -> datetime | None:
+    key = line.name if _has_hash(line.schedule) else ""
+    return _next_run(line.schedule, key, line.timezone, after, rules)
+
+
+def _window(line: Definition) -> Rules:
+    return Rules(gap=line.gap, fold=line.fold, not_before=line.not_before, not_after=line.not_after)
+
+
+def _calendars(name: str | None, content: str | None) -> tuple[Calendar, ...]:
+    return (_calendar(name, content),) if name and content else ()
+
+
+@lru_cache(maxsize=100)
+def _calendar(name: str, content: str) -> Calendar:
+    return calendar_from_json(name, json.loads(content))
 
 
 @lru_cache(maxsize=10_000)
@@ -30,9 +82,9 @@ def _read_schedule(text: str, key: str) -> Schedule:
 
 
 @lru_cache(maxsize=10_000)
-def _next_run(text: str, key: str, timezone: str, after: datetime) -> datetime | None:
+def _next_run(text: str, key: str, timezone: str, after: datetime, rules: Rules) -> datetime | None:
     """Remembered, because a thousand lines of one schedule come due in the same second."""
-    return next_run(_read_schedule(text, key), zone(timezone), after)
+    return next_run(_read_schedule(text, key), zone(timezone), after, rules)
 
 
 def _has_hash(text: str) -> bool:
@@ -53,7 +105,8 @@ def starts_with_node(line: Definition) -> bool:
 def same_times(line: Definition, name: str, spec: Mapping[str, Any]) -> bool:
     """Whether a run planned under `name` from `spec` still stands where the line would have it."""
     same_name = name == line.name or not _has_hash(line.schedule)
-    return same_name and (spec.get("schedule"), spec.get("timezone")) == (line.schedule, line.timezone)
+    wanted = line.spec()
+    return same_name and all(spec.get(field) == wanted.get(field) for field in TIMES_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -83,16 +136,22 @@ class CatchUp:
 
 
 def catch_up(line: Definition, scheduled_for: datetime, now: datetime) -> CatchUp:
-    """After downtime only the last missed occurrence runs; the earlier ones are passed over together.
+    """After downtime the last missed occurrence that is wanted runs; the others are passed over together.
 
     Raises ScheduleError or ZoneError.
     """
     successor = next_occurrence(line, scheduled_for)
     if successor is None or successor > now:
         return CatchUp(scheduled_for, None, successor)
-    last = _last_occurrence(line, successor, now)
+    last = _last_occurrence(successor, now, partial(next_occurrence, line))
+    run_for = last
+    first_wanted = next_wanted(line, scheduled_for - _INSTANT)
+    if first_wanted and first_wanted <= now:
+        run_for = _last_occurrence(first_wanted, now, partial(next_wanted, line))
     passed_over = passed_over_between(line, scheduled_for, last)
-    return CatchUp(last, passed_over, next_occurrence(line, now))
+    if run_for != last and passed_over:
+        passed_over = replace(passed_over, last=last)
+    return CatchUp(run_for, passed_over, next_occurrence(line, now))
 
 
 def passed_over_between(line: Definition, first: datetime, end: datetime) -> PassedOver | None:
@@ -105,34 +164,40 @@ def passed_over_between(line: Definition, first: datetime, end: datetime) -> Pas
         if following is None or following >= end:
             return PassedOver(first, last, count, counted=True)
         last, count = following, count + 1
-    return PassedOver(
-        first, _last_occurrence(line, last, end - timedelta(microseconds=1)), count, counted=False
-    )
+    last = _last_occurrence(last, end - _INSTANT, partial(next_occurrence, line))
+    return PassedOver(first, last, count, counted=False)
 
 
 def passed_over_as_planned(
     name: str, spec: Mapping[str, Any], first: datetime, end: datetime
 ) -> PassedOver | None:
     """The same for a turn as it was planned, whatever its line says by now; None when nobody can tell."""
-    line = Definition(
-        name=name, schedule=spec.get("schedule", ""), timezone=spec.get("timezone", ""), command=""
-    )
+    try:
+        times = {field: spec[field] for field in TIMES_FIELDS if field in spec}
+        for field in ("not_before", "not_after"):
+            if field in times:
+                times[field] = datetime.fromisoformat(times[field])
+        line = Definition(**{"name": name, "schedule": "", "timezone": "", "command": "", **times})
+    except (TypeError, ValueError):  # written by hand
+        return None
     try:
         return passed_over_between(line, first, end)
     except UsageError:
         return None
 
 
-def _last_occurrence(line: Definition, known: datetime, now: datetime) -> datetime:
+def _last_occurrence(
+    known: datetime, now: datetime, following: Callable[[datetime], datetime | None]
+) -> datetime:
     """The latest occurrence up to `now`; `known` is one. Looks back in doubling steps, so it is quick."""
     step = timedelta(seconds=1)
     while now - step > known:
-        if (found := next_occurrence(line, now - step)) and found <= now:
+        if (found := following(now - step)) and found <= now:
             known = found
             break
         step *= 2
-    while (following := next_occurrence(line, known)) and following <= now:
-        known = following
+    while (found := following(known)) and found <= now:
+        known = found
     return known
 
 

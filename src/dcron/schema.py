@@ -30,7 +30,7 @@ from sqlalchemy import (
 from dcron.model import RunState, Trigger
 from dcron.validation import LONGEST_TIMEOUT, Unreadable
 
-SCHEMA_VERSION = "0001"
+SCHEMA_VERSION = "0002"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 
@@ -144,6 +144,12 @@ crontab = Table(
     Column("user", Text),
     Column("timeout", Float),
     Column("max_running", Integer, server_default="1"),
+    Column("gap", Text, nullable=False, server_default="after"),
+    Column("fold", Text, nullable=False, server_default="first"),
+    Column("not_before", Instant),
+    Column("not_after", Instant),
+    Column("except_calendar", Name),
+    Column("only_calendar", Name),
     Column("describe", Text),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("paused_reason", Text),
@@ -164,6 +170,8 @@ crontab = Table(
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
     CheckConstraint(f"timeout > 0 AND timeout <= {LONGEST_TIMEOUT}", name="crontab_timeout_range"),
     CheckConstraint("max_running >= 1", name="crontab_max_running_positive"),
+    CheckConstraint("gap IN ('after', 'skip')", name="crontab_gap"),
+    CheckConstraint("fold IN ('first', 'both')", name="crontab_fold"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
     _check("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
     _check(
@@ -187,11 +195,15 @@ crontab = Table(
         " AND ".join(_moment(column) for column in ("paused_at", "paused_until", "changed_at")),
         "sqlite",
     ),
+    _check("crontab_not_before", _moment("not_before"), "sqlite"),
+    _check("crontab_not_after", _moment("not_after"), "sqlite"),
     sqlite_autoincrement=True,
 )
 _index("crontab_unplanned", crontab.c.id, where=UNPLANNED)
 _index("crontab_paused_until", crontab.c.paused_until, where="paused_until IS NOT NULL")
 _index("crontab_reboot", crontab.c.id, where=REBOOT)
+_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
+_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
 _index("crontab_once", crontab.c.id, where=ONCE)
 
 runs = Table(
@@ -223,6 +235,8 @@ runs = Table(
     Column("payload", Text),
     # What is executed: a copy, so that an edit cannot change a run that is under way.
     Column("spec", Json(), nullable=False),
+    # The version of the time zones by which it was planned.
+    Column("tzdata", Text),
     CheckConstraint(_one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(_one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
@@ -264,6 +278,7 @@ nodes = Table(
     Column("slots", Integer, nullable=False),
     Column("version", Text, nullable=False),
     Column("tzdata", Text, nullable=False),
+    Column("tzdata_fingerprint", Text),
     Column("started_at", Instant, nullable=False),
     Column("alive_until", Instant, nullable=False),
     Column("draining", Boolean, nullable=False, server_default=text("false")),
@@ -308,3 +323,13 @@ changes = Table(
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+
+calendars = Table(
+    "calendars",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("content", Json(), nullable=False),
+    Column("changed_at", Instant, nullable=False),
+    Column("changed_by", Text, nullable=False),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="calendars_name_length"),
+)

@@ -39,7 +39,9 @@ class Unreadable(dict[str, Any]):
 def require_valid(line: Definition, now: datetime) -> None:
     """Raise UsageError, saying what is wrong and what would be right, unless agents can run this line."""
     require_runnable(line)
-    require_fires(policy.schedule_of(line.schedule, line.name), zone(line.timezone), now)
+    require_fires(
+        policy.schedule_of(line.schedule, line.name), zone(line.timezone), now, policy.rules_of(line)
+    )
 
 
 def require_runnable(line: Definition) -> None:
@@ -56,6 +58,8 @@ def require_runnable(line: Definition) -> None:
         )
     _require_texts(line)
     _require_command(line)
+    if line.not_before and line.not_after and line.not_after < line.not_before:
+        raise UsageError("not-after: it lies before not-before, so nothing would run")
     if line.timeout is not None and not 0 < line.timeout <= LONGEST_TIMEOUT:
         raise UsageError("timeout: give a duration longer than nothing and up to a century, such as 30m")
     if line.max_running is not None and line.max_running < 1:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,9 @@ class HandNode:
         self.killed: list[int] = []
         self.deadlines: list[float] = []
         self.drained = False
-        self.turns = Turns(database, self.settings, self.id, self.live, self.launched.extend, self.killed.extend)
+        self.turns = Turns(
+            database, self.settings, self.id, self.live, self.launched.extend, self.killed.extend
+        )
         self.heart = Heart(database, self.settings, self.id, self.deadlines.append, self._drain)
 
     def _drain(self) -> None:
@@ -102,9 +105,9 @@ class World:
         self.clock = clock
         self.crontab = Crontab(database, "tester@here")
 
-    def add(self, name: str, schedule: str = "* * * * *", **fields: object) -> Task:
-        line = Definition(**{"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields})  # type: ignore[arg-type]
-        return self.crontab.add(line)
+    def add(self, name: str, schedule: str = "* * * * *", **fields: Any) -> Task:
+        line = {"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields}
+        return self.crontab.add(Definition(**line))
 
     def node(self, name: str = "web-1", **settings: float) -> HandNode:
         return HandNode(self.database, name, **settings).register()  # type: ignore[arg-type]

@@ -64,17 +64,20 @@ def test_the_command_gets_its_facts_in_the_environment(world: World) -> None:
     (job,) = node.launched
     assert job.argv == ("/bin/sh", "-c", "true")
     assert (job.cwd, job.stdin) == ("/srv", b"in")
-    assert job.env.items() >= {
-        "COLOR": "blue",
-        "PATH": "/opt/bin",
-        "DCRON_TASK": "tick",
-        "DCRON_RUN_ID": str(job.run_id),
-        "DCRON_FENCE": str(job.run_id),
-        "DCRON_SCHEDULED_FOR": "2026-11-20T09:01:00Z",
-        "DCRON_ATTEMPT": "1",
-        "DCRON_TRIGGER": "schedule",
-        "DCRON_NODE": "web-1",
-    }.items()
+    assert (
+        job.env.items()
+        >= {
+            "COLOR": "blue",
+            "PATH": "/opt/bin",
+            "DCRON_TASK": "tick",
+            "DCRON_RUN_ID": str(job.run_id),
+            "DCRON_FENCE": str(job.run_id),
+            "DCRON_SCHEDULED_FOR": "2026-11-20T09:01:00Z",
+            "DCRON_ATTEMPT": "1",
+            "DCRON_TRIGGER": "schedule",
+            "DCRON_NODE": "web-1",
+        }.items()
+    )
 
 
 def test_a_payload_reaches_stdin_and_the_environment(world: World) -> None:
@@ -83,7 +86,11 @@ def test_a_payload_reaches_stdin_and_the_environment(world: World) -> None:
     node = world.node()
     node.take_turns()
     (job,) = node.launched
-    assert (job.stdin, job.env["DCRON_PAYLOAD"], job.env["DCRON_TRIGGER"]) == (b"special", "special", "manual")
+    assert (job.stdin, job.env["DCRON_PAYLOAD"], job.env["DCRON_TRIGGER"]) == (
+        b"special",
+        "special",
+        "manual",
+    )
 
 
 def test_run_now_of_a_paused_task_runs_but_its_schedule_does_not(world: World) -> None:

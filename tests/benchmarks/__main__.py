@@ -13,7 +13,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller, for a look in passing")
     quick = parser.parse_args().quick
-    print(f"{platform.platform()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n")
+    print(
+        f"{platform.platform()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n"
+    )
     bench_startup.report()
     with postgres_server() as server:
         bench_turns.report(server, seconds=3 if quick else 8)

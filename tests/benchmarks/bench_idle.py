@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import event, insert, text
 from sqlalchemy.engine import Engine
@@ -26,8 +27,9 @@ def seed(url: str, tasks: int) -> None:
     with database.write() as connection:
         line = {"schedule": "0 0 1 1 *", "command": "true", "planned_version": 1}
         connection.execute(insert(crontab), [line | {"name": f"task-{n:06}"} for n in range(tasks)])
-        turn = {"trigger": "schedule", "state": "waiting", "spec": {}}
-        turn |= dict.fromkeys(("scheduled_for", "due_at"), database.now(connection).replace(year=2099))
+        far = database.now(connection).replace(year=2099)
+        turn: dict[str, Any] = {"trigger": "schedule", "state": "waiting", "spec": {}}
+        turn |= {"scheduled_for": far, "due_at": far, "tzdata": "9999z"}
         lines = connection.execute(text("SELECT id, name FROM crontab"))
         connection.execute(insert(runs), [turn | {"task_id": i, "task": name} for i, name in lines])
     database.close()
@@ -69,7 +71,16 @@ def cost(kind: str, server: str, tasks: int, seconds: float) -> tuple[float, flo
     """Share of a core, and statements a minute."""
     with new_database(kind, server) as url, tempfile.TemporaryDirectory() as spool:
         seed(url, tasks)
-        command = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.bench_idle", url, str(seconds), spool]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "tests.benchmarks.bench_idle",
+            url,
+            str(seconds),
+            spool,
+        ]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         measured = json.loads(printed)
         return measured["cpu"] / seconds, measured["statements"] * 60 / seconds
@@ -81,7 +92,9 @@ def report(server: str, *, tasks: int, seconds: float) -> None:
     for kind in ("sqlite", "postgres"):
         for number in (10, tasks):
             share, statements = cost(kind, server, number, seconds)
-            print(f"  {kind:9} {number:7,} tasks: {share:6.2%} of a core, {statements:4.0f} statements a minute")
+            print(
+                f"  {kind:9} {number:7,} tasks: {share:6.2%} of a core, {statements:4.0f} statements a minute"
+            )
     print()
 
 

@@ -14,19 +14,27 @@ from tests.faults.harness import Cluster
 
 FILES = Path(__file__).parent.parent / "data" / "crontabs"
 HARMLESS = {"anacron": True, "mdadm": True, "munin-node": True, "sysstat": True, "user-crontab": False}
-"""Real files whose lines do nothing to a machine that lacks their programs; True for those with a user column."""
+"""Real files that do nothing to a machine without their programs; True for those with a user column."""
 
 
 def run_all(team: Cluster, name: str, scratch: Path) -> dict[str, tuple[RunState, str, bytes]]:
     """Import a file, have an agent run each of its lines once, and tell how it ended: by task."""
-    text = (FILES / name).read_text() if name != "user-crontab" else f"HOME={scratch}\n{(FILES / name).read_text()}"
+    text = (
+        (FILES / name).read_text()
+        if name != "user-crontab"
+        else f"HOME={scratch}\n{(FILES / name).read_text()}"
+    )
     lines = read(text, source=name, timezone="UTC", system=HARMLESS[name]).definitions
     team.crontab.import_lines(lines)
     for line in lines:
         team.crontab.run(team.crontab.get(line.name))
     assert team.start_agent("web", "--once", lease=30).wait(60) == 0
     return {
-        run.task: (run.state, run.reason or "", b"".join(chunk.data for chunk in team.crontab.output(run.id, 0)))
+        run.task: (
+            run.state,
+            run.reason or "",
+            b"".join(chunk.data for chunk in team.crontab.output(run.id, 0)),
+        )
         for run in team.runs()
         if run.trigger is Trigger.MANUAL
     }
@@ -41,7 +49,9 @@ def test_the_lines_of_system_files_end_as_their_shell_ends_them(
     ended = run_all(team, name, tmp_path)
     for line in team.crontab.export_lines():
         environment = {"PATH": DEFAULT_PATH, **line.env}
-        alone = subprocess.run([line.shell, "-c", line.command], env=environment, capture_output=True, cwd="/")
+        alone = subprocess.run(
+            [line.shell, "-c", line.command], env=environment, capture_output=True, cwd="/"
+        )
         reason = f"exit {alone.returncode}" if alone.returncode else ""
         assert ended[line.name][1:] == (reason, alone.stdout + alone.stderr)
 

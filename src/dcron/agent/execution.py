@@ -41,7 +41,7 @@ def job_for(run: Claimed, node_id: str, grace: float) -> Job:
 
 
 def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: str | None) -> Ended:
-    """How the run ended, for the record. It began by the database's clock and took what the warden measured."""
+    """How the run ended, for the record: from the database's clock on, as long as the warden measured."""
     state, reason = _judge(result, cancelled_by)
     took = timedelta(seconds=max(0.0, result.finished_at - (result.started_at or result.finished_at)))
     finished_at = min(now, started_at + took)

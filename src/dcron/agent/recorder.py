@@ -45,7 +45,7 @@ class Recorder:
         return not self._finished and not self._chatty
 
     def step(self) -> float:
-        """Wait for news, and record it. Raises DatabaseError; then nothing is forgotten and a later step records it."""
+        """Wait for news, and record it. Raises DatabaseError; a later step then records the same."""
         self.hear(timeout=0.0 if not self.is_settled else None)
         self.flush()
         return 0.0
@@ -100,7 +100,8 @@ class Recorder:
             log.warning("run %d: its end (%s) is not recorded, it is no longer ours", ended.id, ended.state)
         else:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
-            log.log(level, "run %d: %s%s", ended.id, ended.state, f" ({ended.reason})" if ended.reason else "")
+            told = f" ({ended.reason})" if ended.reason else ""
+            log.log(level, "run %d: %s%s", ended.id, ended.state, told)
         self._warden.forget(ended.id)
         self._finished.pop(ended.id, None)
         self._written.pop(ended.id, None)

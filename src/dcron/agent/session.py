@@ -20,8 +20,8 @@ from dcron.config import host_name
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import Node, RunState
-from dcron.schedule import tzdata_version
-from dcron.store import agenda, claims, nodes
+from dcron.schedule import tzdata_fingerprint, tzdata_version
+from dcron.store import agenda, claims, nodes, tasks
 from dcron.store.claims import Ended
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
@@ -66,7 +66,10 @@ class Session:
         self.recorder = Recorder(database, self.node_id, self.live, self.warden, self._wake_turns.set)
 
     def open(self, *, reboot: bool) -> None:
-        """Register the node and hold its first lease; `reboot` gives it the `@reboot` tasks. Raises DatabaseError."""
+        """Register the node and hold its first lease; `reboot` gives it the `@reboot` tasks.
+
+        Raises DatabaseError.
+        """
         deliver_abandoned(self._database, self._settings.spool)
         with self._database.write() as connection:
             now = self._database.now(connection)
@@ -80,6 +83,7 @@ class Session:
                     slots=self._settings.slots,
                     version=__version__,
                     tzdata=tzdata_version(),
+                    tzdata_fingerprint=tzdata_fingerprint(),
                     started_at=now,
                     alive_until=now + timedelta(seconds=self._settings.lease),
                     draining=False,
@@ -88,6 +92,7 @@ class Session:
                     clock_offset=None,
                 ),
             )
+            tasks.replan_older_zones(connection, tzdata_version())
             if reboot:
                 agenda.add_reboot_runs(connection, self.node_id, now)
         self.heart.step()

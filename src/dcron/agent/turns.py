@@ -1,4 +1,4 @@
-"""The loop that takes turns: look at the agenda, claim what is due, commit the start, hand it to the warden."""
+"""The loop that takes turns: look at the agenda, claim what is due, commit the start, hand it over."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.database import Database
 from dcron.model import RunState
+from dcron.schedule import tzdata_version
 from dcron.store import agenda, claims, nodes, runs, tasks
 from dcron.store.claims import Claimed
 from dcron.warden.client import Job
@@ -27,7 +28,7 @@ LOOK_EVERY_UNWATCHED = 1.0
 _FIRST_RETRY = 0.05
 
 
-class Fenced(Exception):
+class Fenced(Exception):  # noqa: N818 - it is no error, but how a node ends
     """This node was declared dead: what it does now is nobody's."""
 
 
@@ -98,9 +99,13 @@ class Turns:
         with self._database.write() as connection:
             now = self._database.now(connection)
             lines = tasks.to_plan(connection, self._database, now, BATCH)
-            for task in lines:
-                agenda.plan(connection, task, now)
-            return len(lines)
+            moved = [agenda.plan(connection, task, now) for task in lines]
+        for each in filter(None, moved):
+            log.warning(
+                "task %s: its next run moved from %s to %s, by the time zones of %s",
+                *(each.task, each.before, each.after, tzdata_version()),
+            )
+        return len(lines)
 
     def _take_turns(self) -> float:
         claimed = self._claim()

@@ -8,7 +8,7 @@ from dcron.crontabfile.bounds import MAX_VARIABLES
 from dcron.crontabfile.comments import describe
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.lines import Placed
-from dcron.crontabfile.options import DEFAULTS, FROM_COMMAND, OPTIONS, read_option
+from dcron.crontabfile.options import DEFAULTS, FIELDS, FROM_COMMAND, OPTIONS, read_option
 from dcron.crontabfile.problems import BadLine
 
 DEFAULT_SHELL = str(DEFAULTS["shell"])
@@ -73,13 +73,14 @@ class Block:
     def add(self, word: Word, line: int) -> None:
         """Take in one word of a directive."""
         value = read_option(word)
-        if word.key in self.places and not OPTIONS[word.key].many:
+        field = FIELDS[word.key]
+        if field in self.places and not OPTIONS[field].many:
             raise BadLine(word.column, f"{word.key} is given twice")
-        self.places[word.key] = (line, word)
-        if word.key == "env":
+        self.places[field] = (line, word)
+        if field == "env":
             self.env[value[0]] = value[1]
         else:
-            self.options[word.key] = value
+            self.options[field] = value
 
     def add_script(self, text: str, line: int, column: int) -> None:
         """Take in one `#dcron$` line of a command."""

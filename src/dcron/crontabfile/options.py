@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from dcron.crontabfile.directive import Word
 from dcron.crontabfile.problems import BadLine, shown
 from dcron.errors import UsageError
 from dcron.model import Definition
-from dcron.schedule import format_duration, parse_duration
+from dcron.schedule import format_duration, parse_duration, parse_time, zone
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 COUNT = re.compile(r"\d{1,9}", re.ASCII)
@@ -48,6 +49,8 @@ class Option:
     """A plain cron that ignores it runs the same command, as the same user, in the same place."""
     many: bool = False
     """May be given more than once."""
+    spelt: str = ""
+    """Its name in a directive, where that is not the field's."""
 
 
 def _given(value: str | None) -> str:
@@ -109,7 +112,29 @@ def _write_argv(argv: tuple[str, ...] | FromCommand) -> str | None:
     return None if isinstance(argv, FromCommand) else shlex.join(argv)
 
 
+def _choice(*values: str) -> Kind:
+    def read(value: str | None) -> str:
+        if _given(value) not in values:
+            raise ValueError(f"it is {' or '.join(values)}")
+        return _given(value)
+
+    return Kind(read, str)
+
+
+def _moment(value: str | None) -> datetime:
+    try:
+        return datetime.fromisoformat(_given(value)).astimezone(UTC)
+    except ValueError:
+        pass  # not as an export writes it
+    try:
+        return parse_time(_given(value), zone("UTC"), datetime.now(UTC))
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
 TEXT = Kind(_given, str)
+CALENDAR = Kind(_name, str)
+MOMENT = Kind(_moment, datetime.isoformat)
 OPTIONS: Mapping[str, Option] = MappingProxyType(
     {
         option.field: option
@@ -123,6 +148,12 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
                 Kind(_count, lambda count: "none" if count is None else str(count)),
                 advice=True,
             ),
+            Option("gap", _choice("after", "skip"), advice=True),
+            Option("fold", _choice("first", "both"), advice=True),
+            Option("not_before", MOMENT),
+            Option("not_after", MOMENT),
+            Option("except_calendar", CALENDAR, spelt="except"),
+            Option("only_calendar", CALENDAR, spelt="only"),
             Option("cwd", TEXT),
             Option("shell", TEXT),
             Option("env", Kind(_pair, _write_pair), many=True),
@@ -135,6 +166,8 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
 )
 PLACED = {"name", "schedule", "command", "argv", "env", "stdin", "shell", "describe", "user"}
 """Options that a crontab line, an assignment or a comment can say too; the writer decides on each of them."""
+FIELDS = {option.spelt or option.field: option.field for option in OPTIONS.values()}
+"""The field behind each name in a directive."""
 DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(Definition)}
 UNSET = "unset"
 SYSTEM = "system"
@@ -142,10 +175,10 @@ SYSTEM = "system"
 
 def read_option(word: Word) -> Any:
     """The value of one word of a directive."""
-    if word.key not in OPTIONS:
+    if word.key not in FIELDS:
         raise BadLine(word.column, _unknown(word.key))
     try:
-        return OPTIONS[word.key].kind.read(word.value)
+        return OPTIONS[FIELDS[word.key]].kind.read(word.value)
     except ValueError as error:
         value = "" if word.value is None else f"={shown(word.value)}"
         raise BadLine(word.value_column, f"{word.key}{value}: {_sentence(error)}") from None
@@ -158,6 +191,6 @@ def _sentence(error: ValueError) -> str:
 
 
 def _unknown(key: str) -> str:
-    known = [*OPTIONS, UNSET, SYSTEM]
+    known = [*FIELDS, UNSET, SYSTEM]
     near = get_close_matches(key[:40].replace("-", "_").lower(), known, n=1)
     return f"there is no option {shown(key)}" + (f"; did you mean {near[0]}?" if near else "")

@@ -122,5 +122,5 @@ def _spell(words: Words) -> list[str]:
     for name, option in OPTIONS.items():
         if name in words:
             values = words[name] if option.many else [words[name]]
-            spelt += [write_word(name, option.kind.write(value)) for value in values]
+            spelt += [write_word(option.spelt or name, option.kind.write(value)) for value in values]
     return spelt

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, inspect, text
 
 from dcron.database import Database
 from dcron.errors import DatabaseError, SchemaVersionError
-from dcron.schema import SCHEMA_VERSION
+from dcron.schema import SCHEMA_VERSION, metadata
 
 VERSION_TABLE = "dcron_version"
 _LOCK = 0x6463726F6E  # "dcron"
@@ -63,7 +63,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _refuse_other_peoples_tables(connection: Connection, before: str | None, database: Database) -> None:
-    taken = {"crontab", "runs", "nodes", "output", "changes"} & set(inspect(connection).get_table_names())
+    taken = set(metadata.tables) & set(inspect(connection).get_table_names())
     if before is None and taken:
         raise DatabaseError(
             f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"

@@ -11,6 +11,7 @@ from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import RunState, Task, Trigger
 from dcron.policy import PassedOver
+from dcron.schedule import tzdata_version
 from dcron.schema import NEXT, crontab, nodes, runs
 from dcron.store import tasks
 from dcron.validation import require_runnable
@@ -31,28 +32,41 @@ class Skip:
     spec: Any
 
 
-def plan(connection: Connection, task: Task, now: datetime) -> None:
+@dataclass(frozen=True)
+class Moved:
+    """A turn that a newer version of the time zones has put elsewhere."""
+
+    task: str
+    before: datetime
+    after: datetime | None
+    tzdata: str | None
+    """The version by which it was planned before."""
+
+
+def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
     """Give the line, locked or just written by the caller, the one next run it should have.
 
     Whatever changed, the waiting row is made to fit: kept with fresh contents, moved, made, or taken away.
     A line that cannot be run is marked with the reason, and has no next run until it is mended.
+    Tells when it was newer time zones that moved the turn.
     """
     if _is_claimed(connection, task):
-        return  # its next turn comes in with the start of this one; once that is known the line is planned
+        return None  # its next turn comes in with the start of this one; then the line is planned
     if task.paused_until and task.paused_until <= now:
         task = resume(connection, task, now)
     try:
         require_runnable(task)
-        wanted = _wanted_turn(connection, task, now)
+        wanted, moved = _wanted_turn(connection, task, now)
     except UsageError as error:
         _take_away(connection, task, now, f"suspended: {error}")
         tasks.mark_planned(connection, task, str(error))
-        return
+        return None
     if wanted is None:
         _take_away(connection, task, now, "no longer wanted" if task.enabled else _paused_reason(task))
     else:
         _put(connection, task, wanted, now)
     tasks.mark_planned(connection, task, None)
+    return moved
 
 
 def plan_after(connection: Connection, task: Task, after: datetime) -> None:
@@ -172,22 +186,26 @@ def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> 
     )
 
 
-def _wanted_turn(connection: Connection, task: Task, now: datetime) -> datetime | None:
+def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[datetime | None, Moved | None]:
     if not task.enabled or not policy.is_timed(task):
-        return None
-    query = select(runs.c.scheduled_for, runs.c.task, runs.c.spec).where(runs.c.task_id == task.id, *TURN)
-    waiting = connection.execute(query).first()
-    if waiting and policy.same_times(task, waiting.task, waiting.spec):
-        kept: datetime = waiting.scheduled_for
-        return kept
-    return policy.next_occurrence(task, now)
+        return None, None
+    columns = (runs.c.scheduled_for, runs.c.task, runs.c.spec, runs.c.tzdata)
+    waiting = connection.execute(select(*columns).where(runs.c.task_id == task.id, *TURN)).first()
+    if waiting is None or not policy.same_times(task, waiting.task, waiting.spec):
+        return policy.next_occurrence(task, now), None
+    if waiting.scheduled_for <= now or (waiting.tzdata or "") >= tzdata_version():
+        return waiting.scheduled_for, None
+    wanted = policy.next_occurrence(task, now)
+    if wanted == waiting.scheduled_for:
+        return wanted, None
+    return wanted, Moved(task.name, waiting.scheduled_for, wanted, waiting.tzdata)
 
 
 def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
     _end_overdue(connection, task, now, "replaced by an edit", kept=wanted)
     turn = update(runs).where(runs.c.task_id == task.id, *TURN)
-    moved = turn.values(scheduled_for=wanted, due_at=wanted, task=task.name, spec=task.spec())
-    if not connection.execute(moved).rowcount:
+    fitted = {"scheduled_for": wanted, "due_at": wanted, "task": task.name, "spec": task.spec()}
+    if not connection.execute(turn.values(**fitted, tzdata=tzdata_version())).rowcount:
         connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, wanted)))
 
 
@@ -236,6 +254,7 @@ def _waiting(task: Task, trigger: Trigger, due_at: datetime) -> dict[str, Any]:
         "scheduled_for": due_at,
         "due_at": due_at,
         "spec": task.spec(),
+        "tzdata": tzdata_version(),
     }
 
 

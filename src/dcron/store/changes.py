@@ -51,4 +51,5 @@ def last_of_line(connection: Connection, task_id: int) -> Row[Any] | None:
 def _text_of(line: Definition | None) -> dict[str, Any] | None:
     if line is None:
         return None
-    return {name: getattr(line, name) for name in DEFINITION_FIELDS}
+    values = {name: getattr(line, name) for name in DEFINITION_FIELDS}
+    return {name: str(value) if isinstance(value, datetime) else value for name, value in values.items()}

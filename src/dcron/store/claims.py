@@ -10,13 +10,27 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Text, case, func, literal, or_, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Text,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from dcron import policy
 from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.model import RunState, Task, Trigger
 from dcron.policy import CatchUp
+from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, Instant, crontab, runs
 from dcron.store import agenda, tasks
 from dcron.store.tasks import task_from
@@ -207,12 +221,22 @@ def _decide(due: Sequence[Claimed], alive: Counter[int], now: datetime) -> _Batc
             batch.skipped.append(
                 (turn, "what it should execute cannot be read: its spec is not a JSON object")
             )
-        elif reason := policy.refuse_to_start(run.task, alive[run.task.id]):
+        elif reason := _refusal(turn, alive[run.task.id]):
             batch.skipped.append((turn, reason))
         else:
             alive[run.task.id] += 1
             batch.claimed.append(turn)
     return batch
+
+
+def _refusal(turn: Claimed, alive: int) -> str | None:
+    """Why the turn is skipped although its time has come."""
+    try:
+        excluded = policy.excluded_by(turn.task, turn.scheduled_for)
+    except UsageError as error:  # of a zone or a calendar that cannot be read
+        return str(error)
+    by_schedule = turn.trigger is Trigger.SCHEDULE
+    return (by_schedule and excluded) or policy.refuse_to_start(turn.task, alive)
 
 
 def _with_successor(run: Claimed, now: datetime, batch: _Batch) -> Claimed:
@@ -310,8 +334,9 @@ def _add_successors(connection: Connection, database: Database, turns: Sequence[
         batch.c.due_at,
         batch.c.due_at,
         batch.c.spec,
+        literal(tzdata_version()),
     ).join_from(batch, crontab, unchanged)
-    names = ["task_id", "task", "trigger", "state", "scheduled_for", "due_at", "spec"]
+    names = ["task_id", "task", "trigger", "state", "scheduled_for", "due_at", "spec", "tzdata"]
     connection.execute(database.insert_if_absent(runs).from_select(names, turn))
 
 

@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Row,
+    Text,
     TextClause,
     delete,
     func,
@@ -15,16 +17,29 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    type_coerce,
     update,
 )
 
 from dcron.database import Database
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
-from dcron.schema import NEXT, ONCE, REBOOT, UNPLANNED, crontab, runs
+from dcron.schema import NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs
 from dcron.validation import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
-COLUMNS = [crontab.c[name] for name in FIELDS]
+
+
+def _content_of(calendar: Column[Any]) -> ColumnElement[str]:
+    """What the calendar of this name holds, as text, read along with the line."""
+    content = select(type_coerce(calendars.c.content, Text())).where(calendars.c.name == calendar)
+    return content.correlate(crontab).scalar_subquery()
+
+
+CALENDARS = {
+    "except_content": _content_of(crontab.c.except_calendar),
+    "only_content": _content_of(crontab.c.only_calendar),
+}
+COLUMNS = [CALENDARS[name].label(name) if name in CALENDARS else crontab.c[name] for name in FIELDS]
 
 
 def task_from(row: Row[Any]) -> Task:
@@ -144,6 +159,13 @@ def mark_planned(connection: Connection, task: Task, error: str | None) -> None:
     connection.execute(
         update(crontab).where(crontab.c.id == task.id).values(planned_version=task.version, error=error)
     )
+
+
+def replan_older_zones(connection: Connection, tzdata: str) -> int:
+    """Have lines planned anew whose next run an older version of the time zones made; how many."""
+    older = select(runs.c.task_id).where(text(NEXT), func.coalesce(runs.c.tzdata, "") < tzdata)
+    lines = update(crontab).where(crontab.c.id.in_(older), crontab.c.timezone.not_in(["UTC", "Etc/UTC"]))
+    return connection.execute(lines.values(planned_version=0)).rowcount
 
 
 def with_reboot(connection: Connection) -> list[Task]:

@@ -3,6 +3,7 @@
 import dataclasses
 import shlex
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,12 @@ def test_each_field_of_a_definition_is_kept(field: str) -> None:
         "timeout": 90.0,
         "max_running": None,
         "describe": "What it does",
+        "gap": "skip",
+        "fold": "both",
+        "not_before": datetime(2027, 1, 1, tzinfo=UTC),
+        "not_after": datetime(2027, 12, 31, 23, 59, 59, 250_000, tzinfo=UTC),
+        "except_calendar": "holidays",
+        "only_calendar": "working-days",
     }
     base = Definition(name="base", schedule="@daily", timezone="UTC", command="true")
     task = dataclasses.replace(base, **{field: examples[field]})

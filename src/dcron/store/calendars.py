@@ -1,0 +1,48 @@
+"""The calendars: named sets of dates that tasks keep clear of, or keep to."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, union, update
+
+from dcron.model import StoredCalendar
+from dcron.schema import calendars, crontab
+
+COLUMNS = [calendars.c[name] for name in StoredCalendar.__dataclass_fields__]
+
+
+def _from(row: Row[Any]) -> StoredCalendar:
+    return StoredCalendar(**row._mapping)
+
+
+def by_name(connection: Connection, name: str) -> StoredCalendar | None:
+    """The calendar of this name."""
+    row = connection.execute(select(*COLUMNS).where(calendars.c.name == name)).first()
+    return _from(row) if row else None
+
+
+def page(connection: Connection, after: str, limit: int) -> list[StoredCalendar]:
+    """The calendars that follow the name `after`, in the order of names."""
+    query = select(*COLUMNS).where(calendars.c.name > after).order_by(calendars.c.name).limit(limit)
+    return [_from(row) for row in connection.execute(query)]
+
+
+def put(connection: Connection, calendar: StoredCalendar) -> None:
+    """Write the calendar, new or anew."""
+    values = {name: getattr(calendar, name) for name in StoredCalendar.__dataclass_fields__}
+    known = update(calendars).where(calendars.c.name == calendar.name)
+    if not connection.execute(known.values(values)).rowcount:
+        connection.execute(insert(calendars).values(values))
+
+
+def remove(connection: Connection, name: str) -> bool:
+    """Take the calendar out; whether it was there."""
+    return connection.execute(delete(calendars).where(calendars.c.name == name)).rowcount == 1
+
+
+def users(connection: Connection, name: str, limit: int) -> list[str]:
+    """The names of tasks that speak of the calendar."""
+    speaking = [
+        select(crontab.c.name).where(column == name)
+        for column in (crontab.c.except_calendar, crontab.c.only_calendar)
+    ]
+    return list(connection.scalars(union(*speaking).order_by("name").limit(limit)))
