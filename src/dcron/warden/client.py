@@ -1,0 +1,371 @@
+"""The agent's side of the warden: start commands, hear what became of them, read their output.
+
+One thread may send (`start`, `kill`, `set_deadline`, `stop`) while another receives (`events`). A warden that
+died or no longer answers is an event, `WardenGone`, and never an exception from a sender.
+"""
+
+import math
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from dcron.warden.accounts import AccountError, identity_of
+from dcron.warden.journal import HEAD, TAIL, JournalReader, Result
+from dcron.warden.protocol import Identity, Lines, Message, MessageTooLongError, Start, encode, start_message
+from dcron.warden.spool import Spool
+
+_START_LIMIT = 10.0
+"""Seconds a warden may take to come up (30 ms are usual)."""
+_READY = encode({"is": "ready"})
+_SLICE = 1.0
+_HOUR = 3600.0
+_STOP_MARGIN = 5.0
+"""Seconds `stop` waits beyond the grace, for SIGKILL to work and results to be written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A command to start. `env` is all its environment, to which only DCRON_RUN_ID is added."""
+
+    run_id: int
+    argv: tuple[str, ...]
+    """The program is looked up in the PATH of `env`. One argument may have 128 KiB (a limit of Linux)."""
+    env: Mapping[str, str]
+    cwd: str | None = None
+    """None is `/`."""
+    user: str | None = None
+    """Name or uid; None is the agent's own. Sets user, group and supplementary groups together."""
+    stdin: bytes | None = None
+    timeout: float | None = None
+    """Seconds until it is killed with the reason "timeout"."""
+    grace: float = 10.0
+    """Seconds between SIGTERM and SIGKILL when it is cancelled or its time is over."""
+    umask: int = 0o022
+    """cron's own, so that a line moved here writes the same files as before."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """The command runs."""
+
+    run_id: int
+    pid: int
+    at: float
+    """UTC epoch seconds."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """The run's journal has grown (said at most ten times a second)."""
+
+    run_id: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run is over, and its journal is complete. The agent calls `forget` once it has recorded both."""
+
+    run_id: int
+    result: Result
+
+
+@dataclass(frozen=True)
+class WardenGone:
+    """The warden ended; said once, as the last event."""
+
+    unknown: tuple[int, ...]
+    """Runs handed to it of which no result exists. What they started may still live: `kill_descendants`."""
+    exit_status: int
+    """Of the warden: 0 after `stop`, negative for a signal."""
+
+
+Event = Started | Output | Finished | WardenGone
+
+
+class Warden:
+    """Starts a warden process and speaks with it."""
+
+    def __init__(
+        self,
+        spool: Path,
+        node_id: str,
+        *,
+        head: int = HEAD,
+        tail: int = TAIL,
+        silence: float = 15.0,
+    ) -> None:
+        """Start the process. It starts no command before the first `set_deadline`.
+
+        `head` and `tail` are bytes on disk for a run's first output and for each of its two last segments.
+        A warden that leaves a deadline unacknowledged for `silence` seconds is killed and reported gone.
+        """
+        self._spool = Spool.make(spool, node_id)
+        self._silence = silence
+        self._unheard = 0.0
+        self._asked = 0
+        self._answered = 0
+        self._gone = False
+        self._lines = Lines()
+        self._sending = Lock()
+        self._pending: set[int] = set()
+        self._pending_lock = Lock()
+        self._rotated: dict[int, int] = {}
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            self._socket, self._process = _spawn_warden(self._spool, head, tail)
+        except BaseException:
+            self._spool.close()
+            raise
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._poll.register(self._wake, select.POLLIN)
+        self._await_ready()
+
+    @property
+    def pid(self) -> int:
+        """Of the warden process."""
+        return self._process.pid
+
+    @property
+    def spool(self) -> Spool:
+        """Where the journals of this node lie."""
+        return self._spool
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Ask for the jobs to be started. Each of them ends as one `Finished`, or in `WardenGone.unknown`.
+
+        Raises BrokenPipeError once `WardenGone` was reported.
+        """
+        with self._pending_lock:
+            if self._gone:
+                raise BrokenPipeError("the warden is gone")
+            self._pending.update(job.run_id for job in jobs)
+        lookup = cache(identity_of)
+        self._send(b"".join(_encode_job(job, lookup) for job in jobs))
+
+    def kill(self, run_ids: Iterable[int], reason: Literal["cancelled", "timeout"] = "cancelled") -> None:
+        """End the runs: SIGTERM, their own grace, SIGKILL. Unknown and finished runs are ignored."""
+        self._send(encode({"do": "kill", "runs": list(run_ids), "reason": reason}))
+
+    def set_deadline(self, boottime: float, grace: float = 0.5) -> None:
+        """Move the moment (`linux.boottime` seconds) at which everything is killed, unless it is moved again.
+
+        `grace` is what then lies between SIGTERM and SIGKILL; `math.inf` as the moment means no deadline. One
+        thread calls this.
+        """
+        at = None if boottime == math.inf else max(0.0, boottime)
+        self._asked += 1
+        self._send(encode({"do": "deadline", "at": at, "grace": grace}))
+
+    def stop(self, grace: float) -> bool:
+        """End what runs (SIGTERM, grace, SIGKILL) and the warden; return whether it ended in time.
+
+        Afterwards `events` still hands over the last results, and then `WardenGone`.
+        """
+        self._send(encode({"do": "stop", "grace": grace}))
+        try:
+            self._process.wait(grace + _STOP_MARGIN)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def events(self, timeout: float | None) -> list[Event]:
+        """Return what happened; wait up to `timeout` seconds for it. Empty after a timeout or a `wake`."""
+        give_up = math.inf if timeout is None else time.monotonic() + timeout
+        while not self._gone:
+            ready = dict(self._poll_until(give_up))
+            events: list[Event] = []
+            if self._socket.fileno() in ready:
+                events = self._receive()
+            if self._wake in ready:
+                os.eventfd_read(self._wake)
+                return events
+            if events or time.monotonic() >= give_up:
+                return events
+        return []
+
+    def wake(self) -> None:
+        """Make a waiting `events`, or the next one, return at once. For any thread."""
+        os.eventfd_write(self._wake, 1)
+
+    def fileno(self) -> int:
+        """Readable when `events` has something to say."""
+        return self._socket.fileno()
+
+    def journal(self, run_id: int, after: int = 0) -> JournalReader:
+        """Open the run's output, from the absolute byte `after` on."""
+        return self._spool.journal(run_id, after)
+
+    def forget(self, run_id: int) -> None:
+        """Delete the run's journal: its result and output are recorded. Only after `Finished`."""
+        self._spool.forget(run_id, self._rotated.pop(run_id, 0))
+
+    def close(self) -> None:
+        """Let go of the process and the spool; a directory in which no journal is left is removed.
+
+        A warden that still runs takes this for the agent's death.
+        """
+        self._socket.close()
+        os.close(self._wake)
+        try:
+            self._process.wait(_STOP_MARGIN)
+        except subprocess.TimeoutExpired:
+            self._spool.close()  # the warden keeps its lock
+            return
+        if self._spool.runs():
+            self._spool.close()
+        else:
+            self._spool.remove()
+
+    def _await_ready(self) -> None:
+        give_up = time.monotonic() + _START_LIMIT
+        while time.monotonic() < give_up and self._process.poll() is None:
+            self._poll.poll(100)
+            with suppress(OSError):
+                if self._socket.recv(len(_READY)) == _READY:
+                    return
+        self._process.kill()
+        status = self._process.wait()
+        self.close()
+        raise OSError(f"the warden did not start (exit status {status})")
+
+    def _send(self, data: bytes) -> None:
+        """Send all, waiting for a warden that is busy. One that does not read for too long is killed."""
+        with self._sending:
+            view = memoryview(data)
+            while view:
+                try:
+                    view = view[self._socket.send(view) :]
+                except BlockingIOError:
+                    if not _writable(self._socket, self._silence):
+                        self._process.kill()
+                        return
+                except OSError:  # it is gone, which `events` reports
+                    return
+
+    def _poll_until(self, give_up: float) -> list[tuple[int, int]]:
+        """Wait for something to read, and count how long an asked warden says nothing.
+
+        Counted in short waits: a freeze of the machine, or of the agent, is not the warden's silence.
+        """
+        while True:
+            left = max(0, give_up - time.monotonic())
+            wait = min(left, _SLICE if self._asked > self._answered else _HOUR)
+            ready = self._poll.poll(math.ceil(wait * 1000))
+            if not ready and self._asked > self._answered:
+                self._unheard += wait
+                if self._unheard > self._silence:
+                    self._process.kill()
+            if ready or wait == left:
+                return ready
+
+    def _receive(self) -> list[Event]:
+        try:
+            data = self._socket.recv(1 << 18)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        self._unheard = 0.0
+        if not data:
+            return self._report_gone()
+        events: list[Event] = []
+        for message in self._lines.feed(data):
+            events += self._events_of(message)
+        return events
+
+    def _events_of(self, message: Message) -> list[Event]:
+        match message["is"]:
+            case "started":
+                return [Started(message["run"], message["pid"], message["at"])]
+            case "output":
+                return [Output(run_id) for run_id in message["runs"]]
+            case "finished":
+                return [self._finished(Result(**message["result"]))]
+            case "alive":
+                self._answered += 1
+        return []
+
+    def _finished(self, result: Result) -> Finished:
+        with self._pending_lock:
+            self._pending.discard(result.run_id)
+        if result.last_segment:
+            self._rotated[result.run_id] = result.last_segment
+        return Finished(result.run_id, result)
+
+    def _report_gone(self) -> list[Event]:
+        """Return what the warden wrote down but could not say any more, and that it is gone."""
+        status = self._process.wait()
+        with self._pending_lock:
+            self._gone = True
+            pending = sorted(self._pending)
+        events: list[Event] = []
+        for run_id in pending:
+            with self.journal(run_id) as journal:
+                while journal.read():
+                    pass
+                if journal.result:
+                    events.append(self._finished(journal.result))
+        return [*events, WardenGone(tuple(sorted(self._pending)), status)]
+
+
+def _spawn_warden(spool: Spool, head: int, tail: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    ours, its = socket.socketpair()
+    with its:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-I", "-S", str(Path(__file__).with_name("__main__.py"))),
+                *(str(each) for each in (its.fileno(), spool.lock_fd, os.getpid(), head, tail)),
+                str(spool.path),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={},
+            pass_fds=(its.fileno(), spool.lock_fd),
+        )
+    ours.setblocking(False)
+    return ours, process
+
+
+def _encode_job(job: Job, lookup: Callable[[str | None], Identity | None]) -> bytes:
+    fault = None
+    identity = None
+    try:
+        identity = lookup(job.user)
+    except AccountError as error:
+        fault = str(error)
+    if not job.argv:
+        fault = "there is no command"
+    start = Start(
+        run_id=job.run_id,
+        argv=job.argv,
+        env=dict(job.env),
+        cwd=job.cwd,
+        identity=identity,
+        stdin=job.stdin,
+        timeout=job.timeout,
+        grace=job.grace,
+        umask=job.umask,
+        fault=fault,
+    )
+    try:
+        return encode(start_message(start))
+    except MessageTooLongError as error:
+        hollow = start._replace(argv=(), env={}, stdin=None, fault=f"cannot be started: {error}")
+        return encode(start_message(hollow))
+
+
+def _writable(sock: socket.socket, timeout: float) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    return bool(poll.poll(timeout * 1000))

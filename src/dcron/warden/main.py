@@ -1,0 +1,56 @@
+"""What the warden does before and after its loop."""
+
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+
+from dcron.warden.descendants import kill_descendants
+from dcron.warden.linux import become_subreaper, hide_memory, name_process
+from dcron.warden.process import WardenProcess
+
+_BROKEN = 70
+"""Exit status after an error of our own (EX_SOFTWARE)."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Be the warden of the agent that started us (see `client.Warden`)."""
+    control_fd, lock_fd, agent_pid, head, tail = (int(each) for each in arguments[:5])
+    directory = arguments[5]
+    for fd in (control_fd, lock_fd):
+        os.set_inheritable(fd, False)
+    agent = os.pidfd_open(os.getppid())
+    if os.getppid() != agent_pid:  # it died before we could watch it
+        return
+    os.setsid()
+    os.chdir("/")
+    become_subreaper()
+    hide_memory()
+    name_process("dcron-warden")
+    children = _watch_children()
+    control = socket.socket(fileno=control_fd)
+    control.setblocking(False)
+    try:
+        WardenProcess(control, agent, children, directory, head, tail).serve()
+    except BaseException:
+        # Whatever is wrong with us, nothing may run without a warden. The agent sees us go.
+        traceback.print_exc()
+        kill_descendants(os.getpid(), grace=0)
+        sys.exit(_BROKEN)
+
+
+def _watch_children() -> int:
+    """Return a descriptor that is readable after SIGCHLD; make the signals of a service manager harmless.
+
+    The agent says when to stop, not they. They get a handler that does nothing: an ignored or blocked signal
+    would be inherited by the commands.
+    """
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, lambda *_: None)
+    return readable

@@ -1,0 +1,446 @@
+"""The warden process: one thread, one epoll loop, no waiting for anything else.
+
+It reads what commands write into their journals, reaps everything that ends below it, and kills: one run when
+it is cancelled or too slow, all of them when the lease is over or the agent is gone.
+"""
+
+# The warden goes without pathlib, a quarter of its start-up.
+# ruff: noqa: PTH119
+
+import os
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from math import inf
+from resource import RLIMIT_NOFILE, getrlimit, struct_rusage
+from time import time
+
+from dcron.warden.descendants import Processes
+from dcron.warden.ending import Ending, members
+from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
+from dcron.warden.linux import boottime
+from dcron.warden.protocol import Lines, Message, Start, encode, read_start
+from dcron.warden.run import NOT_STARTED, Run, StartError, not_started, spawn
+from dcron.warden.timers import Timer, Timers
+
+ORPHAN_GRACE = 0.5
+"""Seconds between SIGTERM and SIGKILL when the agent is gone: nobody is there to wait for a longer one."""
+_PIPE_PATIENCE = 1.0
+"""Seconds after the leader's exit in which background processes may still add to the output."""
+_NEWS_PAUSE = 0.1
+"""Seconds between two words that there is new output."""
+_BURST = 16
+"""Starts in one turn of the loop (0.5 ms each); output, deaths and the deadline get theirs in between."""
+_DESCRIPTORS = 32
+"""Kept free for one more command, and for looking into /proc."""
+_KILL_ROUNDS = 20
+"""Looks at /proc without a pause while new processes keep appearing."""
+_WATCH_PAUSE = 0.1
+"""Seconds between looks at processes that were asked to end."""
+_KILL_PAUSE = 0.02
+"""The same for killed ones."""
+_STUCK_PAUSE = 0.5
+"""The same for those that do not die within _STUCK seconds (uninterruptible sleep)."""
+_STUCK = 2.0
+
+_REFUSALS: dict[Reason, str] = {
+    "lease": "not started: the lease was over",
+    "agent gone": "not started: the agent was gone",
+    "stopped": "not started: the agent was stopping",
+    "cancelled": "cancelled before it was started",
+    "timeout": "its time was over before it was started",
+}
+
+
+class WardenProcess:
+    """State and loop of the warden."""
+
+    def __init__(
+        self, control: socket.socket, agent: int, children: int, directory: str, head: int, tail: int
+    ) -> None:
+        """Watch the agent by its socket and its pidfd; `children` is readable after a SIGCHLD."""
+        self._control = control
+        self._directory = directory
+        self._node_id = os.path.basename(directory)
+        self._head = head
+        self._tail = tail
+        self._pid = os.getpid()
+        self._devnull = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._timers = Timers()
+        self._lines = Lines()
+        self._outbox = bytearray()
+        self._writable = True
+        self._deadline = -inf
+        self._deadline_timer: Timer | None = None
+        self._waiting: deque[Start] = deque()
+        self._runs: dict[int, Run] = {}
+        self._leaders: dict[int, Run] = {}
+        self._news: set[int] = set()
+        self._news_due = False
+        self._children_died = False
+        self._sweep: Ending | None = None
+        self._farewell: Reason | None = None
+        """Set when the warden is to end, too, once nothing is left."""
+        self._pursuit: Timer | None = None
+
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._watch(control.fileno(), self._on_control)
+        self._watch(agent, lambda _: self._on_agent_gone())
+        self._agent = agent
+        self._watch(children, lambda _: self._on_children(children))
+        self._watch(self._timers.fd, lambda _: self._timers.run_due())
+
+    def serve(self) -> None:
+        """Work until the agent is gone, or says stop, and nothing is left."""
+        self._say({"is": "ready"})
+        while not self._is_over():
+            self._timers.arm()
+            self._flush()
+            for fd, events in self._epoll.poll(0 if self._may_start() else None):
+                handler = self._handlers.get(fd)
+                if handler is not None:  # an earlier handler of this turn may have closed it
+                    handler(events)
+            if self._children_died:  # after the pipes: a run that is read to its end needs no timer
+                self._reap()
+            self._start_some()
+        self._flush()  # as much as fits: the agent finds every result in the spool as well
+
+    def _is_over(self) -> bool:
+        return bool(self._farewell) and not (self._sweep or self._runs or self._waiting)
+
+    def _watch(self, fd: int, handler: Callable[[int], None], events: int = select.EPOLLIN) -> None:
+        self._handlers[fd] = handler
+        self._epoll.register(fd, events)
+
+    def _unwatch(self, fd: int) -> None:
+        if self._handlers.pop(fd, None):
+            self._epoll.unregister(fd)
+
+    # -- the agent
+
+    def _on_control(self, events: int) -> None:
+        if events & select.EPOLLOUT:
+            self._writable = True
+            self._epoll.modify(self._control.fileno(), select.EPOLLIN)
+        data = self._receive()
+        if data is None:
+            return
+        for message in self._lines.feed(data):
+            self._obey(message)
+        if not data:
+            self._on_agent_gone()
+
+    def _receive(self) -> bytes | None:
+        """Return what the agent sent: None when there is nothing, no bytes when there never will be."""
+        try:
+            return self._control.recv(1 << 18)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _obey(self, message: Message) -> None:
+        match message["do"]:
+            case "start":
+                self._waiting.append(read_start(message))
+            case "kill":
+                for run_id in message["runs"]:
+                    self._kill(run_id, message["reason"])
+            case "deadline":
+                self._set_deadline(message["at"] if message["at"] is not None else inf, message["grace"])
+                self._say({"is": "alive"})
+            case "stop":
+                self._leave("stopped", message["grace"])
+            case unknown:
+                raise ValueError(f"the agent asks for {unknown!r}")
+
+    def _on_agent_gone(self) -> None:
+        self._unwatch(self._agent)
+        self._unwatch(self._control.fileno())
+        self._outbox.clear()
+        self._leave("agent gone", ORPHAN_GRACE)
+
+    def _say(self, message: Message) -> None:
+        if self._farewell != "agent gone":
+            self._outbox += encode(message)
+
+    def _flush(self) -> None:
+        if not self._outbox or not self._writable:
+            return
+        try:
+            sent = self._control.send(self._outbox)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # nobody listens; the end of the agent is noticed where it is read
+            sent = len(self._outbox)
+        del self._outbox[:sent]
+        if self._outbox:
+            self._writable = False
+            self._epoll.modify(self._control.fileno(), select.EPOLLIN | select.EPOLLOUT)
+
+    # -- the lease
+
+    def _set_deadline(self, when: float, grace: float) -> None:
+        self._timers.cancel(self._deadline_timer)
+        self._deadline = when
+        self._deadline_timer = None
+        if when != inf:
+            self._deadline_timer = self._timers.at(when, partial(self._begin_sweep, "lease", grace))
+
+    def _leave(self, reason: Reason, grace: float) -> None:
+        if self._farewell != "agent gone":
+            self._farewell = reason
+        self._begin_sweep(reason, grace)
+
+    def _begin_sweep(self, reason: Reason, grace: float) -> None:
+        """End everything below the warden, whoever it belongs to."""
+        kill_at = boottime() + grace
+        while self._waiting:
+            self._refuse(self._waiting.popleft(), reason)
+        for run in self._runs.values():
+            self._condemn(run, reason, kill_at)
+        if self._sweep is None:
+            self._sweep = Ending(kill_at)
+        self._sweep.hasten(kill_at)
+        self._pursue_at(boottime())
+
+    # -- starting
+
+    def _may_start(self) -> bool:
+        """Whether there is something to start now; while a lapsed lease is swept up, starts wait."""
+        return bool(self._waiting) and (self._sweep is None or self._refusal() is not None)
+
+    def _refusal(self) -> Reason | None:
+        if self._farewell:
+            return self._farewell
+        # The clock, not the timer: after a freeze, starts may come out of the socket before the alarm does.
+        return "lease" if boottime() >= self._deadline else None
+
+    def _start_some(self) -> None:
+        for _ in range(_BURST):
+            if not self._may_start():
+                return
+            start = self._waiting.popleft()
+            reason = self._refusal()
+            if reason is not None:
+                self._refuse(start, reason)
+            else:
+                self._start(start)
+
+    def _start(self, start: Start) -> None:
+        journal = self._journal(start)
+        try:
+            self._check_descriptors()
+            pid, out, err = spawn(start, self._devnull)
+        except StartError as error:
+            message = str(error)
+            self._report(not_started(start, self._node_id, "spawn failed", message, error.exit_code), journal)
+            return
+        run = Run(start, pid, {out, err}, journal)
+        self._runs[run.run_id] = self._leaders[pid] = run
+        self._watch(out, partial(self._on_output, run, out, OUT))
+        self._watch(err, partial(self._on_output, run, err, ERR))
+        if start.timeout is not None:
+            out_of_time = partial(self._kill, run.run_id, "timeout")
+            run.timeout = self._timers.at(boottime() + start.timeout, out_of_time)
+        self._say({"is": "started", "run": run.run_id, "pid": pid, "at": run.started_at})
+
+    def _check_descriptors(self) -> None:
+        """Refuse to start more than we can look after: without a free descriptor there is no killing."""
+        limit, _ = getrlimit(RLIMIT_NOFILE)
+        used = len(self._handlers) + len(self._runs)  # pipes, and a journal for each run
+        if used + _DESCRIPTORS > limit:
+            raise StartError(NOT_STARTED, f"too many commands at a time for {limit} open files (ulimit -n)")
+
+    def _refuse(self, start: Start, reason: Reason) -> None:
+        self._report(not_started(start, self._node_id, reason, _REFUSALS[reason]), self._journal(start))
+
+    def _journal(self, start: Start) -> JournalWriter:
+        return JournalWriter(f"{self._directory}/{start.run_id}", self._head, self._tail)
+
+    # -- output
+
+    def _on_output(self, run: Run, fd: int, kind: int, events: int) -> None:
+        """Read once, or to the end when nobody can write any more: neither waits."""
+        while True:
+            data = os.read(fd, PAYLOAD)
+            if not data:
+                self._close_pipe(run, fd)
+                return
+            run.journal.write(kind, time(), data)
+            self._have_news_of(run)
+            if not events & select.EPOLLHUP:
+                return
+
+    def _close_pipe(self, run: Run, fd: int) -> None:
+        del self._handlers[fd]
+        os.close(fd)  # which takes it out of the epoll set, too: nobody else has a copy
+        run.pipes.discard(fd)
+        self._settle(run)
+
+    def _have_news_of(self, run: Run) -> None:
+        self._news.add(run.run_id)
+        if not self._news_due:
+            self._news_due = True
+            self._timers.at(boottime() + _NEWS_PAUSE, self._tell_news)
+
+    def _tell_news(self) -> None:
+        if self._outbox:  # the agent does not listen: say it once when it does, not ten times a second
+            self._timers.at(boottime() + _NEWS_PAUSE, self._tell_news)
+            return
+        self._news_due = False
+        if self._news:
+            self._say({"is": "output", "runs": list(self._news)})
+            self._news.clear()
+
+    def _drain(self, fd: int, _: int) -> None:
+        """Throw away what a finished run's background processes write: a closed pipe would kill them."""
+        if not os.splice(fd, self._devnull, PAYLOAD):
+            del self._handlers[fd]
+            os.close(fd)
+
+    # -- ends
+
+    def _on_children(self, fd: int) -> None:
+        os.read(fd, 4096)
+        self._children_died = True
+
+    def _reap(self) -> None:
+        """Reap whatever died: leaders, and orphans that came to us."""
+        self._children_died = False
+        with suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if not pid:
+                    return
+                run = self._leaders.pop(pid, None)
+                if run is not None:
+                    self._on_exit(run, status, usage)
+
+    def _on_exit(self, run: Run, status: int, usage: struct_rusage) -> None:
+        run.exit(status, usage)
+        self._timers.cancel(run.timeout)
+        if run.ending:
+            self._pursue_at(boottime())
+        self._settle(run)
+
+    def _settle(self, run: Run) -> None:
+        """Finish a run whose processes are gone and whose output is complete, or has been waited for."""
+        if not run.exited or (run.ending and not run.gone):
+            return
+        if not run.pipes:
+            self._finish(run)
+        elif run.patience is None:
+            run.patience = self._timers.at(boottime() + _PIPE_PATIENCE, partial(self._finish, run))
+
+    def _finish(self, run: Run) -> None:
+        self._timers.cancel(run.patience)
+        del self._runs[run.run_id]
+        self._leaders.pop(run.pid, None)
+        self._news.discard(run.run_id)
+        for fd in run.pipes:
+            self._handlers[fd] = partial(self._drain, fd)
+        self._report(run.result(self._node_id), run.journal)
+
+    def _report(self, result: Result, journal: JournalWriter) -> None:
+        """Write the result down before saying it: one of the two survives whatever happens."""
+        if not journal.finish(result):
+            remark = "the result could not be written to the spool"
+            result = result._replace(message=f"{result.message}; {remark}" if result.message else remark)
+        self._say({"is": "finished", "result": result._asdict()})
+
+    # -- killing
+
+    def _kill(self, run_id: int, reason: Reason) -> None:
+        run = self._runs.get(run_id)
+        if run is not None:
+            self._condemn(run, reason, boottime() + run.grace)
+            self._pursue_at(boottime())
+            return
+        for start in self._waiting:
+            if start.run_id == run_id:
+                self._waiting.remove(start)
+                self._refuse(start, reason)
+                return
+
+    def _condemn(self, run: Run, reason: Reason, kill_at: float) -> None:
+        if run.ending:
+            run.ending.hasten(kill_at)
+        elif not run.exited:  # or it ended by itself, and only its output is still awaited
+            run.reason = reason
+            run.ending = Ending(kill_at)
+
+    def _pursue_at(self, when: float) -> None:
+        if self._pursuit and self._pursuit.call and self._pursuit.when <= when:
+            return
+        self._timers.cancel(self._pursuit)
+        self._pursuit = self._timers.at(when, self._pursue)
+
+    def _pursue(self) -> None:
+        """Take everything that is being ended one step further."""
+        began = boottime()
+        for _ in range(_KILL_ROUNDS):  # again while somebody forks faster than we look
+            if not self._step():
+                break
+        endings = [run.ending for run in self._runs.values() if run.ending and not run.gone]
+        if self._sweep:
+            endings.append(self._sweep)
+        if endings:
+            now = boottime()
+            pause = min(_pause(ending.kill_at, now) for ending in endings)
+            self._pursue_at(now + max(pause, 4 * (now - began)))  # a busy machine has a slow /proc
+
+    def _step(self) -> bool:
+        """Signal what is due; return whether something was killed that was not before."""
+        of_runs, others = members(Processes(), self._pid, self._runs.values())
+        now = boottime()
+        killed = False
+        swept = True
+        for run in list(self._runs.values()):
+            mine = of_runs.get(run.run_id, [])
+            if not run.ending:
+                others += mine  # background processes of a run that has exited, should there be a sweep
+                continue
+            left = run.ending.left(mine)
+            if run.exited and not left:
+                run.gone = True
+                self._settle(run)
+                continue
+            killed |= run.ending.step(left, now, None if run.exited else run.pid)
+            swept &= run.out_of_reach and not left
+        if self._sweep:
+            left = self._sweep.left(others)
+            killed |= self._sweep.step(left, now, None)
+            if swept and not left and self._is_alone():
+                self._end_sweep()
+        return killed
+
+    def _is_alone(self) -> bool:
+        """Whether nothing at all is left below us; unlike /proc, read bit by bit, the kernel knows for sure.
+
+        Processes of another user stay, and have to be left out of account.
+        """
+        self._reap()
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        endings = [self._sweep, *(run.ending for run in self._runs.values())]
+        return any(ending.spared for ending in endings if ending)
+
+    def _end_sweep(self) -> None:
+        self._sweep = None
+        if self._farewell:
+            for run in [run for run in self._runs.values() if run.out_of_reach]:
+                self._finish(run)
+
+
+def _pause(kill_at: float, now: float) -> float:
+    """Return the seconds until the next look at processes that are to be killed at that moment."""
+    if now < kill_at:
+        return min(_WATCH_PAUSE, kill_at - now)
+    return _KILL_PAUSE if now < kill_at + _STUCK else _STUCK_PAUSE

@@ -1,0 +1,134 @@
+"""Where journals lie: `<spool>/<node id>/`, locked as long as its agent, or that agent's warden, lives.
+
+The lock belongs to the open file that both processes share, so the kernel releases it with the last of them.
+A directory whose lock is free is nobody's; what is left in it waits for the next agent on the host.
+"""
+
+import fcntl
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from dcron.warden.journal import JournalReader, segments
+
+_LOCK = "dcron.lock"
+"""A name that makes the directory ours: nothing is touched in any other."""
+_NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+_ADOPTION = 2.0
+"""Seconds in which another agent's look at a directory is certainly over."""
+
+
+class SpoolBusyError(Exception):
+    """Another living agent uses the directory."""
+
+
+class Spool:
+    """The journals of one node, ours as long as this object is open."""
+
+    def __init__(self, path: Path, lock_fd: int) -> None:
+        """Take over a directory whose lock is held through `lock_fd`."""
+        self.path = path
+        self.lock_fd = lock_fd
+
+    @classmethod
+    def make(cls, spool: Path, node_id: str) -> Self:
+        """Create (or come back to) the directory of a node."""
+        if not _NODE_ID.fullmatch(node_id):
+            raise ValueError(f"{node_id!r} cannot name a directory")
+        path = spool.absolute() / node_id
+        spool.mkdir(mode=0o700, parents=True, exist_ok=True)
+        give_up = time.monotonic() + _ADOPTION
+        while True:
+            path.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileNotFoundError):  # somebody adopted and removed it
+                (path / _LOCK).touch(mode=0o600)
+            lock_fd = _lock(path)
+            if lock_fd is not None:
+                return cls(path, lock_fd)
+            if time.monotonic() > give_up:
+                raise SpoolBusyError(f"{path} belongs to a living agent")
+            time.sleep(0.01)
+
+    @property
+    def node_id(self) -> str:
+        """The node whose runs these are."""
+        return self.path.name
+
+    def runs(self) -> list[int]:
+        """Return the runs that have a journal here."""
+        names = (path.name.partition(".")[0] for path in self.path.iterdir())
+        return sorted({int(name) for name in names if name.isdigit()})
+
+    def journal_path(self, run_id: int) -> str:
+        """Return the path of a run's journal, without the segment's number."""
+        return f"{self.path}/{run_id}"
+
+    def journal(self, run_id: int, after: int = 0) -> JournalReader:
+        """Open a run's journal, from the absolute byte `after` on."""
+        return JournalReader(self.journal_path(run_id), after)
+
+    def forget(self, run_id: int, last_segment: int | None = None) -> None:
+        """Delete a run's journal. To know its last segment saves reading the directory."""
+        path = self.journal_path(run_id)
+        if last_segment is None:
+            numbers = segments(path)
+        else:
+            numbers = [0, *range(max(1, last_segment - 1), last_segment + 1)]
+        for number in numbers:
+            Path(f"{path}.{number}").unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Delete the directory with all journals in it, and let go of it."""
+        for path in self.path.glob("[0-9]*.[0-9]*"):
+            path.unlink()
+        (self.path / _LOCK).unlink()  # last, so that it is locked as long as there is something in it
+        with suppress(OSError):  # its agent came back and has made a lock of its own
+            self.path.rmdir()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        if self.lock_fd >= 0:
+            os.close(self.lock_fd)
+            self.lock_fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def abandoned(spool: Path) -> list[Spool]:
+    """Return the directories of agents of this host that are gone, each now locked by us.
+
+    Deliver the results and output of `runs()`, then `remove()` each; or `close()` it for somebody else. A run
+    with a journal but without a result was running when its warden was killed.
+    """
+    if not spool.is_dir():
+        return []
+    found = []
+    for path in sorted(spool.absolute().iterdir()):
+        lock_fd = _lock(path)
+        if lock_fd is not None:
+            found.append(Spool(path, lock_fd))
+    return found
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a directory; None when it is taken, another user's, no spool, or was removed meanwhile."""
+    try:
+        fd = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(fd), (path / _LOCK).stat()):
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    return None

@@ -1,0 +1,80 @@
+"""Things to do at a moment."""
+
+import math
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+from dcron.warden.linux import Alarm, boottime
+
+
+class Timer:
+    """A call that is due at a moment, unless it is cancelled."""
+
+    __slots__ = ("call", "order", "when")
+
+    def __init__(self, when: float, order: int, call: Callable[[], None]) -> None:
+        self.when = when
+        self.order = order
+        self.call: Callable[[], None] | None = call
+
+    def __lt__(self, other: "Timer") -> bool:
+        return (self.when, self.order) < (other.when, other.order)
+
+
+class Timers:
+    """All timers of the warden behind one alarm on CLOCK_BOOTTIME, the lease's deadline among them."""
+
+    def __init__(self) -> None:
+        self._alarm = Alarm()
+        self._armed = math.inf
+        self._heap: list[Timer] = []
+        self._cancelled = 0
+        self._order = count()
+
+    @property
+    def fd(self) -> int:
+        """Readable when something is due."""
+        return self._alarm.fd
+
+    def at(self, when: float, call: Callable[[], None]) -> Timer:
+        """Make a call at a moment (`linux.boottime` seconds)."""
+        timer = Timer(when, next(self._order), call)
+        heappush(self._heap, timer)
+        return timer
+
+    def cancel(self, timer: Timer | None) -> None:
+        """Forget a call; one that was made or cancelled already is ignored."""
+        if timer is None or timer.call is None:
+            return
+        timer.call = None
+        self._cancelled += 1
+        if self._cancelled > 64 + len(self._heap) // 2:  # or the timeouts of ended runs would pile up
+            self._heap = [each for each in self._heap if each.call]
+            heapify(self._heap)
+            self._cancelled = 0
+
+    def arm(self) -> None:
+        """Set the alarm for the next call. One that comes too early is left alone: it costs less."""
+        while self._heap and self._heap[0].call is None:
+            heappop(self._heap)
+            self._cancelled -= 1
+        if self._heap and self._heap[0].when < self._armed:
+            self._armed = self._heap[0].when
+            self._alarm.set(self._armed)
+
+    def run_due(self) -> None:
+        """Make the calls that are due."""
+        with suppress(BlockingIOError):
+            os.read(self._alarm.fd, 8)
+        self._armed = math.inf
+        now = boottime()
+        while self._heap and self._heap[0].when <= now:
+            timer = heappop(self._heap)
+            if timer.call is None:
+                self._cancelled -= 1
+                continue
+            call, timer.call = timer.call, None
+            call()

@@ -1,0 +1,149 @@
+"""Whose a process is, and what is done to it."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from signal import SIGCONT, SIGKILL, SIGTERM
+
+import pytest
+
+from dcron.warden.descendants import Process, Processes
+from dcron.warden.ending import Ending, members
+
+WARDEN = 10
+
+
+@dataclass
+class Run:
+    run_id: int
+    pid: int
+    known: set[tuple[int, int]] = field(default_factory=set)
+
+
+def process(
+    pid: int, ppid: int, session: int | None = None, *, started: int = 1, alive: bool = True
+) -> Process:
+    session = session or pid
+    return Process(pid, ppid, session, session, started, alive)
+
+
+def table(*found: Process) -> Processes:
+    processes = Processes.__new__(Processes)
+    processes._by_parent = defaultdict(list)
+    for each in found:
+        processes._by_parent[each.ppid].append(each)
+    return processes
+
+
+@pytest.fixture(autouse=True)
+def environments(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """Return the run ids in the environments of processes, by pid."""
+    found: dict[int, int] = {}
+    monkeypatch.setattr("dcron.warden.ending._run_id_in_environment", lambda pid: found.get(pid, -1))
+    return found
+
+
+def pids(processes: list[Process]) -> list[int]:
+    return sorted(each.pid for each in processes)
+
+
+def test_descendants_are_members_whatever_their_session() -> None:
+    processes = table(process(100, WARDEN), process(101, 100, 100), process(102, 101), process(103, 102))
+    of_runs, others = members(processes, WARDEN, [Run(1, 100)])
+    assert (pids(of_runs[1]), others) == ([100, 101, 102, 103], [])
+
+
+def test_an_orphan_of_the_session_is_a_member() -> None:
+    processes = table(process(101, WARDEN, 100), process(102, 101))
+    of_runs, _ = members(processes, WARDEN, [Run(1, 100)])
+    assert pids(of_runs[1]) == [101, 102]
+
+
+def test_an_orphan_in_its_own_session_is_known_by_its_environment(environments: dict[int, int]) -> None:
+    environments |= {200: 2, 300: 3}
+    processes = table(process(100, WARDEN), process(200, WARDEN), process(201, 200), process(300, WARDEN))
+    of_runs, others = members(processes, WARDEN, [Run(1, 100), Run(2, 150)])
+    assert (pids(of_runs[1]), pids(of_runs[2]), pids(others)) == ([100], [200, 201], [300])
+
+
+def test_a_process_once_seen_stays_a_member() -> None:
+    """It may lose parents, session and environment, but not what we know of it."""
+    run = Run(1, 100)
+    members(table(process(100, WARDEN), process(101, 100, started=5)), WARDEN, [run])
+    orphan = process(101, WARDEN, started=5)
+    of_runs, others = members(table(orphan), WARDEN, [run])
+    assert (of_runs[1], others) == ([orphan], [])
+
+
+def test_a_reused_pid_is_nobodys() -> None:
+    run = Run(1, 100)
+    members(table(process(100, WARDEN), process(101, 100, started=5)), WARDEN, [run])
+    stranger = process(101, WARDEN, started=6)
+    assert members(table(stranger), WARDEN, [run]) == ({}, [stranger])
+
+
+def test_the_dead_are_not_counted_but_their_children_are() -> None:
+    processes = table(process(100, WARDEN, alive=False), process(101, 100))
+    of_runs, _ = members(processes, WARDEN, [Run(1, 100)])
+    assert pids(of_runs[1]) == [101]
+
+
+def test_a_run_that_leads_a_session_inside_another_belongs_to_that() -> None:
+    """What a command starts with setsid is its own, even if a pid was a run's leader before."""
+    processes = table(process(100, WARDEN), process(200, 100))
+    of_runs, _ = members(processes, WARDEN, [Run(1, 100), Run(2, 200)])
+    assert (pids(of_runs[1]), of_runs.get(2)) == ([100, 200], None)
+
+
+def test_processes_elsewhere_are_not_ours() -> None:
+    processes = table(process(100, 1, 100), process(101, WARDEN, 500))
+    of_runs, others = members(processes, WARDEN, [Run(1, 100)])
+    assert (dict(of_runs), pids(others)) == ({}, [101])
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Return the signals sent: pid (negative for a group) and number. Pid 13 is not ours to signal."""
+    sent: list[tuple[int, int]] = []
+
+    def send(target: Process, number: int) -> bool:
+        sent.append((target.pid, number))
+        return target.pid != 13
+
+    monkeypatch.setattr("dcron.warden.ending.send", send)
+    monkeypatch.setattr("dcron.warden.descendants.send", send)
+    monkeypatch.setattr("dcron.warden.ending.os.killpg", lambda group, number: sent.append((-group, number)))
+    return sent
+
+
+def test_an_ending_asks_waits_and_kills_each_once(signals: list[tuple[int, int]]) -> None:
+    leader, child, other = process(100, WARDEN), process(101, 100, 100), process(102, 100)
+    ending = Ending(kill_at=5.0)
+    assert not ending.step([leader, child, other], 1.0, group=100)
+    assert signals == [(-100, SIGTERM), (-100, SIGCONT), (102, SIGTERM), (102, SIGCONT)]
+    signals.clear()
+    assert not ending.step([leader, child, other], 4.9, group=100)
+    assert signals == []
+    assert ending.step([child, other], 5.0, group=None)
+    assert signals == [(101, SIGKILL), (102, SIGKILL)]
+    signals.clear()
+    assert not ending.step([child, other], 5.1, group=None)
+    assert ending.step([process(103, 102)], 5.2, group=None)
+    assert signals == [(103, SIGKILL)]
+
+
+def test_an_ending_can_come_sooner_but_not_later() -> None:
+    ending = Ending(kill_at=5.0)
+    ending.hasten(7.0)
+    assert ending.kill_at == 5.0
+    ending.hasten(3.0)
+    assert ending.kill_at == 3.0
+
+
+def test_another_users_process_is_left_and_not_waited_for(signals: list[tuple[int, int]]) -> None:
+    ours, theirs = process(12, WARDEN), process(13, WARDEN)
+    ending = Ending(kill_at=0.0)
+    ending.step([ours, theirs], 1.0, group=None)
+    ending.step([ours, theirs], 1.0, group=None)
+    assert (13, SIGKILL) in signals
+    assert ending.spared == {theirs.key}
+    assert ending.left([ours, theirs]) == [ours]
