@@ -43,6 +43,8 @@ def job_for(run: Claimed, node_id: str, grace: float) -> Job:
 def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: str | None) -> Ended:
     """How the run ended, for the record: from the database's clock on, as long as the warden measured."""
     state, reason = _judge(result, cancelled_by)
+    if result.message and result.reason != "spawn failed":
+        reason = f"{reason}; {result.message}" if reason else result.message
     took = timedelta(seconds=max(0.0, result.finished_at - (result.started_at or result.finished_at)))
     finished_at = min(now, started_at + took)
     return Ended(result.run_id, state, finished_at, reason, exit_code=result.exit_code, signal=result.signal)
@@ -52,7 +54,8 @@ def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | No
     if result.reason == "cancelled":
         return RunState.CANCELLED, f"cancelled by {cancelled_by}" if cancelled_by else "cancelled"
     if result.reason in _NOT_ITS_OWN_END:
-        return RunState.LOST, _NOT_ITS_OWN_END[result.reason]
+        why = _NOT_ITS_OWN_END[result.reason]
+        return RunState.LOST, why if result.started_at else why.replace("stopped", "never begun", 1)
     if result.reason == "timeout":
         return RunState.FAILED, "timeout: it took longer than it may"
     if result.reason == "spawn failed":

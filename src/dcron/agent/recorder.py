@@ -1,18 +1,20 @@
 """The loop that records: output while commands run, and how they ended."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from dcron.agent.execution import outcome
 from dcron.agent.live import LiveRuns
 from dcron.database import Database
+from dcron.errors import DatabaseError
 from dcron.model import RunState
 from dcron.store import claims, output
 from dcron.store.claims import Ended
 from dcron.store.output import Chunk
 from dcron.warden.client import Finished, Output, Warden, WardenGone
-from dcron.warden.journal import Frame, Result
+from dcron.warden.journal import Frame, JournalReader, Result
 
 log = logging.getLogger("dcron.agent")
 
@@ -20,6 +22,8 @@ FLUSH_BYTES = 1024 * 1024
 """Of one run's output in one transaction."""
 BATCH = 100
 """Ends recorded in one transaction."""
+_BETWEEN_LOOKS = 0.2
+"""Seconds to wait for news while a run's output waits for its next second."""
 
 
 class Recorder:
@@ -34,7 +38,9 @@ class Recorder:
         self._live = live
         self._warden = warden
         self._on_free = on_free
+        self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
+        self._flushed_at: dict[int, float] = {}
         self._chatty: set[int] = set()
         self._finished: dict[int, Result] = {}
         self.gone: WardenGone | None = None
@@ -46,9 +52,15 @@ class Recorder:
 
     def step(self) -> float:
         """Wait for news, and record it. Raises DatabaseError; a later step then records the same."""
-        self.hear(timeout=0.0 if not self.is_settled else None)
+        self.hear(self._patience())
         self.flush()
         return 0.0
+
+    def _patience(self) -> float | None:
+        """How long to wait for news: what is known already must not wait for it."""
+        if self._finished:
+            return 0.0
+        return _BETWEEN_LOOKS if self._chatty else None
 
     def hear(self, timeout: float | None) -> None:
         """Take in what the warden reports, waiting up to `timeout` seconds for it."""
@@ -64,21 +76,39 @@ class Recorder:
     def flush(self) -> None:
         """Write what is not written yet. Raises DatabaseError."""
         ending = list(self._finished)[:BATCH]
-        for run_id in {*ending, *self._chatty}:
+        for run_id in {*ending, *filter(self._may_flush, self._chatty)}:
             self._flush_output(run_id, to_the_end=run_id in self._finished)
         if ending:
             self._record([self._finished[run_id] for run_id in ending])
 
     def _flush_output(self, run_id: int, *, to_the_end: bool) -> None:
-        with self._warden.journal(run_id, self._written.get(run_id, 0)) as journal:
-            while frames := journal.read(FLUSH_BYTES):
+        try:
+            while frames := self._reader(run_id).read(FLUSH_BYTES):
                 chunks = chunks_of(run_id, frames)
                 with self._database.write() as connection:
                     output.append(connection, self._database, chunks)
                 self._written[run_id] = chunks[-1].end
                 if not to_the_end:
                     break
+        except DatabaseError:
+            self._close_reader(run_id)  # what was read is not written: read it again
+            raise
+        self._flushed_at[run_id] = time.monotonic()
         self._chatty.discard(run_id)
+
+    def _may_flush(self, run_id: int) -> bool:
+        """Beyond the head, of which the middle is dropped anyway, once a second will do."""
+        in_head = self._written.get(run_id, 0) < output.HEAD_BYTES
+        return in_head or time.monotonic() - self._flushed_at.get(run_id, 0.0) >= 1.0
+
+    def _reader(self, run_id: int) -> JournalReader:
+        if run_id not in self._readers:
+            self._readers[run_id] = self._warden.journal(run_id, self._written.get(run_id, 0))
+        return self._readers[run_id]
+
+    def _close_reader(self, run_id: int) -> None:
+        if reader := self._readers.pop(run_id, None):
+            reader.close()
 
     def _record(self, results: list[Result]) -> None:
         with self._database.write() as connection:
@@ -102,9 +132,10 @@ class Recorder:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
             told = f" ({ended.reason})" if ended.reason else ""
             log.log(level, "run %d: %s%s", ended.id, ended.state, told)
+        self._close_reader(ended.id)
         self._warden.forget(ended.id)
-        self._finished.pop(ended.id, None)
-        self._written.pop(ended.id, None)
+        for known in (self._finished, self._written, self._flushed_at):
+            known.pop(ended.id, None)
 
 
 def chunks_of(run_id: int, frames: Iterable[Frame]) -> list[Chunk]:

@@ -237,11 +237,13 @@ class Session:
             if self.error is not None:
                 return
         gone = self.recorder.gone
-        if gone is None or not gone.unknown:
+        if gone is None or gone.exit_status == 0:
             return
-        kill_descendants(os.getpid(), grace=self._settings.kill_grace)
         log.error("the warden died (%d) with %d runs under way", gone.exit_status, len(gone.unknown))
-        self._record_lost(gone.unknown)
+        # Also when none was: what finished runs left in the background has lost its warden too.
+        kill_descendants(os.getpid(), grace=self._settings.kill_grace)
+        if gone.unknown:
+            self._record_lost(gone.unknown)
 
     def _record_lost(self, run_ids: tuple[int, ...]) -> None:
         try:
