@@ -292,11 +292,11 @@ class Crontab:
 
         Raises BadLines for lines that agents cannot run; then nothing is written.
         """
-        added: list[str] = []
+        added: list[Definition] = []
         changed: list[str] = []
         unchanged: list[str] = []
         problems: dict[str, str] = {}
-        with self.database.write() as connection:
+        with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
             for line in lines:
                 try:
@@ -306,17 +306,21 @@ class Crontab:
                         unchanged.append(line.name)
                         continue
                     require_valid(line, now)
+                    if task is None:
+                        added.append(line)
+                        continue
+                    if not problems:
+                        self._replace(connection, task, line, now)
+                    changed.append(line.name)
                 except UsageError as error:
                     problems[line.name] = str(error)
-                    continue
-                (changed if task else added).append(line.name)
-                if not dry_run and not problems:
-                    self._add(connection, line, now) if task is None else self._replace(
-                        connection, task, line, now
-                    )
+            if not problems:
+                problems = self._add_many(connection, added, now)
             if problems:
                 raise BadLines(problems)
-        return Imported(added, changed, unchanged)
+            if dry_run:
+                attempt.rollback()
+        return Imported([line.name for line in added], changed, unchanged)
 
     def export_lines(self) -> list[Definition]:
         """All lines but one-offs, in the order of names."""
@@ -337,6 +341,26 @@ class Crontab:
                 " choose another name with -n, or change it with `dcron set`"
             ) from None
         return self._settle(connection, task_id, now, "add", before=None)
+
+    def _write(self, connection: Connection, task: Task | None, line: Definition, now: datetime) -> Task:
+        return self._replace(connection, task, line, now) if task else self._add(connection, line, now)
+
+    def _add_many(
+        self, connection: Connection, lines: Sequence[Definition], now: datetime
+    ) -> dict[str, str]:
+        """Write new lines with their first runs, a page at a time; what is wrong with which of them."""
+        problems: dict[str, str] = {}
+        for start in range(0, len(lines), PAGE):
+            written = tasks.add_many(connection, lines[start : start + PAGE], now, self.actor)
+            for task in written:
+                try:
+                    self._require_calendars(task, now)
+                except UsageError as error:
+                    problems[task.name] = str(error)
+            agenda.plan_new(connection, [task for task in written if task.name not in problems], now)
+            changes.record_added(connection, now, self.actor, written)
+        self.database.notify(connection)
+        return problems
 
     def _free_name(self, connection: Connection, name: str) -> str:
         """The name itself, or with the lowest number that makes it one of its own."""

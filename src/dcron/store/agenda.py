@@ -69,6 +69,18 @@ def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
     return moved
 
 
+def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> None:
+    """Give lines that were written just now, and can be run, their first runs: two statements for all."""
+    turns = [
+        _waiting(task, Trigger.SCHEDULE, first)
+        for task in lines
+        if task.enabled and policy.is_timed(task) and (first := policy.next_occurrence(task, now))
+    ]
+    if turns:
+        connection.execute(insert(runs), turns)
+    tasks.mark_all_planned(connection, lines)
+
+
 def plan_after(connection: Connection, task: Task, after: datetime) -> None:
     """Give the line, locked by the caller, the turn that follows `after`, in place of one taken from it."""
     try:

@@ -1,6 +1,6 @@
 """The record of changes: who did what to which line, and what it was before."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,17 +23,20 @@ def record(
     """Note a change to a line; `detail` stands for the line where the line's text stays as it is."""
     line = after or before
     assert line
-    values = {
-        "at": now,
-        "actor": actor,
-        "action": action,
-        "task_id": line.id,
-        "task": line.name,
-        "version": line.version,
-        "before": _text_of(before),
-        "after": dict(detail) if detail else _text_of(after),
-    }
-    connection.execute(insert(changes).values(values))
+    told = {"before": _text_of(before), "after": dict(detail) if detail else _text_of(after)}
+    connection.execute(insert(changes).values(_change(now, actor, action, line) | told))
+
+
+def record_added(connection: Connection, now: datetime, actor: str, lines: Sequence[Task]) -> None:
+    """Note that these lines are new."""
+    values = [_change(now, actor, "add", line) | {"before": None, "after": _text_of(line)} for line in lines]
+    if values:
+        connection.execute(insert(changes), values)
+
+
+def _change(now: datetime, actor: str, action: str, line: Task) -> dict[str, Any]:
+    about = {"task_id": line.id, "task": line.name, "version": line.version}
+    return {"at": now, "actor": actor, "action": action, **about}
 
 
 def last_of(connection: Connection, task: str) -> Row[Any] | None:

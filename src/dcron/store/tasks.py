@@ -1,6 +1,6 @@
 """The crontab: its lines, written and read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -55,6 +55,17 @@ def add(connection: Connection, line: Definition, now: datetime, actor: str, *, 
     values = {**_values(line), "once": once, "changed_at": now, "changed_by": actor}
     added: int = connection.execute(insert(crontab).values(values).returning(crontab.c.id)).scalar_one()
     return added
+
+
+def add_many(
+    connection: Connection, lines: Sequence[Definition], now: datetime, actor: str
+) -> list[Task]:
+    """Write new lines, not yet planned. Raises IntegrityError when one of the names is taken."""
+    author = {"changed_at": now, "changed_by": actor}
+    connection.execute(insert(crontab), [{**_values(line), **author} for line in lines])
+    names = [line.name for line in lines]
+    rows = connection.execute(select(*COLUMNS).where(crontab.c.name.in_(names)))
+    return [task_from(row) for row in rows]
 
 
 def replace(connection: Connection, task: Task, line: Definition, now: datetime, actor: str) -> bool:
@@ -158,6 +169,14 @@ def mark_planned(connection: Connection, task: Task, error: str | None) -> None:
     """Note that the line, as it was read, has the next run it should have; or why it has none."""
     connection.execute(
         update(crontab).where(crontab.c.id == task.id).values(planned_version=task.version, error=error)
+    )
+
+
+def mark_all_planned(connection: Connection, lines: Sequence[Task]) -> None:
+    """The same for lines of one version, all of them well."""
+    ids = [task.id for task in lines]
+    connection.execute(
+        update(crontab).where(crontab.c.id.in_(ids)).values(planned_version=crontab.c.version, error=None)
     )
 
 

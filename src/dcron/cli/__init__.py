@@ -1,0 +1,1 @@
+"""The command line: a thin face over `dcron.crontab`. What commands need is imported when they run."""

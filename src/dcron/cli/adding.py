@@ -1,0 +1,157 @@
+"""`add`, `at` and `in`: new lines of the crontab."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.parameters import Db, Json, Words, takes
+from dcron.cli.task_options import TaskOptions, command_text, default_name
+from dcron.errors import ScheduleError, UsageError
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+    from dcron.model import Definition, Task
+
+Schedule = Annotated[
+    str,
+    typer.Argument(metavar="SCHEDULE", help="When: '30 2 * * *', @daily, '@every 90s'…", show_default=False),
+]
+When = Annotated[
+    str,
+    typer.Argument(metavar="WHEN", help="'2027-01-01 09:00', 09:00, 'tomorrow 09:00'…", show_default=False),
+]
+Span = Annotated[str, typer.Argument(metavar="DURATION", help="90s, 5m, 1h30m, 2d…", show_default=False)]
+
+_FIELD = re.compile(r"[\d*,/-]+")
+_OF_ADD = re.compile(
+    r"--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|gap|fold|not-before|not-after|describe|json|db)(?:=.*)?|-[nz]",
+    re.DOTALL,
+)
+
+
+@takes(TaskOptions)
+def add(
+    schedule: Schedule, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None
+) -> None:
+    """Add a task.
+
+    Prints its name, its schedule in words, and the next three runs.
+
+    \b
+    dcron add '*/15 * * * *' 'df -h / | mail -s disk ops'
+    dcron add -n backup -z Europe/Berlin '30 2 * * *' /usr/local/bin/backup --full
+    dcron add --timeout 5m '@every 90s' ./poll
+    """
+    line = _definition(schedule, command, options)
+    with opened_crontab(db) as crontab:
+        try:
+            task = crontab.add(line, numbered=options.name is None)
+        except ScheduleError as error:
+            raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
+        _tell(crontab, task, as_json=as_json)
+    _warn_of_late_options(command)
+
+
+@takes(TaskOptions)
+def at(when: When, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None) -> None:
+    """Run a command once, at a time.
+
+    The task leaves the crontab when its run has succeeded.
+
+    \b
+    dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
+    dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
+    """
+    from dcron.schedule import parse_time, zone
+
+    here = zone(options.tz or own_zone())
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        moment = parse_time(when, here, now)
+        if moment <= now:
+            raise UsageError(f"{when!r} has passed: it was {moment:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
+        _add_once(crontab, moment, command, options, as_json=as_json)
+
+
+@takes(TaskOptions)
+def in_(duration: Span, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None) -> None:
+    """Run a command once, after so long.
+
+    \b
+    dcron in 1h 'systemctl restart worker'
+    """
+    from dcron.schedule import parse_duration
+
+    seconds = parse_duration(duration)
+    if seconds <= 0:
+        raise UsageError(f"{duration} is no time at all; give a longer one")
+    with opened_crontab(db) as crontab:
+        moment = crontab.now() + timedelta(seconds=seconds)
+        _add_once(crontab, moment, command, options, as_json=as_json)
+
+
+def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str:
+    """The shell takes `*/5 * * * * cmd` apart, and puts file names for the stars."""
+    is_field = _FIELD.fullmatch(schedule) is not None
+    return "; put the schedule in quotes" if is_field and len(command) > 4 else ""
+
+
+def _add_once(
+    crontab: "Crontab", moment: datetime, command: Sequence[str], options: TaskOptions, *, as_json: bool
+) -> None:
+    if moment.microsecond:  # a schedule has whole seconds; never early
+        moment = moment.replace(microsecond=0) + timedelta(seconds=1)
+    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%SZ}", command, options)
+    task = crontab.add(line, once=True, numbered=options.name is None)
+    _tell(crontab, task, as_json=as_json)
+    _warn_of_late_options(command)
+
+
+def _definition(schedule: str, command: Sequence[str], options: TaskOptions) -> "Definition":
+    from dcron.model import Definition
+
+    text, argv = command_text(command)
+    timezone = options.tz or own_zone()
+    made = {"timezone": timezone, "name": options.name if options.name is not None else default_name(text)}
+    said = options.values(timezone)
+    return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})
+
+
+def _tell(crontab: "Crontab", task: "Task", *, as_json: bool) -> None:
+    from dcron.cli import forecast, shapes
+    from dcron.cli.tables import print_facts
+
+    now = crontab.now()
+    if as_json:
+        printing.emit(shapes.task_shape(crontab.view(task.name), now))
+    else:
+        print_facts(
+            [
+                ("added", task.name),
+                ("when", forecast.explanation(task)),
+                ("next", forecast.next_runs(task, now, count=1 if task.once else 3)),
+                ("command", forecast.command_line(task)),
+            ]
+        )
+    forecast.print_warnings(task, now)
+    _mention_idleness(crontab, now)
+
+
+def _mention_idleness(crontab: "Crontab", now: datetime) -> None:
+    if not any(node.state(now) == "alive" for node in crontab.nodes()):
+        printing.note("no agent is running: start `dcron agent` on the servers that should run it")
+
+
+def _warn_of_late_options(command: Sequence[str]) -> None:
+    """`add '0 9 * * *' backup --timeout 5m` gives backup an option that was meant for dcron."""
+    late = next((word for word in command[1:] if _OF_ADD.fullmatch(word)), None)
+    if len(command) > 1 and late is not None:
+        printing.complain(
+            f"warning: {late} stands after the command, so the command gets it;"
+            " options for dcron stand before the command"
+        )

@@ -1,0 +1,150 @@
+"""The verbs of `dcron`, in the order of its help; a verb's module is imported when the verb is used."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from dcron import __version__
+
+SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
+    "Everyday": {
+        "add": ("adding", "add", "Add a task."),
+        "list": ("listing", "list_tasks", "List the tasks, when each runs next and how it went last."),
+        "view": ("listing", "view", "Show all there is to know about a task."),
+        "set": ("changing", "set_", "Change a task: only what is given."),
+        "rm": ("changing", "rm", "Remove a task."),
+        "pause": ("changing", "pause", "Let a task start nothing until it is resumed."),
+        "resume": ("changing", "resume", "End a task's pause."),
+        "run": ("running", "run", "Run a task now, on whichever node is free."),
+        "at": ("adding", "at", "Run a command once, at a time."),
+        "in": ("adding", "in_", "Run a command once, after so long."),
+        "runs": ("running", "runs", "List runs, the newest first: those to come, under way and past."),
+        "logs": ("logs", "logs", "Print what a run wrote to stdout and stderr, in order."),
+        "cancel": ("running", "cancel", "Cancel a run."),
+        "preview": ("previewing", "preview", "Show when a schedule runs, computed just as the agents do."),
+    },
+    "Running and keeping": {
+        "agent": ("serving", "agent", "Run due tasks on this server until stopped."),
+        "nodes": ("listing", "nodes", "List the running agents, and those that ended within a day."),
+        "import": ("files", "import_", "Bring in a crontab file."),
+        "export": ("files", "export", "Print the crontab as a file."),
+        "info": ("database", "info", "Print versions, the database, and where the settings come from."),
+        "db": ("database", "db_app", "Prepare, upgrade or name the database."),
+        "demo": ("demo", "demo", "Watch agents share a crontab."),
+    },
+}
+"""For each verb its module in this package, its function there, and the first sentence of its help."""
+
+VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.items()}
+COMMAND_LAST = ("add", "at", "in")
+
+
+class Verbs(TyperGroup):
+    """The verbs, loaded one at a time: `dcron --help` has to be quick, `dcron preview` needs no database."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All verbs."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a verb; None if there is none of this name."""
+        return _load(cmd_name) if cmd_name in VERBS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that was typed, or the one that was probably meant, in an error."""
+        if args[0] not in VERBS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], VERBS, n=1)
+            ctx.fail(f"there is no verb {args[0]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb. A closed pipe is dealt with here: typer would make it an exit code of its own."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            from dcron.cli import failures
+
+            raise typer.Exit(failures.explain(error)) from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The verbs in their sections."""
+        width = max(map(len, VERBS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", told) for name, (_, _, told) in section.items()])
+
+
+def _load(name: str) -> Any:
+    """A verb as typer makes it of its function, or of the Typer that holds verbs of its own."""
+    from typer.main import get_command
+
+    from dcron.cli.parameters import CommandLast, Verb
+
+    module, function, _ = VERBS[name]
+    found = getattr(import_module(f"dcron.cli.{module}"), function)
+    if not isinstance(found, typer.Typer):
+        holder = typer.Typer(rich_markup_mode=None, add_completion=False)
+        holder.command(name, cls=CommandLast if name in COMMAND_LAST else Verb)(found)
+        found = holder
+    return get_command(found)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dcron {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Verbs,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback(invoke_without_command=True)
+def dcron(
+    ctx: typer.Context,
+    db: Annotated[
+        str | None,
+        typer.Option("--db", metavar="URL", help="The database; else $DCRON_DB, else the config file."),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """One crontab that many servers share through SQLite or Postgres.
+
+    \b
+    dcron add '30 2 * * *' backup --full    add a task
+    dcron agent                             run due tasks, on every server
+    dcron list                              see what ran, and what is next
+    """
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+
+
+def run() -> NoReturn:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one command line; its exit code."""
+    try:
+        code = app(list(words), prog_name="dcron", standalone_mode=False)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        from dcron.cli import failures
+
+        return failures.explain(error)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,137 @@
+"""`set`, `rm`, `pause` and `resume`: lines that stand in the crontab."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab
+from dcron.cli.parameters import Db, Force, Json, Name, takes
+from dcron.cli.task_options import CLEARABLE, TaskOptions, cleared
+from dcron.errors import UsageError
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+    from dcron.model import Task
+
+
+@takes(TaskOptions)
+def set_(
+    target: Name,
+    options: TaskOptions,
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", metavar="SCHEDULE", help="When it runs.")
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option("--command", metavar="LINE", help="What it runs, as a shell line.")
+    ] = None,
+    clear: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--clear", metavar="OPTION", help=f"Back to the default: {', '.join(CLEARABLE)}, env.NAME."
+        ),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Change a task: only what is given.
+
+    -e adds a variable or replaces its value; the others stay.
+
+    \b
+    dcron set backup --schedule '0 4 * * *' --timeout 2h
+    dcron set backup -e LEVEL=9 --clear env.DEBUG --clear timeout
+    dcron set backup --name backup-full
+    """
+    with opened_crontab(db) as crontab:
+        task = crontab.get(target)
+        changed = cleared(clear or [], task.env)
+        changed |= _given(options, task, changed.get("env", task.env))
+        if schedule is not None:
+            changed["schedule"] = schedule
+        if command is not None:
+            changed |= {"command": command, "argv": None}
+        if not changed and not clear:
+            raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
+        _tell(crontab, crontab.edit(task, changed), before=task, as_json=as_json)
+
+
+def rm(name: Name, force: Force = False, db: Db = None) -> None:
+    """Remove a task. Its past runs stay on record; what runs now runs on."""
+    with opened_crontab(db) as crontab:
+        task = crontab.get(name)
+        printing.require_consent(f"remove {task.name} ({task.schedule}, {task.command})", force=force)
+        crontab.remove(task)
+        printing.data(f"removed  {task.name}")
+
+
+def pause(
+    name: Name,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="End the pause by itself then: 'tomorrow 09:00', +2h…"),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the others.")
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Let a task start nothing until it is resumed. What runs now runs on."""
+    from dcron.cli import words
+    from dcron.schedule import parse_time, zone
+
+    with opened_crontab(db) as crontab:
+        task = crontab.get(name)
+        end = parse_time(until, zone(task.timezone), crontab.now()) if until else None
+        paused = crontab.pause(task, reason, end)
+        told = f" until {words.full(end.astimezone(zone(task.timezone)))}" if end else ""
+        if as_json:
+            _print_json(crontab, paused)
+        else:
+            printing.data(f"paused   {paused.name}{told}")
+
+
+def resume(name: Name, as_json: Json = False, db: Db = None) -> None:
+    """End a task's pause. What was due meanwhile is recorded as skipped."""
+    with opened_crontab(db) as crontab:
+        resumed = crontab.resume(crontab.get(name))
+        if as_json:
+            _print_json(crontab, resumed)
+        else:
+            _print_facts("resumed", resumed, crontab)
+
+
+def _given(options: TaskOptions, task: "Task", env: Mapping[str, str]) -> dict[str, Any]:
+    given = options.values(options.tz or task.timezone)
+    if "env" in given:
+        given["env"] = {**env, **given["env"]}
+    return given
+
+
+def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
+    from dcron.cli import forecast
+
+    if as_json:
+        _print_json(crontab, task)
+    elif task.version == before.version:
+        printing.data(f"unchanged  {task.name}")
+    else:
+        _print_facts("changed", task, crontab)
+    if (task.schedule, task.timezone, task.name) != (before.schedule, before.timezone, before.name):
+        forecast.print_warnings(task, crontab.now())
+
+
+def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:
+    from dcron.cli import forecast
+    from dcron.cli.tables import print_facts
+
+    following = forecast.next_runs(task, crontab.now()) if task.enabled else "paused"
+    print_facts([(done, task.name), ("when", forecast.explanation(task)), ("next", following)])
+
+
+def _print_json(crontab: "Crontab", task: "Task") -> None:
+    from dcron.cli import shapes
+
+    printing.emit(shapes.task_shape(crontab.view(task.name), crontab.now()))

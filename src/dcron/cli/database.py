@@ -1,0 +1,104 @@
+"""`db` and `info`: the database, and where everything is."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dcron import __version__
+from dcron.cli import printing
+from dcron.cli.opening import opened_database, own_zone
+from dcron.cli.parameters import Db, Json, Verb
+from dcron.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from dcron.crontab import DatabaseFacts
+    from dcron.database import Database
+
+db_app = typer.Typer(
+    help="Prepare, upgrade or name the database.", rich_markup_mode=None, add_completion=False
+)
+
+
+@db_app.command("init", cls=Verb)
+def init(db: Db = None) -> None:
+    """Make the tables in an empty database. Harmless where they are already."""
+    from dcron import migrations
+    from dcron.schema import SCHEMA_VERSION
+
+    with opened_database(db) as database:
+        before = migrations.current_version(database)
+        migrations.prepare(database)
+        done = "was ready already" if before else "is ready"
+        printing.data(f"{database.address} {done} (schema {SCHEMA_VERSION})")
+
+
+@db_app.command("upgrade", cls=Verb)
+def upgrade(db: Db = None) -> None:
+    """Bring the tables to the version that this dcron needs."""
+    from dcron import migrations
+    from dcron.schema import SCHEMA_VERSION
+
+    with opened_database(db) as database:
+        before = migrations.upgrade(database)
+        if before == SCHEMA_VERSION:
+            done = f"was at schema {before} already"
+        else:
+            done = f"is at schema {SCHEMA_VERSION} now (before: {before or 'no tables'})"
+        printing.data(f"{database.address} {done}")
+
+
+@db_app.command("url", cls=Verb)
+def url(as_json: Json = False, db: Db = None) -> None:
+    """Print which database is in force, without its password."""
+    with opened_database(db) as database:
+        if as_json:
+            printing.emit({"url": str(database.address)})
+        else:
+            printing.data(str(database.address))
+
+
+def info(as_json: Json = False, db: Db = None) -> None:
+    """Print versions, the database, and where the settings come from."""
+    with opened_database(db) as database:
+        facts, problem = _database_facts(database)
+        known = _known(database, facts)
+    if as_json:
+        printing.emit(known)
+    else:
+        from dcron.cli.tables import print_facts
+
+        print_facts(
+            (key.replace("_", " "), None if value is None else str(value)) for key, value in known.items()
+        )
+    if problem:
+        raise problem
+
+
+def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
+    """What the database says of itself, or why it does not."""
+    from dcron.crontab import database_facts
+
+    try:
+        return database_facts(database), None
+    except DatabaseError as error:
+        return None, error
+
+
+def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
+    from dcron.config import config_path
+    from dcron.schedule import tzdata_version
+
+    config = config_path()
+    return {
+        "version": __version__,
+        "database": str(database.address),
+        "database_kind": database.product,
+        "database_version": facts and facts.version,
+        "journal_mode": facts and facts.journal_mode,
+        "schema": facts and facts.schema,
+        "tasks": facts and facts.tasks,
+        "nodes_alive": facts and facts.nodes_alive,
+        "timezone": own_zone(),
+        "tzdata": tzdata_version(),
+        "config_file": str(config) if config.exists() else None,
+    }

@@ -1,0 +1,63 @@
+"""From what went wrong to a message on stderr and the exit code of the contract (docs/cli.md)."""
+
+import os
+import sys
+import traceback
+
+import typer
+
+from dcron.cli import printing
+from dcron.errors import CrontabFileError, DcronError, ExitCode
+
+# Its own classes have moved between typer's versions; this one's ancestor is what every usage error is.
+ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def explain(error: BaseException) -> int:
+    """Say what went wrong, as shortly as it can be acted upon; the exit code."""
+    match error:
+        case CrontabFileError():
+            printing.note(str(error))  # file:line:column, for editors to jump to
+            printing.complain("nothing was imported")
+            return error.exit_code
+        case DcronError():
+            printing.complain(str(error))
+            return error.exit_code
+        case KeyboardInterrupt() | typer.Abort():
+            sys.stderr.write("\n")
+            return ExitCode.INTERRUPTED
+        case BrokenPipeError():
+            return _quietly()
+    if isinstance(error, ClickError):
+        return _explain_usage(error)
+    return _admit(error)
+
+
+def _quietly() -> int:
+    """Whoever read our output has seen enough; nothing more may be written to it, not even at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE
+
+
+def _explain_usage(error: Exception) -> int:
+    context = getattr(error, "ctx", None)
+    printing.complain(_sentence(error.format_message()))  # type: ignore[attr-defined]
+    if context is not None:
+        printing.note(context.get_usage().replace("Usage:", "usage:").strip())
+        printing.note(f"`{context.command_path} --help` tells more")
+    return ExitCode.USAGE
+
+
+def _sentence(message: str) -> str:
+    text = message.strip().rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _admit(error: BaseException) -> int:
+    """A mistake of ours: all there is for a report, but no password."""
+    from dcron.database.url import redact
+
+    told = "".join(traceback.format_exception(error))
+    printing.note(redact(told))
+    printing.complain("this is a mistake in dcron; please report it with the lines above")
+    return ExitCode.FAILED

@@ -1,0 +1,55 @@
+"""From what the command line, the environment and the config file say to an open crontab."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dcron.errors import UsageError
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+    from dcron.database import Database
+
+
+@contextmanager
+def opened_database(url: str | None) -> Iterator["Database"]:
+    """The database in force. Raises UsageError for a URL that cannot be read."""
+    from dcron.config import database_url, load_config
+    from dcron.database import Database
+    from dcron.database.engine import PATIENCE
+
+    database = Database(database_url(url, load_config()), patience=_patience(PATIENCE))
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def opened_crontab(url: str | None) -> Iterator["Crontab"]:
+    """The crontab in force, its tables made when there are none. Raises DatabaseError."""
+    from dcron.config import actor
+    from dcron.crontab import Crontab
+
+    with opened_database(url) as database:
+        yield Crontab(database, actor())
+
+
+def own_zone() -> str:
+    """The zone of new tasks and of this person's clock: the configured one, the machine's, or UTC."""
+    from dcron.config import load_config
+    from dcron.schedule import default_zone
+
+    return default_zone(load_config().timezone)
+
+
+def _patience(usual: float) -> float:
+    """Seconds to wait for a locked database: $DCRON_PATIENCE, such as 2s."""
+    from dcron.schedule import parse_duration
+
+    given = os.environ.get("DCRON_PATIENCE")
+    try:
+        return parse_duration(given) if given else usual
+    except UsageError as error:
+        raise UsageError(f"$DCRON_PATIENCE: {error}") from None

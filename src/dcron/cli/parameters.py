@@ -1,0 +1,173 @@
+"""Arguments and options that several verbs share."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from dcron.errors import UsageError
+
+
+def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
+    """`dcron --db URL list` means the same as `dcron list --db URL`."""
+    return value or ctx.find_root().params.get("db")
+
+
+def _task_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names for the shell to complete; silent about all that goes wrong, for the line is being typed."""
+    from dcron.cli.completing import names_beginning
+
+    return names_beginning(ctx.find_root().params.get("db"), incomplete)
+
+
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL",
+        help="The database, if not that of $DCRON_DB or the config file.",
+        callback=_or_before_the_verb,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The task's name, or a beginning of it that no other has.",
+        autocompletion=_task_names,
+        show_default=False,
+    ),
+]
+MaybeName = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="Only this task.", autocompletion=_task_names, show_default=False),
+]
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="COMMAND...",
+        help="One word is a shell line; several are executed as they are.",
+        show_default=False,
+    ),
+]
+
+
+class Verb(TyperCommand):
+    """A verb whose usage line reads as people write it: `dcron view NAME`."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Without the braces that typer puts around what is required."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+class CommandLast(Verb):
+    """A verb that ends in a command, whose words are its own: `dcron add '0 9 * * *' backup --full`.
+
+    Options of dcron stand before the command. After a command in quotes, `'backup --full'`, they may follow:
+    it is a whole line, so nothing that follows can belong to it.
+    """
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Bring the options together, and the rest behind a `--`."""
+        options, rest = self._split(args)
+        if not rest:
+            return super().parse_args(ctx, options)
+        first, words = rest[0], rest[1:]
+        if "--" not in args[: len(args) - len(rest)]:
+            more, words = self._split(words)
+            options += more
+        if len(words) > 1 and any(map(str.isspace, words[0])):
+            more, rest = self._split(words[1:])
+            if not rest:
+                options, words = options + more, words[:1]
+        return super().parse_args(ctx, [*options, "--", first, *words])
+
+    def _split(self, words: list[str]) -> tuple[list[str], list[str]]:
+        """The leading options with their values, and what follows them."""
+        takes_value = {
+            spelling: not getattr(parameter, "is_flag", False)
+            for parameter in self.params
+            for spelling in parameter.opts
+            if spelling.startswith("-")
+        }
+        at = 0
+        while at < len(words) and words[at].startswith("-") and words[at] not in ("-", "--"):
+            at += 2 if _wants_next(words[at], takes_value) else 1
+        return words[:at], words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
+
+
+def _wants_next(word: str, takes_value: dict[str, bool]) -> bool:
+    """Whether an option's value is the word that follows it."""
+    if word.startswith("--"):
+        return "=" not in word and takes_value.get(word, False)
+    for position, letter in enumerate(word[1:], 2):
+        if takes_value.get(f"-{letter}"):
+            return position == len(word)
+    return False
+
+
+def takes(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb the options that a dataclass declares; it gets them as one value named `options`."""
+    hints = get_type_hints(group, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        own = [each for each in inspect.signature(verb).parameters.values() if each.name != "options"]
+
+        @wraps(verb)
+        def with_options(**given: Any) -> None:
+            options = group(**{each.name: given.pop(each.name) for each in shared})
+            verb(**given, options=options)
+
+        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+        with_options.__signature__ = inspect.Signature([*parameters, *shared])  # type: ignore[attr-defined]
+        with_options.__annotations__ = {each.name: each.annotation for each in [*own, *shared]}
+        return with_options
+
+    return decorate
+
+
+def text_or_file(value: str, option: str) -> str:
+    """`TEXT`, or `@FILE` for what is in a file (`@-` is stdin, `@@TEXT` a text that begins with @)."""
+    if not value.startswith("@"):
+        return value
+    if value.startswith("@@"):
+        return value[1:]
+    return read_text(value[1:], option)
+
+
+def read_text(name: str, what: str, limit: int = 1024 * 1024) -> str:
+    """The text of a file, or of stdin for `-`. Raises UsageError."""
+    import sys
+
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(limit + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(limit + 1)
+    except OSError as error:
+        raise UsageError(f"{what}: cannot read {name}: {error.strerror}") from None
+    if len(content) > limit:
+        raise UsageError(f"{what}: {name} is larger than {limit:,} bytes")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        raise UsageError(f"{name}:{line}:{column}: this is not UTF-8") from None

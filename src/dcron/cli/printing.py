@@ -1,0 +1,70 @@
+"""What is written where: data to stdout, everything else to stderr, nothing that a terminal obeys."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from dcron.errors import Refused
+from dcron.safetext import safe, safe_lines
+
+
+def is_terminal() -> bool:
+    """Whether a person reads stdout as it is written."""
+    return sys.stdout.isatty()
+
+
+def has_colour() -> bool:
+    """Whether stdout is a terminal that may be coloured (no-color.org)."""
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def data(line: str = "") -> None:
+    """A line of data. Foreign text in it has passed `safe` before."""
+    sys.stdout.write(line + "\n")
+
+
+def note(text: str) -> None:
+    """Something for the person at the keyboard, made inert here."""
+    sys.stderr.write(safe_lines(text) + "\n")
+
+
+def complain(text: str) -> None:
+    """An error or a warning, said as dcron's."""
+    note(f"dcron: {text}")
+
+
+def emit(value: Any) -> None:
+    """One JSON document. Pure ASCII: what foreign text holds is escaped, so it is inert on a terminal."""
+    data(json.dumps(value, indent=2))
+
+
+def emit_line(value: Any) -> None:
+    """One JSON object on a line of its own, at once: somebody follows."""
+    data(json.dumps(value))
+    sys.stdout.flush()
+
+
+def emit_list(values: Iterable[Any]) -> None:
+    """A JSON array, written while it is read: it may be long."""
+    separator = "[\n"
+    for value in values:
+        sys.stdout.write(separator + json.dumps(value))
+        separator = ",\n"
+    data("[]" if separator == "[\n" else "\n]")
+
+
+def require_consent(what: str, *, force: bool) -> None:
+    """Ask before something is destroyed; silence is No. Raises Refused, also where nobody can be asked."""
+    if force:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Refused(f"{what}: nobody is here to say yes; repeat it with --force")
+    sys.stderr.write(f"{safe(what)}? [y/N] ")
+    sys.stderr.flush()
+    said = sys.stdin.readline()
+    if not said.endswith("\n"):
+        sys.stderr.write("\n")
+    if said.strip().lower() not in ("y", "yes"):
+        raise Refused("nothing was done")

@@ -1,0 +1,234 @@
+"""`run`, `runs` and `cancel`: turns of tasks."""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import printing, words
+from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.parameters import Db, Force, Json, MaybeName, Name, text_or_file
+from dcron.cli.tables import Alarm, Column, print_table
+from dcron.errors import UsageError
+from dcron.model import Run, RunState
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+    from dcron.store.runs import Wanted
+
+PAGE = 500
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
+"""Seconds between two looks at a run that somebody waits for."""
+RunId = Annotated[
+    int, typer.Argument(metavar="RUN", help="The run's number, as `dcron runs` shows it.", min=0)
+]
+
+
+def run(
+    name: Name,
+    payload: Annotated[
+        str | None,
+        typer.Option(
+            "--payload", metavar="TEXT|@FILE", help="What the command gets on stdin and in $DCRON_PAYLOAD."
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit as the command did.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Run a task now, on whichever node is free. A paused one too."""
+    from dcron.cli import shapes
+
+    text = text_or_file(payload, "--payload") if payload is not None else None
+    with opened_crontab(db) as crontab:
+        started = crontab.run(crontab.get(name), text)
+        _mention_idleness(crontab)
+        if wait:
+            _say_where(started, as_json=as_json)
+            started = _wait(crontab, started)
+        if as_json:
+            printing.emit(shapes.run_shape(started, crontab.now()))
+        elif wait:
+            _say_end(started, crontab.now())
+        else:
+            printing.data(
+                f"run {started.id} of {started.task} is due; `dcron logs -f {started.id}` follows it"
+            )
+    if wait:
+        raise typer.Exit(exit_code(started))
+
+
+def runs(
+    name: MaybeName = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help=f"Only these: {', '.join(RunState)}; repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only runs since then: 2h, today, '2027-01-01 09:00'…"),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List runs, the newest first: those to come, under way and past."""
+    from dcron.cli import shapes
+    from dcron.store.runs import Wanted
+
+    states = _states(state or [])
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        task_id = crontab.task_id(name) if name else None
+        moment = _since(since, now) if since else None
+        found = _pages(crontab, Wanted(task_id, states, moment), count)
+        if as_json:
+            printing.emit_list(shapes.run_shape(each, now) for each in found)
+        elif not _print_runs(found, now):
+            printing.note(
+                "no such runs" if name or states or since else "nothing has run yet, and nothing is due"
+            )
+
+
+def cancel(run_id: RunId, force: Force = False, as_json: Json = False, db: Db = None) -> None:
+    """Cancel a run. One that waits ends at once; one that runs is stopped by its node."""
+    from dcron.cli import shapes
+
+    with opened_crontab(db) as crontab:
+        found = crontab.find_run(run_id)
+        if found.state in (RunState.CLAIMED, RunState.RUNNING):
+            where = (
+                f"running on {found.node}"
+                if found.state is RunState.RUNNING
+                else f"about to start on {found.node}"
+            )
+            printing.require_consent(f"stop run {run_id} of {found.task}, {where}", force=force)
+        cancelled = crontab.cancel(run_id)
+        if as_json:
+            printing.emit(shapes.run_shape(cancelled, crontab.now()))
+        elif cancelled.state.is_final:
+            printing.data(f"cancelled  run {run_id} of {cancelled.task}")
+        else:
+            printing.data(
+                f"cancelling  run {run_id} of {cancelled.task}: {cancelled.node} has been asked to stop it"
+            )
+
+
+def exit_code(run: Run) -> int:
+    """What a command that waited for the run exits with: the command's own code, as a shell would tell it."""
+    if run.state is RunState.SUCCEEDED:
+        return 0
+    if run.state is not RunState.FAILED:
+        return 1
+    if run.signal is not None:
+        return 128 + run.signal
+    return run.exit_code or 1
+
+
+def pauses() -> Iterator[float]:
+    """Seconds to wait between looks: ever longer."""
+    pause = FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(LONGEST_PAUSE, pause * 1.5)
+
+
+def _wait(crontab: "Crontab", run: Run) -> Run:
+    for pause in pauses():
+        run = crontab.find_run(run.id)
+        if run.state.is_final:
+            break
+        time.sleep(pause)
+    return run
+
+
+def _say_where(run: Run, *, as_json: bool) -> None:
+    if not as_json and printing.is_terminal():
+        printing.note(f"run {run.id} of {run.task} is due; Ctrl-C stops the waiting, not the run")
+
+
+def _say_end(run: Run, now: datetime) -> None:
+    where = f" on {run.node}" if run.node else ""
+    reason = f": {run.reason}" if run.reason and run.state is not RunState.SUCCEEDED else ""
+    duration = run.duration(now)
+    after = f" after {words.took(duration)}" if duration is not None else ""
+    printing.data(f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}")
+
+
+def _mention_idleness(crontab: "Crontab") -> None:
+    now = crontab.now()
+    if not any(node.state(now) == "alive" for node in crontab.nodes()):
+        printing.note("no agent is running: the run waits until one does (`dcron agent`)")
+
+
+def _states(names: Sequence[str]) -> list[RunState] | None:
+    wanted = [name for text in names for name in text.split(",")]
+    for name in wanted:
+        if name not in list(RunState):
+            raise UsageError(f"--state {name!r}: give {', '.join(RunState)}")
+    return [RunState(name) for name in wanted] or None
+
+
+def _since(text: str, now: datetime) -> datetime:
+    """A time that is past: `2h` and `2h ago` count back from now."""
+    from dcron.schedule import parse_duration, parse_time, zone
+
+    if re.fullmatch(r"\s*[0-9.wdhms]+(\s+ago)?\s*", text):
+        return now - timedelta(seconds=parse_duration(text.strip().removesuffix("ago").strip()))
+    here = zone(own_zone())
+    if re.fullmatch(r"\s*\d{1,2}:\d{2}(:\d{2})?\s*", text):
+        moment = parse_time(f"today {text.strip()}", here, now)
+        return moment if moment <= now else moment - timedelta(days=1)
+    return parse_time(text, here, now)
+
+
+def _pages(crontab: "Crontab", wanted: "Wanted", count: int) -> Iterator[Run]:
+    """The newest `count` runs, read a page at a time."""
+    from dataclasses import replace
+
+    while count > 0:
+        page = crontab.runs(wanted, min(count, PAGE))
+        yield from page
+        if len(page) < min(count, PAGE):
+            return
+        count -= len(page)
+        wanted = replace(wanted, before_id=page[-1].id)
+
+
+def _print_runs(found: Iterator[Run], now: datetime) -> int:
+    from dcron.schedule import zone
+
+    here = zone(own_zone())
+    return print_table(run_columns(here), (run_row(each, here, now) for each in found))
+
+
+def run_columns(here: tzinfo) -> list[Column]:
+    """The table of runs, its times in one zone."""
+    return [
+        Column("RUN", right=True),
+        Column("TASK", least=10),
+        Column("STATE"),
+        Column("TRIGGER"),
+        Column(f"DUE ({here})", least=15),
+        Column("TOOK", right=True),
+        Column("NODE", least=6),
+        Column("REASON", least=8),
+    ]
+
+
+def run_row(run: Run, here: tzinfo, now: datetime) -> list[str]:
+    """A run as this table shows it."""
+    duration = run.duration(now)
+    return [
+        str(run.id),
+        run.task,
+        Alarm(run.state.value) if run.state in (RunState.FAILED, RunState.LOST) else run.state.value,
+        run.trigger.value,
+        words.clock(run.scheduled_for, here, now),
+        words.took(duration) if duration is not None else "",
+        run.node or "",
+        run.reason or "",
+    ]

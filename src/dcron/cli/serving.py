@@ -1,0 +1,85 @@
+"""`agent`: the process that runs due tasks on a server."""
+
+import logging
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from dcron.cli.opening import opened_database
+from dcron.cli.parameters import Db
+from dcron.errors import UsageError
+from dcron.safetext import safe
+
+
+def agent(
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="This node's name, else the host's.")
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", metavar="N", help="Runs at once, else four for each core.", min=1)
+    ] = None,
+    lease: Annotated[
+        str,
+        typer.Option("--lease", metavar="DURATION", help="Without a heartbeat for so long a node is dead."),
+    ] = "60s",
+    grace: Annotated[
+        str,
+        typer.Option("--grace", metavar="DURATION", help="What running commands get when the agent stops."),
+    ] = "30s",
+    once: Annotated[
+        bool, typer.Option("--once", help="Run what is due now, wait for its end, and stop.")
+    ] = False,
+    db: Db = None,
+) -> None:
+    """Run due tasks on this server until stopped.
+
+    Start one on every server that shares the crontab. SIGTERM or Ctrl-C lets running commands end
+    (--grace); a second one stops them at once. Whoever may write the crontab can run commands here.
+    """
+    from dcron.agent.agent import Agent
+    from dcron.agent.settings import Settings, default_slots
+    from dcron.config import host_name, load_config, spool_directory
+
+    config = load_config()
+    settings = Settings(
+        name=name or config.agent_name or host_name(),
+        spool=spool_directory(config),
+        slots=slots or default_slots(),
+        lease=_duration(lease, "--lease"),
+        grace=_duration(grace, "--grace"),
+    )
+    _log_to_stderr()
+    with opened_database(db) as database:
+        Agent(database, settings).run(once=once)
+
+
+def _duration(text: str, option: str) -> float:
+    from dcron.schedule import parse_duration
+
+    try:
+        return parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+class _OneLine(logging.Formatter):
+    """`2026-11-21T02:13:22Z info node web-1-3f9c2a7e: …`: one line a message, inert, in UTC."""
+
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Whatever was logged, on one line; a traceback keeps its lines."""
+        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ")
+        line = f"{stamp} {record.levelname.lower()} {safe(record.getMessage())}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine())
+    log = logging.getLogger("dcron")
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False

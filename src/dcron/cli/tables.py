@@ -1,0 +1,117 @@
+"""Tables for people: aligned, without borders, cut to the terminal, and printed while they are read."""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from dcron.cli import printing
+from dcron.safetext import cells, safe, shorten
+
+SAMPLE = 200
+"""Rows that decide how wide the columns are; those that follow are cut or stick out."""
+GAP = "  "
+_RED, _BOLD, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, and how far it may be cut where the terminal is narrow."""
+
+    title: str
+    least: int | None = None
+    """The cells that must stay; None if it is never cut."""
+    right: bool = False
+    keep_end: bool = False
+    """Cut at the front: the end tells more, as in a zone's name."""
+
+
+class Alarm(str):
+    """A cell that should catch the eye."""
+
+
+class Title(str):
+    """The name of a column."""
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> int:
+    """Print the rows under their titles, streaming; how many there were. None at all print nothing."""
+    count = 0
+    for count, line in enumerate(table_lines(columns, rows), 0):  # noqa: B007 - the titles are no row
+        printing.data(line)
+    return count
+
+
+def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of the table, its titles first; none at all where there are no rows."""
+    rows = iter(rows)
+    sample = [_inert(row) for row in islice(rows, SAMPLE)]
+    if not sample:
+        return
+    widths = _fit(columns, _widths(columns, sample))
+    yield _line(columns, widths, [Title(column.title) for column in columns])
+    for row in chain(sample, map(_inert, rows)):
+        yield _line(columns, widths, row)
+
+
+def print_facts(facts: Iterable[tuple[str, str | None]]) -> None:
+    """Names and values, one pair a line; those without a value are left out."""
+    shown = [(name, value) for name, value in facts if value is not None]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        first, *others = value.split("\n")
+        printing.data(f"{name:<{width}}{GAP}{safe(first)}".rstrip())
+        for line in others:
+            printing.data(f"{'':<{width}}{GAP}{safe(line)}".rstrip())
+
+
+def _inert(row: Sequence[str]) -> list[str]:
+    return [Alarm(safe(cell)) if isinstance(cell, Alarm) else safe(cell) for cell in row]
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max(cells(column.title), *(cells(row[position]) for row in rows))
+        for position, column in enumerate(columns)
+    ]
+
+
+def _fit(columns: Sequence[Column], widths: list[int]) -> list[int]:
+    """Take from the column that can spare most, until the table fits. A pipe has no width."""
+    if not printing.is_terminal():
+        return widths
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - shutil.get_terminal_size().columns
+    while excess > 0:
+        spare = [
+            width - column.least if column.least is not None else 0
+            for width, column in zip(widths, columns, strict=True)
+        ]
+        most = max(spare)
+        if most <= 0:
+            break
+        widths[spare.index(most)] -= 1
+        excess -= 1
+    return widths
+
+
+def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> str:
+    shown = []
+    for column, width, cell in zip(columns, widths, row, strict=True):
+        text = _cut(cell, width, column)
+        space = " " * (width - cells(text))
+        text = _coloured(text, cell)
+        shown.append(space + text if column.right else text + space)
+    return GAP.join(shown).rstrip()
+
+
+def _coloured(text: str, cell: str) -> str:
+    colour = _BOLD if isinstance(cell, Title) else _RED if isinstance(cell, Alarm) else None
+    return f"{colour}{text}{_PLAIN}" if colour and printing.has_colour() else text
+
+
+def _cut(cell: str, width: int, column: Column) -> str:
+    if not printing.is_terminal() or cells(cell) <= width:
+        return cell
+    if column.keep_end and cell.isascii():
+        return "…" + cell[len(cell) - width + 1 :]
+    return shorten(cell, width)

@@ -1,0 +1,177 @@
+"""The options that describe a task: declared once, for `add`, `set`, `at` and `in`."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import typer
+
+from dcron.cli.parameters import text_or_file
+from dcron.errors import UsageError, ZoneError
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """What was typed; None is not given."""
+
+    name: Annotated[
+        str | None,
+        typer.Option("-n", "--name", metavar="NAME", help="Its name, else one made of the command."),
+    ] = None
+    tz: Annotated[
+        str | None,
+        typer.Option(
+            "-z", "--tz", metavar="ZONE", help="The zone its schedule is in, such as Europe/Berlin."
+        ),
+    ] = None
+    stdin: Annotated[
+        str | None, typer.Option("--stdin", metavar="TEXT|@FILE", help="What the command reads on stdin.")
+    ] = None
+    env: Annotated[
+        list[str] | None,
+        typer.Option("-e", "--env", metavar="NAME=VALUE", help="A variable of its environment; repeatable."),
+    ] = None
+    cwd: Annotated[
+        str | None, typer.Option("--cwd", metavar="DIR", help="Where it runs; else the account's home.")
+    ] = None
+    shell: Annotated[
+        str | None, typer.Option("--shell", metavar="PATH", help="What runs a shell line; else /bin/sh.")
+    ] = None
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="USER", help="The account it runs as; else the agent's.")
+    ] = None
+    timeout: Annotated[
+        str | None,
+        typer.Option("--timeout", metavar="30m|none", help="Stop it, with all its children, after so long."),
+    ] = None
+    max_running: Annotated[
+        str | None,
+        typer.Option(
+            "--max-running",
+            metavar="N|none",
+            help="Skip a due run while so many of this task are alive; else 1.",
+        ),
+    ] = None
+    gap: Annotated[
+        Literal["after", "skip"] | None,
+        typer.Option(
+            "--gap", metavar="after|skip", help="A time that the clock leaves out: run after it, or not."
+        ),
+    ] = None
+    fold: Annotated[
+        Literal["first", "both"] | None,
+        typer.Option(
+            "--fold", metavar="first|both", help="A time that comes twice: run at the first, or at both."
+        ),
+    ] = None
+    not_before: Annotated[
+        str | None, typer.Option("--not-before", metavar="TIME|none", help="It runs from then on.")
+    ] = None
+    not_after: Annotated[
+        str | None, typer.Option("--not-after", metavar="TIME|none", help="It runs until then.")
+    ] = None
+    describe: Annotated[
+        str | None, typer.Option("--describe", metavar="TEXT", help="A sentence for people.")
+    ] = None
+
+    def values(self, timezone: str) -> dict[str, Any]:
+        """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
+        given: dict[str, Any] = {
+            "name": self.name,
+            "timezone": self.tz,
+            "cwd": self.cwd,
+            "shell": self.shell,
+            "user": self.user,
+            "gap": self.gap,
+            "fold": self.fold,
+            "describe": self.describe,
+        }
+        values = {field: value for field, value in given.items() if value is not None}
+        if self.stdin is not None:
+            values["stdin"] = text_or_file(self.stdin, "--stdin")
+        if self.env:
+            values["env"] = dict(map(_variable, self.env))
+        if self.timeout is not None:
+            values["timeout"] = _timeout(self.timeout)
+        if self.max_running is not None:
+            values["max_running"] = _max_running(self.max_running)
+        for field in ("not_before", "not_after"):
+            if (text := getattr(self, field)) is not None:
+                values[field] = _moment(text, timezone, field)
+        return values
+
+
+def default_name(command: str) -> str:
+    """A readable name made from the command, as an import makes them."""
+    from dcron.crontabfile import names
+
+    return names.assign([(command,)], taken=(), prefix="")[0]
+
+
+def command_text(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
+    """A command as typed: one word is a shell line, several are an argv. The line to read, and the argv."""
+    return (words[0], None) if len(words) == 1 else (shlex.join(words), tuple(words))
+
+
+CLEARABLE = (
+    *("stdin", "env", "cwd", "shell", "user", "timeout", "max-running"),
+    *("gap", "fold", "not-before", "not-after", "describe"),
+)
+
+
+def cleared(names: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that `--clear` puts back to what `add` gives without the option. Raises UsageError."""
+    from dcron.crontabfile.options import DEFAULTS
+
+    values: dict[str, Any] = {}
+    for name in names:
+        field = name.replace("-", "_")
+        if name == "env":
+            values["env"] = {}
+        elif name.startswith("env."):
+            kept = values.get("env", dict(env))
+            if kept.pop(name.removeprefix("env."), None) is None:
+                raise UsageError(f"--clear {name}: there is no such variable; `dcron view` shows them")
+            values["env"] = kept
+        elif name in CLEARABLE:
+            values[field] = DEFAULTS[field]
+        else:
+            raise UsageError(f"--clear {name}: give one of {', '.join(CLEARABLE)} or env.NAME")
+    return values
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--env {text!r}: write NAME=value")
+    return name, value
+
+
+def _timeout(text: str) -> float | None:
+    from dcron.schedule import parse_duration
+
+    try:
+        return None if text == "none" else parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"--timeout: {error}") from None
+
+
+def _moment(text: str, timezone: str, field: str) -> datetime | None:
+    from dcron.schedule import parse_time, zone
+
+    try:
+        return None if text == "none" else parse_time(text, zone(timezone), datetime.now(UTC))
+    except ZoneError:
+        raise
+    except UsageError as error:
+        raise UsageError(f"--{field.replace('_', '-')}: {error}") from None
+
+
+def _max_running(text: str) -> int | None:
+    if text == "none":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"--max-running {text!r}: give a number from 1 on, or none for no limit")
+    return int(text[:9])

@@ -1,0 +1,115 @@
+"""Times, durations and results as people say them."""
+
+import signal
+from datetime import datetime, tzinfo
+
+from dcron.model import Run, RunState
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NEAR_DAYS = 180
+_MANY_DAYS = 100
+
+
+def span(seconds: float) -> str:
+    """`2m 53s`: the two largest units, rounded down, as a countdown shows them."""
+    left = max(0, int(seconds))
+    for position, (unit, size) in enumerate(_UNITS):
+        if left >= size:
+            count, rest = divmod(left, size)
+            if unit == "s" or (unit == "d" and count >= _MANY_DAYS):
+                return f"{count}{unit}"
+            smaller, smaller_size = _UNITS[position + 1]
+            return f"{count}{unit} {rest // smaller_size}{smaller}"
+    return "0s"
+
+
+def rough_span(seconds: float) -> str:
+    """`2m`: the largest unit alone."""
+    return span(seconds).split(" ")[0]
+
+
+def took(seconds: float) -> str:
+    """How long something ran; short runs to a tenth or a hundredth of a second."""
+    if seconds < 1:
+        return f"{seconds:.2f}s"
+    return f"{seconds:.1f}s" if seconds < 10 else span(seconds)
+
+
+def left(due: datetime, now: datetime) -> str:
+    """The time until something is due, or how late it is."""
+    seconds = (due - now).total_seconds()
+    if seconds >= 0:
+        return span(seconds + 0.999) if seconds < 60 else span(seconds)
+    return f"late {rough_span(-seconds)}" if seconds <= -1 else "now"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long something is past."""
+    seconds = (now - moment).total_seconds()
+    return f"{rough_span(seconds)} ago" if seconds >= 1 else "now"
+
+
+def clock(moment: datetime, zone: tzinfo, now: datetime) -> str:
+    """A time in a table: `14:05` today, `Nov 22 02:30` this half year, `2027-08-01` else."""
+    local, today = moment.astimezone(zone), now.astimezone(zone)
+    time = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
+    if local.date() == today.date():
+        return time
+    if abs((local.date() - today.date()).days) <= _NEAR_DAYS:
+        return f"{_MONTHS[local.month - 1]} {local.day:2} {time}"
+    return f"{local:%Y-%m-%d}"
+
+
+def full(local: datetime) -> str:
+    """A time with all there is to know: `Sun 2026-11-22 02:30:00 CET +01:00`."""
+    name = local.tzname() or ""
+    offset = offset_of(local)
+    named = f" {name}" if name[:1].isalpha() and name != "UTC" else ""
+    return (
+        f"{local:%a %Y-%m-%d %H:%M:%S}{named} {offset}"
+        if name != "UTC"
+        else f"{local:%a %Y-%m-%d %H:%M:%S} UTC"
+    )
+
+
+def offset_of(local: datetime) -> str:
+    """`+01:00`."""
+    text = f"{local:%z}"
+    return f"{text[:3]}:{text[3:5]}" + (f":{text[5:7]}" if len(text) > 5 else "")
+
+
+def result(run: Run, now: datetime) -> str:
+    """Where a run stands, in a word or two."""
+    duration = run.duration(now)
+    match run.state:
+        case RunState.RUNNING:
+            return f"running {span(duration or 0)}"
+        case RunState.SUCCEEDED:
+            return f"ok {took(duration)}" if duration is not None else "ok"
+        case RunState.FAILED:
+            return _failure(run)
+        case RunState.CLAIMED:
+            return "starting"
+    return run.state.value
+
+
+def _failure(run: Run) -> str:
+    if run.reason and run.reason.startswith("timeout"):
+        return "timeout"
+    if run.signal is not None:
+        return signal_name(run.signal)
+    return f"exit {run.exit_code}" if run.exit_code is not None else "failed"
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def plural(number: int, thing: str) -> str:
+    """`1 task`, `2,000 tasks`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

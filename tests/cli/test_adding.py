@@ -1,0 +1,265 @@
+"""`add`, `at` and `in`."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dcron, real
+
+
+def test_add_tells_the_name_the_words_and_the_next_three_runs(dcron: Dcron) -> None:
+    added = dcron.done("add", "-n", "backup", "-z", "Europe/Berlin", "30 2 * * *", "backup --full")
+    assert re.search(r"^added +backup$", added.out, re.MULTILINE)
+    assert "02:30" in added.out
+    assert "Europe/Berlin" in added.out
+    assert len(re.findall(r"02:30:00 CES?T \+0[12]:00 +in ", added.out)) == 3
+    assert "shell line" in added.out
+
+
+def test_add_warns_of_a_doubtful_schedule_on_stderr(sqlite: Dcron) -> None:
+    added = sqlite.done("add", "0 9 1 * mon", "report")
+    assert "[day-or-weekday]" in added.err
+    assert "day-or-weekday" not in added.out
+
+
+def test_several_words_are_an_argv_and_their_options_stay_theirs(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "copy", "0 9 * * *", "rsync", "-a", "--name", "x", "--delete", "a b", "c")
+    task = dcron.done("view", "copy", "--json").json
+    assert task["argv"] == ["rsync", "-a", "--name", "x", "--delete", "a b", "c"]
+    assert task["command"] == "rsync -a --name x --delete 'a b' c"
+
+
+def test_echo_keeps_its_n(sqlite: Dcron) -> None:
+    added = sqlite.done("add", "@daily", "echo", "-n", "hi", "--json")
+    assert "-n stands after the command" in added.err
+    assert sqlite.done("view", "echo", "--json").json["argv"] == ["echo", "-n", "hi", "--json"]
+
+
+def test_options_may_stand_between_the_schedule_and_the_command(sqlite: Dcron) -> None:
+    sqlite.done("add", "@daily", "--name", "one", "--timeout=5m", "ls", "-l")
+    task = sqlite.done("view", "one", "--json").json
+    assert (task["argv"], task["timeout"]) == (["ls", "-l"], 300)
+
+
+def test_options_may_follow_a_command_in_quotes(sqlite: Dcron) -> None:
+    sqlite.done("add", "@daily", "echo hi", "--name", "one", "-z", "Asia/Tokyo", "-e", "A=1")
+    task = sqlite.done("view", "one", "--json").json
+    assert (task["command"], task["argv"], task["timezone"]) == ("echo hi", None, "Asia/Tokyo")
+    assert task["env"] == {"A": "1"}
+
+
+def test_words_after_a_double_dash_are_the_commands(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "--", "-weird", "--tz", "x")
+    assert sqlite.done("view", "one", "--json").json["argv"] == ["-weird", "--tz", "x"]
+
+
+def test_all_options_are_kept(dcron: Dcron, tmp_path: Path) -> None:
+    (tmp_path / "input").write_text("line one\nline two\n")
+    words = ["--stdin", f"@{tmp_path / 'input'}", "-e", "A=1", "-e", "B=x=y", "--cwd", "/tmp"]
+    words += ["--shell", "/bin/bash", "--user", "nobody", "--timeout", "1h30m", "--max-running", "none"]
+    words += [
+        "--gap",
+        "skip",
+        "--fold",
+        "both",
+        "--not-before",
+        "2030-01-01",
+        "--not-after",
+        "2040-01-01T00:00Z",
+    ]
+    words += ["--describe", "what it is for", "-z", "Asia/Tokyo"]
+    task = dcron.done("add", "-n", "all", *words, "--json", "@daily", "run it").json
+    expected = {
+        "stdin": "line one\nline two\n",
+        "env": {"A": "1", "B": "x=y"},
+        "cwd": "/tmp",
+        "shell": "/bin/bash",
+        "user": "nobody",
+        "timeout": 5400,
+        "max_running": None,
+        "gap": "skip",
+        "fold": "both",
+        "not_before": "2029-12-31T15:00:00Z",
+        "not_after": "2040-01-01T00:00:00Z",
+        "describe": "what it is for",
+    }
+    assert {key: task[key] for key in expected} == expected
+
+
+def test_json_of_a_task_has_the_keys_of_the_contract(dcron: Dcron) -> None:
+    task = dcron.done("add", "--json", "0 9 * * *", "job").json
+    keys = "name schedule timezone command enabled paused_reason next_run_at last_run owner version"
+    options = (
+        "stdin env cwd shell user timeout max_running gap fold not_before not_after except only describe argv"
+    )
+    assert set(f"{keys} {options}".split()) <= set(task)
+    assert (task["enabled"], task["version"], task["last_run"], task["owner"]) == (True, 1, None, None)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT09:00:00Z", task["next_run_at"])
+    assert (task["max_running"], task["timeout"], task["shell"]) == (1, None, "/bin/sh")
+
+
+def test_a_name_is_made_from_the_command_and_numbered_when_taken(dcron: Dcron) -> None:
+    for _ in range(3):
+        dcron.done("add", "@daily", "/usr/local/bin/backup.sh --full")
+    assert dcron.done("list", "--names").out.split() == ["backup", "backup-2", "backup-3"]
+
+
+def test_a_chosen_name_that_is_taken_is_refused(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "one", "@daily", "true")
+    again = dcron("add", "-n", "one", "@daily", "true")
+    assert again.code == 1
+    assert "'one'" in again.err
+
+
+def test_the_zone_of_the_machine_or_the_config_file_is_written_out(
+    sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TZ", "America/Nuuk")
+    assert sqlite.done("add", "--json", "@daily", "a").json["timezone"] == "America/Nuuk"
+    (tmp_path / "config.toml").write_text('timezone = "Asia/Tokyo"\n')
+    monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "config.toml"))
+    assert sqlite.done("add", "--json", "@daily", "b").json["timezone"] == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    "schedule", ["@reboot", "@every 90s", "@at 2060-01-01T09:00", "0 0 9 * * *", "H 3 * * *"]
+)
+def test_every_form_of_schedule_can_be_added(sqlite: Dcron, schedule: str) -> None:
+    added = sqlite.done("add", "--json", schedule, "job").json
+    assert added["schedule"] == schedule
+    assert (added["next_run_at"] is None) is (schedule == "@reboot")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [
+        ("99 * * * *", "minute"),
+        ("* 25 * * *", "hour"),
+        ("0 0 32 * *", "day"),
+        ("0 0 * 13 *", "month"),
+        ("0 0 * * 9", "weekday"),
+        ("* * *", "field"),
+        ("", "empty"),
+        ("@dayly", "@daily"),
+        ("@every", "@every"),
+        ("@every 5 bananas", "duration"),
+        ("0 0 30 2 *", "never"),
+        ("@at 2001-01-01T00:00", "past"),
+        ("@on deploy", "agents"),
+        ("0 9 * * *\n", "column"),
+    ],
+)
+def test_a_bad_schedule_is_refused_naming_what_is_wrong(sqlite: Dcron, schedule: str, told: str) -> None:
+    refused = sqlite("add", schedule, "job")
+    assert refused.code == 2
+    assert told in refused.err.lower()
+    assert refused.err.startswith("dcron: ")
+    assert refused.out == ""
+    assert sqlite.done("list", "--json").json == []
+
+
+def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
+    refused = sqlite("add", "*/5", "bin", "etc", "home", "usr", "backup")
+    assert (refused.code, "in quotes" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-z", "Europe/Berln"], "Europe/Berlin"),
+        (["-z", "Mars/Base"], "not a time zone"),
+        (["-n", "a/b"], "name"),
+        (["-n", "a\nb"], "name"),
+        (["-n", "x" * 101], "name"),
+        (["-n", ""], "name"),
+        (["-e", "NOVALUE"], "NAME=value"),
+        (["-e", "=x"], "NAME=value"),
+        (["--timeout", "soon"], "duration"),
+        (["--timeout", "0s"], "timeout"),
+        (["--gap", "jump"], "--gap"),
+        (["--not-before", "someday"], "--not-before"),
+        (["--not-after", "2001-01-01"], "never"),
+        (["--max-running", "0"], "max-running"),
+        (["--max-running", "many"], "none"),
+        (["--shell", "bash"], "absolute"),
+        (["--cwd", "here"], "absolute"),
+        (["--stdin", "@/nowhere/at/all"], "/nowhere/at/all"),
+        (["--no-such-option"], "no such option"),
+        (["--timeout"], "requires"),
+    ],
+)
+def test_a_bad_option_is_refused(sqlite: Dcron, words: list[str], told: str) -> None:
+    refused = sqlite("add", *words, "@daily", "job") if words[-1] != "--timeout" else sqlite("add", *words)
+    assert refused.code == 2
+    assert told.lower() in refused.err.lower()
+    assert sqlite.done("list", "--json").json == []
+
+
+@pytest.mark.parametrize("words", [["add"], ["add", "@daily"], ["add", "@daily", ""], ["add", "@daily", " "]])
+def test_a_missing_or_empty_command_is_wrong_usage(sqlite: Dcron, words: list[str]) -> None:
+    assert sqlite(*words).code == 2
+
+
+def test_a_text_that_begins_with_an_at_sign_is_doubled(sqlite: Dcron) -> None:
+    assert sqlite.done("add", "--json", "--stdin", "@@home", "@daily", "a").json["stdin"] == "@home"
+    assert (
+        sqlite.done("add", "--json", "--stdin", "@-", "@daily", "b", stdin=b"typed").json["stdin"] == "typed"
+    )
+
+
+def test_a_file_that_is_not_utf8_is_refused_with_its_place(sqlite: Dcron, tmp_path: Path) -> None:
+    (tmp_path / "bad").write_bytes(b"fine\nno\xff")
+    refused = sqlite("add", "--stdin", f"@{tmp_path / 'bad'}", "@daily", "job")
+    assert refused.code == 2
+    assert "bad:2:3: " in refused.err
+
+
+def test_a_command_that_is_not_utf8_is_refused(sqlite: Dcron) -> None:
+    refused = sqlite("add", "@daily", "echo \udcff")
+    assert refused.code == 2
+    assert "UTF-8" in refused.err
+
+
+def test_in_makes_a_task_of_one_run(dcron: Dcron) -> None:
+    before = datetime.now(UTC)
+    task = dcron.done("in", "1h", "--json", "-n", "later", "echo", "-n", "hi").json
+    due = datetime.fromisoformat(task["next_run_at"])
+    assert timedelta(hours=1) <= due - before <= timedelta(hours=1, seconds=10)
+    assert task["once"] is True
+    assert task["argv"] == ["echo", "-n", "hi"]
+    assert "later" in dcron.done("list").out
+
+
+def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
+    task = sqlite.done("at", "--json", "-z", "Asia/Tokyo", "2060-01-01 09:00", "party").json
+    assert task["next_run_at"] == "2060-01-01T00:00:00Z"
+    told = sqlite.done("at", "-z", "Asia/Tokyo", "2060-01-01 09:00", "party")
+    assert "party-2" in told.out
+    assert "2060-01-01 09:00:00 JST +09:00" in told.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["at", "2001-01-01 09:00", "x"],
+        ["at", "today 00:00", "x"],
+        ["at", "someday", "x"],
+        ["at", "2027-02-30", "x"],
+        ["in", "0s", "x"],
+        ["in", "soon", "x"],
+        ["in", "-5m", "x"],
+        ["in", "1h"],
+    ],
+)
+def test_a_time_that_has_passed_or_is_none_is_refused(sqlite: Dcron, words: list[str]) -> None:
+    assert sqlite(*words).code == 2
+    assert sqlite.done("list", "--json").json == []
+
+
+def test_the_real_command_adds_too(dcron: Dcron) -> None:
+    added = real("add", "*/5 * * * *", "ls", "--all", url=dcron.url)
+    assert added.code == 0
+    assert "ls --all" in added.out
+    assert "no agent is running" in added.err

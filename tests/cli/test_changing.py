@@ -1,0 +1,182 @@
+"""`set`, `rm`, `pause` and `resume`."""
+
+import pytest
+
+from dcron.config import actor
+from dcron.crontab import Crontab
+from dcron.database import Database
+from dcron.errors import Conflict
+from tests.cli.conftest import Dcron, on_terminal
+
+
+def test_set_changes_only_what_is_given(dcron: Dcron) -> None:
+    before = dcron.done(
+        "add", "-n", "one", "-e", "A=1", "--timeout", "5m", "--json", "@daily", "ls", "-l"
+    ).json
+    after = dcron.done("set", "one", "--schedule", "0 4 * * *", "--json").json
+    changed = {"schedule", "next_run_at", "version"}
+    assert {key for key in before if before[key] != after[key]} <= changed
+    assert (after["schedule"], after["version"]) == ("0 4 * * *", 2)
+
+
+def test_set_takes_the_options_of_add_and_renames(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "one", "@daily", "ls", "-l")
+    words = ["-n", "two", "-z", "Asia/Tokyo", "--cwd", "/tmp", "--max-running", "3", "--command", "ls -a"]
+    task = dcron.done("set", "one", *words, "--json").json
+    found = [task[key] for key in ("name", "timezone", "cwd", "max_running", "command", "argv")]
+    assert found == ["two", "Asia/Tokyo", "/tmp", 3, "ls -a", None]
+    assert dcron("view", "one").code == 4
+
+
+def test_set_clears_options(sqlite: Dcron) -> None:
+    words = [
+        "-e",
+        "A=1",
+        "-e",
+        "B=2",
+        "-e",
+        "C.D=3",
+        "--timeout",
+        "5m",
+        "--stdin",
+        "x",
+        "--shell",
+        "/bin/bash",
+    ]
+    sqlite.done("add", "-n", "one", *words, "--max-running", "none", "@daily", "ls")
+    task = sqlite.done(
+        "set", "one", "--timeout", "none", "--clear", "stdin", "--clear", "env.A", "--json"
+    ).json
+    assert (task["timeout"], task["stdin"], task["env"]) == (None, None, {"B": "2", "C.D": "3"})
+    task = sqlite.done("set", "one", "--clear", "env.C.D", "-e", "E=", "--clear", "shell", "--json").json
+    assert (task["env"], task["shell"], task["max_running"]) == ({"B": "2", "E": ""}, "/bin/sh", None)
+    task = sqlite.done("set", "one", "--clear", "env", "--clear", "max-running", "-e", "F=1", "--json").json
+    assert (task["env"], task["max_running"]) == ({"F": "1"}, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--clear", "name"],
+        ["--clear", "env.NONE"],
+        ["--schedule", "99 * * * *"],
+        ["--command", ""],
+        ["-z", "Nowhere"],
+        ["--timeout", "x"],
+        ["-n", "a b"],
+        ["stray"],
+    ],
+)
+def test_a_bad_change_changes_nothing(sqlite: Dcron, words: list[str]) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "ls")
+    assert sqlite("set", "one", *words).code == 2
+    assert sqlite.done("view", "one", "--json").json["version"] == 1
+
+
+def test_a_change_to_the_same_is_none(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "ls")
+    assert "unchanged" in sqlite.done("set", "one", "--schedule", "@daily").out
+    assert sqlite.done("view", "one", "--json").json["version"] == 1
+
+
+def test_a_new_name_that_is_taken_is_refused(dcron: Dcron) -> None:
+    for name in ("one", "two"):
+        dcron.done("add", "-n", name, "@daily", "ls")
+    assert dcron("set", "one", "-n", "two").code == 1
+
+
+def test_a_change_that_somebody_overtakes_is_a_conflict_that_names_them(
+    dcron: Dcron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dcron.done("add", "-n", "one", "@daily", "ls")
+    read = Crontab.get
+
+    def get_and_be_overtaken(crontab: Crontab, name: str) -> object:
+        task = read(crontab, name)
+        crontab.actor = "eve@elsewhere"
+        crontab.pause(task)
+        crontab.actor = actor()
+        return task
+
+    monkeypatch.setattr(Crontab, "get", get_and_be_overtaken)
+    refused = dcron("set", "one", "--schedule", "@weekly")
+    assert refused.code == 5
+    assert "eve@elsewhere" in refused.err
+    assert "pause" in refused.err
+
+
+def test_the_service_says_conflict_for_a_stale_version(database: Database) -> None:
+    from dcron.model import Definition
+
+    crontab = Crontab(database, "tester")
+    task = crontab.add(Definition(name="one", schedule="@daily", timezone="UTC", command="ls"))
+    crontab.edit(task, {"timeout": 5.0})
+    with pytest.raises(Conflict):
+        crontab.edit(task, {"timeout": 6.0})
+
+
+def test_names_are_taken_by_unique_beginning(dcron: Dcron) -> None:
+    for name in ("backup", "backup-full", "report"):
+        dcron.done("add", "-n", name, "@daily", "ls")
+    assert dcron.done("view", "rep", "--json").json["name"] == "report"
+    assert dcron.done("view", "backup", "--json").json["name"] == "backup"
+    ambiguous = dcron("view", "back")
+    assert ambiguous.code == 2
+    assert "backup, backup-full" in ambiguous.err
+    assert dcron("view", "nothing").code == 4
+
+
+def test_rm_asks_and_without_a_terminal_needs_force(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "one", "@daily", "ls")
+    refused = dcron("rm", "one")
+    assert (refused.code, "--force" in refused.err) == (1, True)
+    assert dcron.done("list", "--names").out == "one\n"
+    dcron.done("rm", "-f", "one")
+    assert dcron.done("list", "--json").json == []
+    assert dcron("rm", "-f", "one").code == 4
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "left"), [("\n", 1, 1), ("n\n", 1, 1), ("y\n", 0, 0), ("\x04", 1, 1)]
+)
+def test_rm_on_a_terminal_takes_only_yes_for_yes(sqlite: Dcron, typed: str, code: int, left: int) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "ls")
+    answer = on_terminal("rm", "one", url=sqlite.url, typed=typed, wait_for="[y/N]")
+    assert "remove one (@daily, ls)? [y/N]" in answer.out
+    assert answer.code == code
+    assert len(sqlite.done("list", "--json").json) == left
+
+
+def test_ctrl_c_at_the_question_is_130_and_removes_nothing(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "ls")
+    answer = on_terminal("rm", "one", url=sqlite.url, typed="\x03", wait_for="[y/N]")
+    assert answer.code == 130
+    assert len(sqlite.done("list", "--json").json) == 1
+
+
+def test_pause_and_resume(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "one", "@daily", "ls")
+    paused = dcron.done("pause", "one", "--reason", "disk is full", "--json").json
+    assert (paused["enabled"], paused["paused_reason"], paused["next_run_at"]) == (
+        False,
+        "disk is full",
+        None,
+    )
+    assert "paused" in dcron.done("list").out
+    assert "disk is full" in dcron.done("view", "one").out
+    assert [task["name"] for task in dcron.done("list", "--paused", "--json").json] == ["one"]
+    again = dcron("pause", "one")
+    assert (again.code, "disk is full" in again.err) == (1, True)
+    resumed = dcron.done("resume", "one", "--json").json
+    assert (resumed["enabled"], resumed["paused_reason"]) == (True, None)
+    assert resumed["next_run_at"]
+    assert dcron("resume", "one").code == 1
+
+
+def test_a_pause_may_have_an_end_in_the_tasks_zone(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "-z", "Asia/Tokyo", "@daily", "ls")
+    assert sqlite("pause", "one", "--until", "2001-01-01").code == 2
+    assert sqlite("pause", "one", "--until", "whenever").code == 2
+    paused = sqlite.done("pause", "one", "--until", "2050-01-01 09:00", "--json").json
+    assert paused["paused_until"] == "2050-01-01T00:00:00Z"

@@ -1,0 +1,218 @@
+"""`db`, `info`, and every way in which a database can fail: exit 3, one clear line, and never a password."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+
+from dcron.database import Database
+from dcron.schema import SCHEMA_VERSION
+from tests.cli.conftest import Dcron, real
+
+READING = (["list"], ["runs"], ["nodes"], ["export"], ["view", "x"], ["preview", "x"], ["list", "--json"])
+WRITING = (["add", "@daily", "ls"], ["in", "1h", "ls"], ["import", "-"])
+
+
+def assert_fails(dcron: Dcron, told: str, *lines: list[str]) -> None:
+    for words in lines:
+        failed = dcron(*words)
+        assert failed.code == 3, (words, failed)
+        assert told in failed.err, (words, failed)
+        assert failed.err.startswith("dcron: "), words
+        assert len(failed.err.splitlines()) == 1, words
+        assert failed.out == "", words
+
+
+def test_init_prepares_an_empty_database_and_a_prepared_one_is_fine(dcron: Dcron) -> None:
+    assert "is ready" in dcron.done("db", "init").out
+    assert "ready already" in dcron.done("db", "init").out
+    assert "already" in dcron.done("db", "upgrade").out
+
+
+def test_a_sqlite_file_is_made_for_its_owner_alone(sqlite: Dcron) -> None:
+    path = Path(sqlite.url.removeprefix("sqlite:///"))
+    sqlite.url = f"sqlite:///{path.parent / 'new' / 'dcron.db'}"
+    sqlite.done("list")
+    assert (path.parent / "new" / "dcron.db").stat().st_mode & 0o777 == 0o600
+    assert (path.parent / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_url_is_shown_without_its_password(dcron: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dcron.done("db", "url").out.startswith(("sqlite:///", "postgresql://"))
+    dcron.url = "postgresql://me:s3cret@db.example/cron?sslmode=require"
+    assert dcron.done("db", "url").out == "postgresql://me:***@db.example/cron?sslmode=require\n"
+    assert dcron.done("db", "url", "--json").json == {
+        "url": "postgresql://me:***@db.example/cron?sslmode=require"
+    }
+
+
+def test_the_option_goes_before_or_after_the_verb_and_wins(sqlite: Dcron, tmp_path: Path) -> None:
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert sqlite.done("db", "url", "--db", other).out.strip() == other
+    assert sqlite.done("--db", other, "db", "url").out.strip() == other
+    sqlite.done("--db", other, "add", "-n", "there", "@daily", "ls")
+    assert sqlite.done("list", "--names", "--db", other).out == "there\n"
+    assert sqlite.done("list", "--names").out == ""
+
+
+def test_the_config_file_names_the_database_where_nothing_else_does(
+    sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config.toml").write_text(f'database = "sqlite:///{tmp_path / "configured.db"}"\n')
+    monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "config.toml"))
+    sqlite.url = ""
+    assert "configured.db" in sqlite.done("db", "url").out
+    assert sqlite.done("info", "--json").json["config_file"] == str(tmp_path / "config.toml")
+    monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "none.toml"))
+    assert sqlite("list").code == 2
+
+
+def test_info_tells_what_there_is(dcron: Dcron) -> None:
+    dcron.done("add", "@daily", "ls")
+    info = dcron.done("info", "--json").json
+    assert (info["version"], info["schema"], info["tasks"]) == ("0.1.0", SCHEMA_VERSION, 1)
+    assert info["nodes_alive"] == 0
+    assert info["database_kind"] in ("SQLite", "PostgreSQL")
+    assert info["database_version"][0].isdigit()
+    assert (info["journal_mode"] is None) is (info["database_kind"] == "PostgreSQL")
+    assert info["tzdata"].startswith("20")
+    assert "tasks" in dcron.done("info").out
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://me:s3cret@host/db",
+        "postgresql://me:s3cret@host:port/db",
+        "postgresql//me:s3cret@host/db",
+        "nonsense",
+        "sqlite://",
+        "sqlite:///:memory:",
+    ],
+)
+def test_a_url_that_is_none_is_wrong_usage(sqlite: Dcron, url: str) -> None:
+    sqlite.url = url
+    for words in (["list"], ["info"], ["db", "url"], ["add", "@daily", "ls"]):
+        refused = sqlite(*words)
+        assert refused.code == 2, words
+        assert "s3cret" not in refused.err + refused.out
+
+
+def test_an_unreachable_postgres(sqlite: Dcron) -> None:
+    sqlite.url = "postgresql://me:s3cret@127.0.0.1:1/cron"
+    assert_fails(sqlite, "cannot reach", *READING, *WRITING, ["db", "init"], ["db", "upgrade"])
+    info = sqlite("info", "--json")
+    assert (info.code, info.json["database_version"], info.json["tzdata"][:2]) == (3, None, "20")
+    agent = real("agent", "--once", url=sqlite.url)
+    assert agent.code == 3
+    for answer in (info, agent):
+        assert "s3cret" not in answer.out + answer.err
+
+
+def test_a_wrong_password_and_a_missing_database_of_postgres(dcron: Dcron) -> None:
+    url = make_url(dcron.url)
+    if url.get_backend_name() == "sqlite":
+        pytest.skip("a file has neither")
+    dcron.url = url.set(database="no_such_database", password="s3cret").render_as_string(hide_password=False)
+    assert_fails(dcron, "no_such_database", ["list"], ["db", "init"])
+    dcron.url = url.set(username="nobody_here", password="s3cret").render_as_string(hide_password=False)
+    failed = dcron("list")
+    assert (failed.code, "s3cret" in failed.err) == (3, False)
+
+
+def test_a_locked_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
+    sqlite.done("add", "-n", "x", "@daily", "ls")
+    monkeypatch.setenv("DCRON_PATIENCE", "0.2s")
+    holder = sqlite3.connect(sqlite.url.removeprefix("sqlite:///"), isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    assert_fails(
+        sqlite, "locked", *WRITING[:2], ["run", "x"], ["rm", "-f", "x"], ["set", "x", "--timeout", "5m"]
+    )
+    holder.execute("ROLLBACK")
+    holder.close()
+    sqlite.done("run", "x")
+    monkeypatch.setenv("DCRON_PATIENCE", "long")
+    assert sqlite("list").code == 2
+
+
+def test_a_full_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dcron.database import files
+
+    sqlite.done("db", "init")
+    set_up = files.set_up
+
+    def leave_no_room(connection: sqlite3.Connection) -> None:
+        set_up(connection)
+        connection.execute("PRAGMA max_page_count = 1")
+
+    monkeypatch.setattr(files, "set_up", leave_no_room)
+    assert_fails(sqlite, "full", ["add", "--stdin", "x" * 100_000, "@daily", "ls"])
+    assert sqlite.done("list", "--json").json == []
+
+
+def test_a_damaged_database(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "x", "@daily", "ls")
+    path = Path(sqlite.url.removeprefix("sqlite:///"))
+    whole = path.read_bytes()
+    path.write_bytes(b"this is not a database, however long it is" * 100)
+    assert_fails(sqlite, "not a SQLite database", *READING, *WRITING[:2], ["db", "init"], ["db", "upgrade"])
+    path.write_bytes(whole[:4096] + os.urandom(len(whole) - 4096))
+    failed = sqlite("list")
+    assert failed.code == 3
+    assert "Traceback" not in failed.err
+
+
+def test_a_read_only_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite says the same of a file without write permission, which never stops root."""
+    from dcron.database import files
+
+    sqlite.done("add", "-n", "x", "@daily", "ls")
+    set_up = files.set_up
+
+    def forbid_writing(connection: sqlite3.Connection) -> None:
+        set_up(connection)
+        connection.execute("PRAGMA query_only = ON")
+
+    monkeypatch.setattr(files, "set_up", forbid_writing)
+    assert_fails(sqlite, "read-only", *WRITING[:2], ["run", "x"], ["rm", "-f", "x"], ["pause", "x"])
+    assert sqlite.done("list", "--names").out == "x\n"
+
+
+@pytest.mark.parametrize(("version", "told"), [("0000", "newer"), ("9999", "upgrade dcron here")])
+def test_tables_of_another_version(dcron: Dcron, version: str, told: str) -> None:
+    dcron.done("db", "init")
+    database = Database(dcron.url)
+    with database.write() as connection:
+        connection.execute(text(f"UPDATE dcron_version SET version_num = '{version}'"))
+    database.close()
+    assert_fails(dcron, told, *READING, *WRITING, ["db", "init"], ["db", "upgrade"], ["pause", "x"])
+    info = dcron.done("info", "--json").json
+    assert (info["schema"], info["tasks"]) == (version, None)
+    assert real("agent", "--once", url=dcron.url).code == 3
+
+
+def test_tables_of_an_older_version_that_is_known_ask_for_an_upgrade(
+    dcron: Dcron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dcron import migrations
+
+    dcron.done("db", "init")
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", "8888")
+    assert_fails(dcron, "dcron db upgrade", *READING, *WRITING)
+
+
+def test_tables_that_are_not_ours_are_left_alone(dcron: Dcron) -> None:
+    database = Database(dcron.url)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE crontab (mine INTEGER)"))
+    database.close()
+    assert_fails(dcron, "not dcron's", ["list"], ["db", "init"], ["db", "upgrade"])
+
+
+def test_a_directory_that_cannot_be_made(sqlite: Dcron, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    sqlite.url = f"sqlite:///{tmp_path / 'file' / 'dcron.db'}"
+    assert_fails(sqlite, "cannot", ["list"], ["db", "init"])

@@ -1,0 +1,131 @@
+"""`import` and `export`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dcron
+
+CRONTAB = """\
+# nightly copy
+30 2 * * * /usr/local/bin/backup --full
+CRON_TZ=Asia/Tokyo
+MAILTO=ops@example.com
+0 9 * * mon-fri echo good morning%from stdin
+"""
+
+
+@pytest.fixture
+def crontab(tmp_path: Path) -> Path:
+    """A crontab file."""
+    path = tmp_path / "crontab"
+    path.write_text(CRONTAB)
+    return path
+
+
+def test_import_adds_changes_and_leaves_the_rest(dcron: Dcron, crontab: Path) -> None:
+    first = dcron.done("import", str(crontab), "--json").json
+    assert (sorted(first["added"]), first["changed"], first["unchanged"]) == (
+        ["backup", "echo-good-morning"],
+        [],
+        [],
+    )
+    assert first["warnings"][0]["line"] == 4
+    again = dcron.done("import", str(crontab), "--json").json
+    assert (again["added"], again["changed"], len(again["unchanged"])) == ([], [], 2)
+    crontab.write_text("30 3 * * * /usr/local/bin/backup --full\n")
+    last = dcron.done("import", str(crontab))
+    assert "0 added, 1 changed, 0 unchanged" in last.out
+    assert dcron.done("list", "--names").out.split() == ["backup", "echo-good-morning"]
+    task = dcron.done("view", "echo", "--json").json
+    assert (task["timezone"], task["stdin"], task["env"]) == (
+        "Asia/Tokyo",
+        "from stdin\n",
+        {"MAILTO": "ops@example.com"},
+    )
+
+
+def test_a_dry_run_writes_nothing(dcron: Dcron, crontab: Path) -> None:
+    told = dcron.done("import", str(crontab), "--dry-run")
+    assert "2 would be added" in told.out
+    assert f"{crontab}:4: warning: " in told.err
+    assert dcron.done("list", "--json").json == []
+
+
+def test_stdin_is_imported_by_a_dash(dcron: Dcron) -> None:
+    assert "added" in dcron.done("import", "-", stdin=CRONTAB.encode()).out
+    assert dcron.done("import", "-", stdin=b"").out == "0 added, 0 changed, 0 unchanged\n"
+
+
+def test_system_files_name_accounts(sqlite: Dcron, tmp_path: Path) -> None:
+    (tmp_path / "sysstat").write_text(
+        "5-55/10 * * * * root command -v debian-sa1 > /dev/null && debian-sa1 1 1\n"
+    )
+    sqlite.done("import", "--system", str(tmp_path / "sysstat"))
+    task = sqlite.done("list", "--json").json[0]
+    assert (task["user"], task["command"][:10]) == ("root", "command -v")
+
+
+def test_every_bad_line_is_named_and_nothing_is_imported(dcron: Dcron, tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    bad.write_text("0 9 * * * fine\n99 * * * * one\n\n0 9 * * nosuchday two\nCRON_TZ=Mars/Base\n")
+    refused = dcron("import", str(bad))
+    assert refused.code == 2
+    lines = refused.err.splitlines()
+    assert [line.removeprefix(f"{bad}:").split(": ")[0] for line in lines[:3]] == ["2:1", "4:9", "5:9"]
+    assert lines[3:] == ["dcron: nothing was imported"]
+    assert refused.out == ""
+    assert dcron.done("list", "--json").json == []
+
+
+def test_a_line_that_agents_cannot_run_is_refused_too(dcron: Dcron) -> None:
+    refused = dcron("import", "-", stdin=b"0 9 * * * fine\n0 0 30 2 * never\n\n@on deploy ever\n")
+    assert refused.code == 2
+    first, second, last = refused.err.splitlines()
+    assert first.startswith("<stdin>:2:1: '0 0 30 2 *' never fires")
+    assert second.startswith("<stdin>:4:1: '@on deploy'")
+    assert last == "dcron: nothing was imported"
+    assert dcron.done("list", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"0 9 * * * x\n0 9 * * * \xff\n", ":2:11: "),
+        (b"#" * 1_000_001, "larger"),
+        (b"0 9 * * * a\0b\n", ":1:12: "),
+    ],
+)
+def test_a_file_that_is_no_crontab_is_refused(
+    sqlite: Dcron, tmp_path: Path, content: bytes, told: str
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    refused = sqlite("import", str(tmp_path / "file"))
+    assert (refused.code, told in refused.err) == (2, True)
+
+
+def test_a_missing_file_or_a_directory_is_wrong_usage(sqlite: Dcron, tmp_path: Path) -> None:
+    assert sqlite("import", str(tmp_path / "none")).code == 2
+    assert sqlite("import", str(tmp_path)).code == 2
+    assert sqlite("import").code == 2
+
+
+def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
+    dcron.done("import", "-", stdin=CRONTAB.encode())
+    dcron.done("add", "-n", "odd", "--timeout", "5m", "-e", "A=x y", "@every 90s", "printf", "%s\\n", "a b")
+    dcron.done("in", "1h", "gone tomorrow")
+    text = dcron.done("export").out
+    assert dcron.done("export", "--format", "crontab").out == text
+    assert "gone tomorrow" not in text
+    before = {task["name"]: task for task in dcron.done("list", "--json").json if not task["once"]}
+    copy = Dcron(sqlite._monkeypatch, sqlite._capsys, f"{sqlite.url}.copy")
+    copy.done("import", "-", stdin=text.encode())
+    after = {task["name"]: task for task in copy.done("list", "--json").json}
+    varying = {"next_run_at", "version"}
+    assert [{k: v for k, v in task.items() if k not in varying} for task in after.values()] == [
+        {k: v for k, v in task.items() if k not in varying} for task in before.values()
+    ]
+
+
+def test_an_unknown_format_is_wrong_usage(sqlite: Dcron) -> None:
+    assert sqlite("export", "--format", "yaml").code == 2

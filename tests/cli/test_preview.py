@@ -1,0 +1,164 @@
+"""`preview`: the same instants as the agents', in a stable shape, without a database."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dcron.cli.app import main
+from tests.cli.conftest import Dcron
+
+OCCURRENCE = {"at", "local", "offset", "note", "reason"}
+
+
+@pytest.fixture
+def nowhere(sqlite: Dcron) -> Dcron:
+    """`dcron` whose database nobody can reach."""
+    sqlite.url = "postgresql://nobody:secret@127.0.0.1:1/none"
+    return sqlite
+
+
+def test_the_shape_is_exactly_that_of_the_contract(nowhere: Dcron) -> None:
+    shown = nowhere.done(
+        "preview", "30 2 * * *", "-z", "Europe/Berlin", "--from", "2027-03-27", "-n", "3", "--json"
+    )
+    preview = shown.json
+    assert list(preview) == ["schedule", "timezone", "explanation", "occurrences", "warnings"]
+    assert (preview["schedule"], preview["timezone"]) == ("30 2 * * *", "Europe/Berlin")
+    assert "02:30" in preview["explanation"]
+    assert all(set(each) == OCCURRENCE for each in preview["occurrences"])
+    usual, gap, after = preview["occurrences"]
+    assert usual == {
+        "at": "2027-03-27T01:30:00Z",
+        "local": "2027-03-27T02:30:00+01:00",
+        "offset": "+01:00",
+        "note": None,
+        "reason": None,
+    }
+    assert (gap["at"], gap["local"]) == ("2027-03-28T01:00:00Z", "2027-03-28T03:00:00+02:00")
+    assert "02:30" in gap["note"]
+    assert (after["at"], after["note"]) == ("2027-03-29T00:30:00Z", None)
+
+
+def test_a_person_reads_what_the_clock_change_does(nowhere: Dcron) -> None:
+    shown = nowhere.done("preview", "30 2 * * *", "-z", "Europe/Berlin", "--from", "2027-03-27", "-n", "2")
+    lines = shown.out.splitlines()
+    assert "Sat 2027-03-27 02:30:00 CET +01:00    2027-03-27 01:30:00Z" in lines[-3]
+    assert "Sun 2027-03-28 03:00:00 CEST +02:00   2027-03-28 01:00:00Z" in lines[-2]
+    assert "does not exist" in lines[-1]
+    assert "2027-03-28" not in shown.err
+    assert "2027-10-31" in shown.err  # the change after that, far beyond the lines asked for
+
+
+def test_a_schedule_that_begins_right_then_is_shown(nowhere: Dcron) -> None:
+    shown = nowhere.done(
+        "preview", "0 9 * * *", "-z", "UTC", "--from", "2027-01-01 09:00", "-n", "1", "--json"
+    )
+    assert shown.json["occurrences"][0]["at"] == "2027-01-01T09:00:00Z"
+
+
+def test_warnings_have_codes(nowhere: Dcron) -> None:
+    warnings = nowhere.done("preview", "*/7 * * * *", "--json").json["warnings"]
+    assert [set(each) for each in warnings] == [{"code", "message"}]
+    assert "[uneven-step]" in nowhere.done("preview", "*/7 * * * *").err
+
+
+def test_until_bounds_a_window(nowhere: Dcron) -> None:
+    words = ["--from", "2027-01-01", "--until", "2027-01-03", "-z", "UTC", "--json"]
+    assert len(nowhere.done("preview", "0 */6 * * *", *words).json["occurrences"]) == 9
+    assert len(nowhere.done("preview", "0 */6 * * *", *words, "-n", "2").json["occurrences"]) == 2
+    assert nowhere("preview", "@daily", "--from", "2027-01-03", "--until", "2027-01-01").code == 2
+
+
+def test_ten_occurrences_are_shown_if_nothing_is_said(nowhere: Dcron) -> None:
+    assert len(nowhere.done("preview", "@every 90s", "--json").json["occurrences"]) == 10
+
+
+def test_what_does_not_follow_the_clock_says_so(nowhere: Dcron) -> None:
+    shown = nowhere.done("preview", "@reboot")
+    assert "when a node starts" in shown.err
+    assert nowhere.done("preview", "@reboot", "--json").json["occurrences"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["99 * * * *"], 2),
+        (["@nightly"], 2),
+        ([""], 2),
+        (["a b"], 2),
+        (["../etc"], 2),
+        (["0 9 * * *", "-z", "Nowhere"], 2),
+        (["0 9 * * *", "--from", "someday"], 2),
+        (["0 9 * * *", "-n", "0"], 2),
+        (["0 9 * * *", "--all"], 2),
+        ([], 2),
+        (["backup"], 3),
+        (["--all"], 3),
+    ],
+)
+def test_bad_previews(nowhere: Dcron, words: list[str], code: int) -> None:
+    refused = nowhere("preview", *words)
+    assert refused.code == code
+    assert "secret" not in refused.err
+
+
+def test_a_schedule_that_never_fires_has_a_warning(nowhere: Dcron) -> None:
+    preview = nowhere.done("preview", "0 0 30 2 *", "--json").json
+    assert preview["occurrences"] == []
+    assert [each["code"] for each in preview["warnings"]] == ["never-fires"]
+
+
+def test_a_task_is_previewed_as_its_agents_plan_it(dcron: Dcron) -> None:
+    task = dcron.done("add", "-n", "hashed", "-z", "Asia/Tokyo", "--json", "H H * * *", "ls").json
+    preview = dcron.done("preview", "hash", "--json").json
+    assert (preview["schedule"], preview["timezone"]) == ("H H * * *", "Asia/Tokyo")
+    assert preview["occurrences"][0]["at"] == task["next_run_at"]
+    assert dcron.done("preview", "hashed", "-z", "UTC", "--json").json["timezone"] == "UTC"
+    assert "neither a task nor a schedule" in dcron("preview", "nothing").err
+    assert dcron("preview", "nothing").code == 4
+
+
+def test_the_rules_of_a_task_count(dcron: Dcron) -> None:
+    words = ["add", "-n", "careful", "-z", "Europe/Berlin", "--gap", "skip", "--not-before", "2027-03-27"]
+    task = dcron.done(*words, "--json", "30 2 * * *", "ls").json
+    assert task["next_run_at"] == "2027-03-27T01:30:00Z"
+    found = dcron.done("preview", "careful", "--from", "2027-03-27", "-n", "2", "--json").json["occurrences"]
+    assert [each["at"] for each in found] == ["2027-03-27T01:30:00Z", "2027-03-29T00:30:00Z"]
+    assert "gap" in dcron.done("view", "careful").out
+    task = dcron.done("set", "careful", "--clear", "gap", "--not-before", "none", "--json").json
+    assert (task["gap"], task["not_before"]) == ("after", None)
+
+
+def test_the_whole_crontab_is_merged_with_its_busiest_minutes(dcron: Dcron) -> None:
+    for name, schedule in (
+        ("a", "0 9 * * *"),
+        ("b", "0 9 * * *"),
+        ("c", "30 8 * * *"),
+        ("idle", "1 9 * * *"),
+    ):
+        dcron.done("add", "-n", name, "-z", "UTC", schedule, "ls")
+    dcron.done("pause", "idle")
+    words = ["preview", "--all", "-z", "UTC", "--from", "2027-01-01", "--until", "2027-01-02"]
+    shown = dcron.done(*words)
+    assert [line.split()[-1] for line in shown.out.splitlines()] == ["NOTE", "c", "a", "b"]
+    assert "(2)" in shown.err
+    found = dcron.done(*words, "--json").json
+    assert list(found) == ["schedule", "timezone", "explanation", "occurrences", "warnings"]
+    assert [(each["task"], each["at"]) for each in found["occurrences"]] == [
+        ("c", "2027-01-01T08:30:00Z"),
+        ("a", "2027-01-01T09:00:00Z"),
+        ("b", "2027-01-01T09:00:00Z"),
+    ]
+
+
+def test_the_cases_of_the_schedule_come_out_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[1] / "data" / "dst_cases.jsonl"
+    cases = [json.loads(line) for line in path.read_text().splitlines()][::10]
+    for case in cases:
+        start = datetime.fromisoformat(case["start"]).astimezone(UTC) + timedelta(seconds=1)
+        words = ["preview", case["expr"], "-z", case["zone"], "--from", f"{start:%Y-%m-%dT%H:%M:%SZ}"]
+        assert main([*words, "-n", str(case["n"]), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["occurrences"]
+        assert [each["at"] for each in found] == case["expected"], case

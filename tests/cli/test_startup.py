@@ -1,0 +1,133 @@
+"""What a verb loads, and what the help says."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dcron.cli import app
+from dcron.cli.parameters import CommandLast
+from tests.cli.conftest import DCRON, Dcron, real
+
+HEAVY = ("sqlalchemy", "croniter", "psycopg", "textual", "alembic", "rich", "pydantic")
+
+
+def loaded(*words: str) -> set[str]:
+    """The heavy modules that a command line loads."""
+    program = (
+        "import sys\n"
+        "from dcron.cli.app import main\n"
+        f"code = main({list(words)!r})\n"
+        "assert code == 0, code\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(eval(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["add", "--help"], ["agent", "--help"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    assert loaded(*words) == set()
+
+
+def test_preview_of_an_expression_needs_no_database() -> None:
+    assert loaded("preview", "0 9 * * *") == {"croniter"}
+
+
+def test_help_is_quick() -> None:
+    def best(*command: str) -> float:
+        times = []
+        for _ in range(7):
+            begun = time.perf_counter()
+            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - begun)
+        return min(times)
+
+    assert best(str(DCRON), "--help") <= 8 * best(sys.executable, "-c", "pass")
+
+
+def test_alone_it_prints_help(sqlite: Dcron) -> None:
+    alone = sqlite.done()
+    assert alone.out == sqlite.done("--help").out == sqlite.done("-h").out
+    for verb in app.VERBS:
+        assert f"\n  {verb} " in alone.out
+    assert all(len(line) <= 80 for line in alone.out.splitlines())
+
+
+def test_version(sqlite: Dcron) -> None:
+    assert sqlite.done("--version").out == "dcron 0.1.0\n"
+
+
+@pytest.mark.parametrize("verb", app.VERBS)
+def test_every_verb_has_help_that_begins_as_the_list_says(sqlite: Dcron, verb: str) -> None:
+    shown = sqlite.done(verb, "--help").out
+    usage, _, first, *_ = shown.splitlines()
+    assert usage.startswith(f"Usage: dcron {verb}")
+    assert "{" not in usage
+    assert first.strip().startswith(app.VERBS[verb][2])
+    assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+def test_every_option_has_a_help_text() -> None:
+    for verb in app.VERBS:
+        command = app._load(verb)
+        for each in [command, *getattr(command, "commands", {}).values()]:
+            for parameter in each.params:
+                assert parameter.help, (verb, parameter.name)
+
+
+def test_the_verbs_that_end_in_a_command_are_those_that_take_one() -> None:
+    for verb in app.VERBS:
+        command = app._load(verb)
+        takes_command = any(
+            parameter.name == "command" and parameter.nargs == -1 for parameter in command.params
+        )
+        assert isinstance(command, CommandLast) is takes_command, verb
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["lst"], "did you mean list?"),
+        (["list", "--jsno"], "--json"),
+        (["list", "stray"], "stray"),
+        (["view"], "missing argument 'name'"),
+        (["db"], "missing command"),
+        (["--nonsense"], "no such option"),
+        (["agent", "--slots", "0"], "--slots"),
+        (["agent", "--lease", "1s", "--once"], "lease"),
+        (["agent", "--lease", "long", "--once"], "--lease"),
+        (["agent", "--grace", "x", "--once"], "--grace"),
+        (["agent", "--name", "a/b", "--once"], "--name"),
+        (["demo", "--agents", "0"], "--agents"),
+    ],
+)
+def test_wrong_usage_is_2_with_a_hint(sqlite: Dcron, words: list[str], told: str) -> None:
+    wrong = sqlite(*words)
+    assert wrong.code == 2
+    assert told in wrong.err.lower()
+    assert wrong.err.startswith("dcron: ")
+    assert wrong.out == ""
+
+
+def test_an_agent_that_cannot_start_is_wrong_usage_for_the_shell_too(sqlite: Dcron) -> None:
+    assert real("agent", "--lease", "1s", url=sqlite.url).code == 2
+
+
+def test_names_are_completed_by_the_shell(dcron: Dcron) -> None:
+    for name in ("backup", "report"):
+        dcron.done("add", "-n", name, "@daily", "ls")
+    env = {"_DCRON_COMPLETE": "complete_bash", "COMP_WORDS": "dcron view b", "COMP_CWORD": "2"}
+    assert real(url=dcron.url, **env).out.split() == ["backup"]
+    env["COMP_WORDS"], env["COMP_CWORD"] = "dcron vi", "1"
+    assert real(url=dcron.url, **env).out.split() == ["view"]
+
+
+def test_completing_makes_no_database(tmp_path: Path) -> None:
+    file = tmp_path / "none.db"
+    env = {"_DCRON_COMPLETE": "complete_bash", "COMP_WORDS": "dcron view b", "COMP_CWORD": "2"}
+    for url in (f"sqlite:///{file}", "postgresql://127.0.0.1:1/none", "nonsense"):
+        assert real(url=url, **env).out.strip() == ""
+    assert not file.exists()
