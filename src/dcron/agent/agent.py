@@ -1,8 +1,10 @@
 """`dcron agent`: one node after another, until somebody stops it."""
 
 import logging
+import math
 import signal
 import threading
+import time
 from types import FrameType
 
 from dcron import migrations
@@ -14,6 +16,9 @@ from dcron.errors import DatabaseError, SchemaVersionError
 from dcron.warden.linux import become_subreaper, hide_memory
 
 log = logging.getLogger("dcron.agent")
+
+_AT_START = 5.0
+"""Seconds a starting agent waits for its database; a later node of the same agent waits for ever."""
 
 
 class Agent:
@@ -33,10 +38,9 @@ class Agent:
         become_subreaper()  # a dying warden's commands become ours to end
         hide_memory()
         self._listen_for_signals()
-        migrations.prepare(self._database)
         first = True
         while not self._stopped.is_set():
-            session = self._open(reboot=first and not once, patient=not first)
+            session = self._open(reboot=first and not once, patience=_AT_START if first else math.inf)
             if session is None:
                 return
             end = session.serve_once() if once else session.serve()
@@ -52,20 +56,29 @@ class Agent:
         if self._session:
             self._session.ask_to_stop()
 
-    def _open(self, *, reboot: bool, patient: bool) -> Session | None:
+    def _open(self, *, reboot: bool, patience: float) -> Session | None:
         """A session with its node registered; None if told to stop while waiting for the database."""
         outage = Outage("start", longest_pause=5.0)
+        give_up = time.monotonic() + patience
         while not self._stopped.is_set():
-            session = self._session = Session(self._database, self._settings)
             try:
-                session.open(reboot=reboot)
-                return session
+                migrations.prepare(self._database)
+                return self._register(reboot=reboot)
             except DatabaseError as error:
-                session.abandon()
-                if isinstance(error, SchemaVersionError) or not (patient and is_transient(error)):
+                late = time.monotonic() > give_up
+                if late or isinstance(error, SchemaVersionError) or not is_transient(error):
                     raise
                 self._stopped.wait(outage.failed(error))
         return None
+
+    def _register(self, *, reboot: bool) -> Session:
+        session = self._session = Session(self._database, self._settings)
+        try:
+            session.open(reboot=reboot)
+        except BaseException:
+            session.abandon()
+            raise
+        return session
 
     def _listen_for_signals(self) -> None:
         if threading.current_thread() is threading.main_thread():
