@@ -100,7 +100,7 @@ def _run_alembic(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, SCHEMA_VERSION)
 
 
 def _wrong_version(database: Database, version: str) -> SchemaVersionError:

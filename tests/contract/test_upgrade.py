@@ -1,0 +1,57 @@
+"""A crontab that an earlier dcron made: refused with the way out, then upgraded with all that is in it."""
+
+import pytest
+from sqlalchemy import text
+
+from dcron import migrations
+from dcron.crontab import Crontab
+from dcron.database import Database
+from dcron.errors import SchemaVersionError
+from dcron.model import RunState
+from dcron.store.runs import Wanted
+
+
+@pytest.fixture
+def old_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """The tables of the first version, with a line, its next run and one that has ended."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrations, "SCHEMA_VERSION", "0001")
+        migrations.upgrade(database)
+    with database.write() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO crontab (name, schedule, timezone, command, planned_version)"
+                " VALUES ('nightly', '30 2 * * *', 'Europe/Berlin', 'backup', 1)"
+            )
+        )
+        run = "INSERT INTO runs (task_id, task, trigger, state, scheduled_for, due_at, finished_at, spec) VALUES "
+        for state, finished in (("waiting", "NULL"), ("succeeded", "'2026-11-19 01:30:00'")):
+            connection.execute(
+                text(
+                    f"{run} (1, 'nightly', 'schedule', '{state}', '2099-01-01 01:30:00', '2099-01-01 01:30:00',"
+                    f' {finished}, \'{{"schedule": "30 2 * * *", "timezone": "Europe/Berlin"}}\')'
+                )
+            )
+    return database
+
+
+def test_an_older_crontab_is_refused_until_it_is_upgraded(old_database: Database) -> None:
+    with pytest.raises(
+        SchemaVersionError, match="tables of version 0001 .* needs 0002: run `dcron db upgrade`"
+    ):
+        Crontab(old_database, "tester@here")
+    assert migrations.upgrade(old_database) == "0001"
+    assert migrations.current_version(old_database) == migrations.SCHEMA_VERSION
+    assert migrations.upgrade(old_database) == migrations.SCHEMA_VERSION
+
+
+def test_an_upgrade_keeps_lines_and_runs(old_database: Database) -> None:
+    migrations.upgrade(old_database)
+    crontab = Crontab(old_database, "tester@here")
+    task = crontab.get("nightly")
+    assert (task.command, task.gap, task.fold, task.not_before, task.except_calendar) == (
+        *("backup", "after", "first", None, None),
+    )
+    assert {run.state for run in crontab.runs(Wanted(), 10)} == {RunState.WAITING, RunState.SUCCEEDED}
+    edited = crontab.edit(task, {"gap": "skip"})
+    assert edited.gap == "skip"
