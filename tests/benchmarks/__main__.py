@@ -4,7 +4,7 @@ import argparse
 import os
 import platform
 
-from tests.benchmarks import bench_idle, bench_lateness, bench_spawns, bench_startup, bench_turns
+from tests.benchmarks import bench_idle, bench_lateness, bench_schedule, bench_spawns, bench_startup, bench_turns
 from tests.benchmarks.servers import postgres_server
 
 
@@ -17,6 +17,8 @@ def main() -> None:
         f"{platform.platform()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n"
     )
     bench_startup.report()
+    bench_schedule.report("Europe/Berlin", steps=500 if quick else 2000, tasks=1000 if quick else 10_000)
+    print()
     with postgres_server() as server:
         bench_turns.report(server, seconds=3 if quick else 8)
         bench_spawns.report(server, runs=500 if quick else 3000)

@@ -36,17 +36,22 @@ EXPRESSIONS = (
 
 
 def main() -> None:
-    """Print both tables."""
+    """Read the options and report."""
     options = _options()
-    here = zone(options.zone)
-    print(f"one next(), microseconds, {options.zone}, mean of {options.steps} steps")
+    report(options.zone, steps=options.steps, tasks=options.tasks)
+
+
+def report(timezone: str, *, steps: int, tasks: int) -> None:
+    """Print both tables."""
+    here = zone(timezone)
+    print(f"one next(), microseconds, {timezone}, mean of {steps} steps")
     print(f"{'expression':20} {'dcron':>8} {'croniter':>9} {'cronsim':>8}")
     for expression in EXPRESSIONS:
-        dcron = _microseconds(_dcron_step(expression, here), options.steps)
-        naive = _microseconds(_croniter_step(expression), options.steps)
-        other = _microseconds(_cronsim_step(expression, here), options.steps)
+        dcron = _microseconds(_dcron_step(expression, here), steps)
+        naive = _microseconds(_croniter_step(expression), steps)
+        other = _microseconds(_cronsim_step(expression, here), steps)
         print(f"{expression:20} {dcron:8.1f} {naive:9.1f} {other:8.1f}")
-    _print_agenda(options.tasks)
+    _print_agenda(tasks)
 
 
 def _options() -> argparse.Namespace:
