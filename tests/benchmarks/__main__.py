@@ -4,7 +4,14 @@ import argparse
 import os
 import platform
 
-from tests.benchmarks import bench_idle, bench_lateness, bench_schedule, bench_spawns, bench_startup, bench_turns
+from tests.benchmarks import (
+    bench_idle,
+    bench_lateness,
+    bench_schedule,
+    bench_spawns,
+    bench_startup,
+    bench_turns,
+)
 from tests.benchmarks.servers import postgres_server
 
 

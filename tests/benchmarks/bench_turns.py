@@ -22,7 +22,7 @@ def seed(database: Database, lines: int) -> datetime:
     migrations.prepare(database)
     with database.write() as connection:
         now = database.now(connection)
-        values = {"schedule": "0 * * * *", "command": "true", "planned_version": 1, "max_running": None}
+        values = {"schedule": "0 * * * *", "command": "true", "planned_version": 1}
         connection.execute(insert(crontab), [values | {"name": f"task-{n:06}"} for n in range(lines)])
         due = now - timedelta(seconds=1)
         spec = {"schedule": "0 * * * *", "timezone": "UTC", "command": "true", "shell": "/bin/sh"}

@@ -37,7 +37,7 @@ from dcron.store.tasks import task_from
 from dcron.validation import Unreadable, require_runnable
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Claimed:
     """A run that bears this node's ID, with what its line said when it was claimed."""
 
@@ -80,7 +80,7 @@ def claim(
     due = _lock_due(connection, database, node_id, now, limit)
     if not due:
         return []
-    batch = _decide(due, _count_alive(connection, due), now)
+    batch = _decide(due, _count_alive(connection, database, due), now)
     _write_owner(connection, database, node_id, now, batch)
     _write_skipped(connection, database, now, batch)
     agenda.skip(connection, batch.passed_over, now)
@@ -187,27 +187,22 @@ def _lock_due(
         .order_by(runs.c.due_at, runs.c.id)
         .limit(limit)
     )
-    return [
-        Claimed(
-            row.run_id,
-            task_from(row),
-            Trigger(row.trigger),
-            row.attempt,
-            row.scheduled_for,
-            row.payload,
-            row.spec,
-        )
-        for row in connection.execute(database.locked(query))
-    ]
+    due = []
+    for row in connection.execute(database.locked(query)):
+        run_id, trigger, attempt, scheduled_for, payload, spec = row[:6]
+        due.append(Claimed(run_id, task_from(row), Trigger(trigger), attempt, scheduled_for, payload, spec))
+    return due
 
 
-def _count_alive(connection: Connection, due: Sequence[Claimed]) -> Counter[int]:
+def _count_alive(connection: Connection, database: Database, due: Sequence[Claimed]) -> Counter[int]:
     """How many runs of each task live now. A statement of its own, after the lock: it must see what
     others committed while this one waited."""
     limited = {run.task.id for run in due if run.task.max_running is not None}
+    batch = database.rows({"task_id": (BigInteger(), list(limited))})
     query = (
         select(runs.c.task_id, func.count().label("alive"))
-        .where(runs.c.task_id.in_(limited), text(ALIVE))
+        .join_from(batch, runs, runs.c.task_id == batch.c.task_id)
+        .where(text(ALIVE))
         .group_by(runs.c.task_id)
     )
     return Counter({row.task_id: row.alive for row in connection.execute(query)})
@@ -252,9 +247,8 @@ def _with_successor(run: Claimed, now: datetime, batch: _Batch) -> Claimed:
         turn = CatchUp(run.scheduled_for, None, None)
     if turn.passed_over:
         batch.passed_over.append(agenda.passed_over(run.task, turn.passed_over))
-    return Claimed(
-        run.id, run.task, run.trigger, run.attempt, turn.run_for, run.payload, run.spec, turn.successor
-    )
+    run.scheduled_for, run.successor = turn.run_for, turn.successor
+    return run
 
 
 def _still(state: RunState) -> ColumnElement[bool]:

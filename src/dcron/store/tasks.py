@@ -57,9 +57,7 @@ def add(connection: Connection, line: Definition, now: datetime, actor: str, *, 
     return added
 
 
-def add_many(
-    connection: Connection, lines: Sequence[Definition], now: datetime, actor: str
-) -> list[Task]:
+def add_many(connection: Connection, lines: Sequence[Definition], now: datetime, actor: str) -> list[Task]:
     """Write new lines, not yet planned. Raises IntegrityError when one of the names is taken."""
     author = {"changed_at": now, "changed_by": actor}
     connection.execute(insert(crontab), [{**_values(line), **author} for line in lines])
