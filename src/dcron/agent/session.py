@@ -127,6 +127,9 @@ class Session:
                     self._wake_turns.clear()
         except Fenced:
             self._ended(End.FENCED)
+        except DatabaseError:
+            self._shut_down()
+            raise
         self.turns.closed = True
         while self._end is None and not self._asked_to_stop and not self.live.wait_until_empty(0.5):
             pass
