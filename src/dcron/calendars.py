@@ -1,16 +1,23 @@
 """Calendars as people use them: a service beside the crontab's, shared by every face of dcron."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 from dcron.crontab import Crontab
-from dcron.errors import NotFound, Refused
+from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
-from dcron.schedule import Calendar, calendar_from_json
+from dcron.schedule import Calendar, calendar_from_json, next_run, parse, zone
 from dcron.store import calendars
 from dcron.validation import require_name
 
 PAGE = 500
 USERS_SHOWN = 5
+MOST_USERS = 1_000_000
+MOST_DATES = 10_000
+MOST_RULES = 500
+"""Of one calendar: it is read along with every task that names it, and asked for every turn."""
+NO_NAME = "none"
+"""What `--except none` means."""
 
 
 class Calendars:
@@ -24,9 +31,9 @@ class Calendars:
     def put(self, calendar: Calendar) -> bool:
         """Write the calendar, new or anew; whether it was there. Its tasks keep to it from now on.
 
-        Raises UsageError for a name that cannot be one.
+        Raises UsageError for a name that cannot be one, and for dates that cannot be told in bounded time.
         """
-        require_name(calendar.name)
+        _require_reasonable(calendar)
         with self._database.write() as connection:
             now = self._database.now(connection)
             known = calendars.by_name(connection, calendar.name) is not None
@@ -58,10 +65,10 @@ class Calendars:
                 return
             after = found[-1].name
 
-    def users(self, name: str) -> list[str]:
-        """The first tasks that speak of the calendar."""
+    def users(self, name: str, limit: int | None = USERS_SHOWN + 1) -> list[str]:
+        """The first tasks that speak of the calendar, in the order of names; all of them with None."""
         with self._database.read() as connection:
-            return calendars.users(connection, name, USERS_SHOWN + 1)
+            return calendars.users(connection, name, MOST_USERS if limit is None else limit)
 
     def remove(self, name: str) -> None:
         """Take the calendar out. Raises NotFound, or Refused while tasks speak of it."""
@@ -71,3 +78,23 @@ class Calendars:
                 raise Refused(f"calendar {name} is used by {shown}; change these tasks first")
             if not calendars.remove(connection, name):
                 raise NotFound(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+
+
+def _require_reasonable(calendar: Calendar) -> None:
+    """Raise UsageError for a name that cannot be one, for too much, and for rules that name no date.
+
+    Asked for a date, such a rule goes through four centuries, each time.
+    """
+    require_name(calendar.name)
+    if calendar.name == NO_NAME:
+        raise UsageError(f"a calendar cannot be named {NO_NAME}: --except {NO_NAME} stands for no calendar")
+    if len(calendar.dates) > MOST_DATES or len(calendar.recurring) > MOST_RULES:
+        raise UsageError(
+            f"calendar {calendar.name}: {len(calendar.dates):,} dates and {len(calendar.recurring):,} rules;"
+            f" {MOST_DATES:,} and {MOST_RULES:,} are the most"
+        )
+    for each in calendar.recurring:
+        begin = datetime(each.start.year, each.start.month, each.start.day, tzinfo=UTC) - timedelta(seconds=1)
+        rule = parse(f"DTSTART:{each.start:%Y%m%d} RRULE:{each.rule}")
+        if next_run(rule, zone("UTC"), begin) is None:
+            raise UsageError(f"calendar {calendar.name}: RRULE:{each.rule} names no date at all")

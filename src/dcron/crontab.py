@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron import migrations, policy
 from dcron.database import Database
-from dcron.errors import Conflict, NotFound, Refused, UsageError
+from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Definition, Node, NodeState, Run, RunState, Task, Trigger
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import agenda, changes, nodes, output, runs, tasks
@@ -147,6 +147,17 @@ class Crontab:
                 lines = tasks.page(connection, after, PAGE, paused=paused)
                 views = self._views(connection, lines)
             yield from (view for view in views if not failed or _has_failed(view))
+            if len(lines) < PAGE:
+                return
+            after = lines[-1].name
+
+    def tasks(self) -> Iterator[Task]:
+        """All lines without their runs, in the order of names, read a page at a time."""
+        after = ""
+        while True:
+            with self.database.read() as connection:
+                lines = tasks.page(connection, after, PAGE)
+            yield from lines
             if len(lines) < PAGE:
                 return
             after = lines[-1].name
@@ -345,9 +356,7 @@ class Crontab:
     def _write(self, connection: Connection, task: Task | None, line: Definition, now: datetime) -> Task:
         return self._replace(connection, task, line, now) if task else self._add(connection, line, now)
 
-    def _add_many(
-        self, connection: Connection, lines: Sequence[Definition], now: datetime
-    ) -> dict[str, str]:
+    def _add_many(self, connection: Connection, lines: Sequence[Definition], now: datetime) -> dict[str, str]:
         """Write new lines with their first runs, a page at a time; what is wrong with which of them."""
         problems: dict[str, str] = {}
         for start in range(0, len(lines), PAGE):
@@ -407,7 +416,10 @@ class Crontab:
         """Plan the line as it now is, and note who changed it."""
         task = tasks.by_id(connection, task_id)
         assert task
-        self._require_calendars(task, now)
+        if (
+            before is None or before.definition() != task.definition()
+        ):  # not at a pause: what is gone may rest
+            self._require_calendars(task, now)
         agenda.plan(connection, task, now)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
@@ -424,7 +436,11 @@ class Crontab:
             if name and content is None:
                 raise UsageError(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
         if task.except_calendar or task.only_calendar:
-            require_valid(task, now)
+            try:
+                require_valid(task, now)
+            except ScheduleError as error:  # it fires without its calendars: that was asked before
+                named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
+                raise ScheduleError(f"{error} (calendar {named})") from None
 
     def _plan_again(self, connection: Connection, run: Run, now: datetime) -> None:
         """A cancelled turn does not end its line: the next one takes its place."""

@@ -135,7 +135,8 @@ def test_newer_time_zones_move_what_waits(world: World, caplog: pytest.LogCaptur
         }
         connection.execute(
             text(
-                "UPDATE runs SET due_at = :wrong, scheduled_for = :wrong, tzdata = '2020a' WHERE task = 'tick'"
+                "UPDATE runs SET due_at = :wrong, scheduled_for = :wrong, tzdata = '2020a'"
+                " WHERE task = 'tick'"
             ),
             moved,
         )

@@ -159,7 +159,8 @@ def test_a_pause_that_is_over_ends_by_itself(world: World) -> None:
     node.take_turns()
     assert world.crontab.get("tick").enabled
     (skipped,) = world.runs(RunState.SKIPPED)
-    assert skipped.reason and skipped.reason.startswith("paused by tester@here: release (")
+    assert skipped.reason
+    assert skipped.reason.startswith("paused by tester@here: release (")
     assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 5 * MINUTE]
 
 

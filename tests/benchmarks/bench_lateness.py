@@ -33,16 +33,18 @@ def lateness(team: Cluster, seconds: int) -> list[float]:
 def report(server: str, *, seconds: int) -> None:
     """Print one line a database."""
     print(
-        f"Lateness of starts: {TASKS_A_SECOND:.0f} tasks due at the same instant, every second for {seconds} s, 2 agents"
+        f"Lateness of starts: {TASKS_A_SECOND:.0f} tasks at one instant, each second for {seconds} s, 2 agents"
     )
     for kind in ("sqlite", "postgres"):
-        with new_database(kind, server) as url, tempfile.TemporaryDirectory() as directory:
-            with cluster(url, Path(directory)) as team:
-                late = lateness(team, seconds)
+        with (
+            new_database(kind, server) as url,
+            tempfile.TemporaryDirectory() as directory,
+            cluster(url, Path(directory)) as team,
+        ):
+            late = lateness(team, seconds)
         middle, slow = statistics.median(late), late[int(len(late) * 0.99)]
-        print(
-            f"  {kind:9} p50 {middle:5.0f} ms  p99 {slow:5.0f} ms  worst {late[-1]:5.0f} ms  ({len(late)} runs)"
-        )
+        shown = f"p50 {middle:5.0f} ms  p99 {slow:5.0f} ms  worst {late[-1]:5.0f} ms"
+        print(f"  {kind:9} {shown}  ({len(late)} runs)")
     print()
 
 

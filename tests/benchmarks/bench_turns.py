@@ -54,7 +54,7 @@ def node(node_id: str, now: datetime) -> Node:
 def take_turns(
     url: str, node_id: str, seconds: float, done: "multiprocessing.Queue[tuple[int, float]]"
 ) -> None:
-    """Claim, start and finish batches until nothing is due; the clock runs ahead so that lines come round again."""
+    """Claim, start and finish batches; the clock runs ahead, so that lines come round again."""
     database = Database(url)
     with database.write() as connection:
         now = database.now(connection)
@@ -113,7 +113,8 @@ def measure(kind: str, server: str, agents: int, lines: int, seconds: float) -> 
 def report(server: str, *, agents: int = 2, lines: int = 20_000, seconds: float = 8.0) -> None:
     """Print one line a database."""
     print(
-        f"No-op turns (claim, start with successor, finish): {agents} agents, batches of {BATCH}, {lines:,} lines"
+        f"No-op turns (claim, start and successor, finish): {agents} agents, batches of {BATCH},"
+        f" {lines:,} lines"
     )
     for kind in ("sqlite", "postgres"):
         turns, commits = measure(kind, server, agents, lines, seconds)

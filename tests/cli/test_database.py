@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,17 @@ from dcron.database import Database
 from dcron.schema import SCHEMA_VERSION
 from tests.cli.conftest import Dcron, real
 
-READING = (["list"], ["runs"], ["nodes"], ["export"], ["view", "x"], ["preview", "x"], ["list", "--json"])
-WRITING = (["add", "@daily", "ls"], ["in", "1h", "ls"], ["import", "-"])
+READING: tuple[list[str], ...] = (
+    ["list"],
+    ["runs"],
+    ["nodes"],
+    ["export"],
+    ["view", "x"],
+    ["preview", "x"],
+    ["list", "--json"],
+)
+READING += (["lint"], ["calendar", "list"], ["preview", "@daily", "--except", "x"])
+WRITING = (["add", "@daily", "ls"], ["in", "1h", "ls"], ["import", "-"], ["calendar", "add", "x", "sat"])
 
 
 def assert_fails(dcron: Dcron, told: str, *lines: list[str]) -> None:
@@ -103,10 +113,12 @@ def test_a_url_that_is_none_is_wrong_usage(sqlite: Dcron, url: str) -> None:
 
 def test_an_unreachable_postgres(sqlite: Dcron) -> None:
     sqlite.url = "postgresql://me:s3cret@127.0.0.1:1/cron"
-    assert_fails(sqlite, "cannot reach", *READING, *WRITING, ["db", "init"], ["db", "upgrade"])
-    info = sqlite("info", "--json")
-    assert (info.code, info.json["database_version"], info.json["tzdata"][:2]) == (3, None, "20")
-    agent = real("agent", "--once", url=sqlite.url)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(real, "agent", "--once", url=sqlite.url)  # it waits a little, so meanwhile:
+        assert_fails(sqlite, "cannot reach", *READING, *WRITING, ["db", "init"], ["db", "upgrade"])
+        info = sqlite("info", "--json")
+        assert (info.code, info.json["database_version"], info.json["tzdata"][:2]) == (3, None, "20")
+        agent = starting.result()
     assert agent.code == 3
     for answer in (info, agent):
         assert "s3cret" not in answer.out + answer.err

@@ -139,3 +139,30 @@ def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: D
     assert "late 1m" in table
     assert "+3.2s" in table
     assert "\x1b" not in table
+
+
+def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
+    database = Database(dcron.url)
+    now = Crontab(database, "tester").now()
+
+    def register(name: str, tzdata: str, digits: str | None, died: str | None = None) -> None:
+        values: dict[str, Any] = dict.fromkeys(each.name for each in fields(Node))
+        values |= {"id": f"{name}-00000000", "name": name, "host": "host", "pid": 1, "slots": 4}
+        values |= {"version": "0.1.0", "tzdata": tzdata, "tzdata_fingerprint": digits, "draining": False}
+        values |= {"started_at": now, "alive_until": now + timedelta(minutes=1), "running": 0}
+        values |= {"died_at": now, "died_how": died} if died else {}
+        with database.write() as connection:
+            nodes.register(connection, Node(**values))
+
+    register("web-1", "2026f", "aaa")
+    register("web-2", "2026f", "aaa")
+    register("old", "2025b", "bbb", died="dead")
+    assert dcron.done("nodes").err == ""
+    register("web-3", "2025b", "ccc")
+    register("web-4", "2026f", "ddd")
+    database.close()
+    shown = dcron.done("nodes", "--json")
+    assert {each["name"]: each["tzdata"] for each in shown.json}["web-3"] == "2025b"
+    assert "2025b (ccc) on web-3; 2026f (aaa) on web-1, web-2; 2026f (ddd) on web-4" in shown.err
+    assert "which node plans it" in shown.err
+    assert "old" not in dcron.done("nodes").err

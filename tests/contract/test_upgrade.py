@@ -8,6 +8,7 @@ from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.errors import SchemaVersionError
 from dcron.model import RunState
+from dcron.schema import SCHEMA_VERSION
 from dcron.store.runs import Wanted
 
 
@@ -24,25 +25,23 @@ def old_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> Databas
                 " VALUES ('nightly', '30 2 * * *', 'Europe/Berlin', 'backup', 1)"
             )
         )
-        run = "INSERT INTO runs (task_id, task, trigger, state, scheduled_for, due_at, finished_at, spec) VALUES "
+        run = "INSERT INTO runs (task_id, task, trigger, state, scheduled_for, due_at, finished_at, spec)"
+        due = "'2099-01-01 01:30:00'"
+        spec = '{"schedule": "30 2 * * *", "timezone": "Europe/Berlin"}'
         for state, finished in (("waiting", "NULL"), ("succeeded", "'2026-11-19 01:30:00'")):
-            connection.execute(
-                text(
-                    f"{run} (1, 'nightly', 'schedule', '{state}', '2099-01-01 01:30:00', '2099-01-01 01:30:00',"
-                    f' {finished}, \'{{"schedule": "30 2 * * *", "timezone": "Europe/Berlin"}}\')'
-                )
-            )
+            values = f"1, 'nightly', 'schedule', '{state}', {due}, {due}, {finished}, :spec"
+            connection.execute(text(f"{run} VALUES ({values})"), {"spec": spec})
     return database
 
 
 def test_an_older_crontab_is_refused_until_it_is_upgraded(old_database: Database) -> None:
     with pytest.raises(
-        SchemaVersionError, match="tables of version 0001 .* needs 0002: run `dcron db upgrade`"
+        SchemaVersionError, match=r"tables of version 0001 .* needs 0002: run `dcron db upgrade`"
     ):
         Crontab(old_database, "tester@here")
     assert migrations.upgrade(old_database) == "0001"
-    assert migrations.current_version(old_database) == migrations.SCHEMA_VERSION
-    assert migrations.upgrade(old_database) == migrations.SCHEMA_VERSION
+    assert migrations.current_version(old_database) == SCHEMA_VERSION
+    assert migrations.upgrade(old_database) == SCHEMA_VERSION
 
 
 def test_an_upgrade_keeps_lines_and_runs(old_database: Database) -> None:

@@ -110,8 +110,10 @@ class Cluster:
         log = self.directory / f"{name}.log"
         with log.open("ab") as stream:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dcron", "agent", "--name", name]
-                + ["--lease", f"{lease:g}s", "--slots", str(slots), *options],
+                [
+                    *(sys.executable, "-m", "dcron", "agent", "--name", name),
+                    *("--lease", f"{lease:g}s", "--slots", str(slots), *options),
+                ],
                 env=os.environ | {"DCRON_DB": self.url, "DCRON_SPOOL": str(self.directory / f"spool-{name}")},
                 stdout=stream,
                 stderr=stream,

@@ -58,7 +58,8 @@ def test_another_node_takes_over_the_turns_and_the_run_is_lost_after_the_lease(
         lambda: team.crontab.find_run(run_id).state is RunState.LOST, 2 * LEASE, "the run is marked lost"
     )
     lost = team.crontab.find_run(run_id)
-    assert lost.reason and lost.reason.endswith("died while it ran")
+    assert lost.reason
+    assert lost.reason.endswith("died while it ran")
     assert lost.dead_at is not None
     wait_for(
         lambda: [run for run in team.runs(RunState.SUCCEEDED, task="tick") if run.due_at > died],

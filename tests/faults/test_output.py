@@ -1,5 +1,7 @@
 """Output and results: bounded, whole at both ends, and delivered although an agent died."""
 
+import itertools
+
 from dcron.model import RunState
 from dcron.store.output import HEAD_BYTES, TAIL_BYTES
 from tests.faults.harness import Cluster, wait_for
@@ -25,7 +27,7 @@ def test_of_a_flood_head_and_tail_are_kept_and_the_middle_is_counted(team: Clust
     assert chunks[-1].end == flood + len("BEGIN\n\nEND\n")
     kept = sum(len(chunk.data) for chunk in chunks)
     assert TAIL_BYTES - CHUNK_SLACK < kept <= HEAD_BYTES + 2 * TAIL_BYTES + CHUNK_SLACK
-    gaps = [after.byte_offset - before.end for before, after in zip(chunks, chunks[1:], strict=False)]
+    gaps = [after.byte_offset - before.end for before, after in itertools.pairwise(chunks)]
     assert min(gaps) == 0
     assert sum(gaps) == chunks[-1].end - kept > 0
 

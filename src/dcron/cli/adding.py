@@ -29,7 +29,8 @@ Span = Annotated[str, typer.Argument(metavar="DURATION", help="90s, 5m, 1h30m, 2
 
 _FIELD = re.compile(r"[\d*,/-]+")
 _OF_ADD = re.compile(
-    r"--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|gap|fold|not-before|not-after|describe|json|db)(?:=.*)?|-[nz]",
+    r"(?:--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|describe|json|db"
+    r"|gap|fold|not-before|not-after|except|only)(?:=.*)?|-[nz])",
     re.DOTALL,
 )
 
@@ -46,6 +47,7 @@ def add(
     dcron add '*/15 * * * *' 'df -h / | mail -s disk ops'
     dcron add -n backup -z Europe/Berlin '30 2 * * *' /usr/local/bin/backup --full
     dcron add --timeout 5m '@every 90s' ./poll
+    dcron add --except holidays '0 9 * * mon-fri' ./report
     """
     line = _definition(schedule, command, options)
     with opened_crontab(db) as crontab:
@@ -69,7 +71,7 @@ def at(when: When, command: Words, options: TaskOptions, as_json: Json = False, 
     """
     from dcron.schedule import parse_time, zone
 
-    here = zone(options.tz or own_zone())
+    here = zone(own_zone() if options.tz is None else options.tz)
     with opened_crontab(db) as crontab:
         now = crontab.now()
         moment = parse_time(when, here, now)
@@ -116,7 +118,7 @@ def _definition(schedule: str, command: Sequence[str], options: TaskOptions) -> 
     from dcron.model import Definition
 
     text, argv = command_text(command)
-    timezone = options.tz or own_zone()
+    timezone = own_zone() if options.tz is None else options.tz
     made = {"timezone": timezone, "name": options.name if options.name is not None else default_name(text)}
     said = options.values(timezone)
     return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})

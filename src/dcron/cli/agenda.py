@@ -4,14 +4,15 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from dcron.cli import forecast, printing, shapes, words
-from dcron.cli.tables import Column, print_table
+from dcron.cli.progress import watched
+from dcron.cli.tables import Column, Struck, print_table
 from dcron.errors import UsageError
 from dcron.model import Definition
-from dcron.schedule import Advice, Occurrence, advise_all, parse, zone
+from dcron.schedule import Advice, Occurrence, Schedule, advise_all, zone
 
 BUSIEST = 5
 
@@ -25,10 +26,25 @@ class Start(NamedTuple):
 
 
 def starts(
-    lines: Iterable[Definition], after: datetime, until: datetime | None, count: int
+    lines: Sequence[Definition], after: datetime, until: datetime | None, count: int, most: int
 ) -> Iterator[Start]:
-    """The first `count` starts after `after`, computed as they are asked for."""
-    return islice(heapq.merge(*(_starts_of(line, after, until) for line in lines)), count)
+    """The starts after `after`, until `count` have run or there were `most`; computed as they are read."""
+    each = watched((_begun(_starts_of(line, after, until)) for line in lines), "looking ahead", len(lines))
+    return islice(_until_ran(heapq.merge(*each), count), most)
+
+
+def _until_ran(found: Iterable[Start], count: int) -> Iterator[Start]:
+    ran = 0
+    for each in found:
+        yield each
+        ran += each.occurrence.reason is None
+        if ran >= count:
+            return
+
+
+def _begun(found: Iterator[Start]) -> Iterator[Start]:
+    """The same, its first one computed already."""
+    return chain(list(islice(found, 1)), found)
 
 
 def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Iterator[Start]:
@@ -39,49 +55,68 @@ def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Ite
         printing.complain(f"warning: {line.name} is left out: {error}")
 
 
-def print_json(found: Iterable[Start], lines: Sequence[Definition], here: Any, now: datetime) -> None:
-    """The shape of a preview; each occurrence names its task as well."""
-    listed = list(found)
-    warnings = [(advice.code, advice.message) for advice in _advice(lines, now)]
-    shape = shapes.preview_shape(None, here.key, None, (start.occurrence for start in listed), warnings)
-    for start, occurrence in zip(listed, shape["occurrences"], strict=True):
-        occurrence["task"] = start.task
-    printing.emit(shape)
+def print_json(found: Iterable[Start], lines: Sequence[Definition], here: Any, now: datetime) -> int:
+    """The shape of a preview, each occurrence with its task's name; how many there were."""
+    shown = _Shown()
+    warnings = [(each.code, each.message) for each in advice(lines, now)]
+    shape = shapes.preview_shape(None, here.key, None, warnings)
+    listed = ({**shapes.occurrence_shape(each.occurrence), "task": each.task} for each in shown.of(found))
+    printing.emit_streaming(shape, "occurrences", listed)
+    return shown.count
 
 
-def print_agenda(found: Iterable[Start], lines: Sequence[Definition], here: Any, now: datetime) -> None:
-    """A table in one zone, the busiest minutes in it, and advice."""
-    minutes = Counter[datetime]()
+def print_agenda(found: Iterable[Start], lines: Sequence[Definition], here: Any, now: datetime) -> int:
+    """A table in one zone, the busiest minutes in it, and advice; how many starts there were."""
+    shown = _Shown()
     columns = [
         Column(f"STARTS ({here.key})"),
         Column("IN", right=True),
         Column("TASK", least=10),
         Column("NOTE", least=8),
     ]
-    if not print_table(columns, _rows(found, here, now, minutes)):
+    if not print_table(columns, _rows(shown.of(found), here, now)):
         printing.note("nothing runs in this window" if lines else "there are no tasks that are not paused")
-    busy = [(minute, number) for minute, number in minutes.most_common(BUSIEST) if number > 1]
+    busy = [(minute, number) for minute, number in shown.minutes.most_common(BUSIEST) if number > 1]
     if busy:
-        told = ", ".join(f"{words.clock(minute, here, now)} ({number})" for minute, number in busy)
+        told = ", ".join(f"{words.clock(minute, here, now)} ({number:,})" for minute, number in busy)
         printing.note(f"busiest minutes in this list: {told}")
-    for advice in _advice(lines, now):
-        printing.complain(f"warning: {advice.message} [{advice.code}]")
+    for each in advice(lines, now):
+        printing.complain(f"warning: {each.message} [{each.code}]")
+    return shown.count
 
 
-def _rows(
-    found: Iterable[Start], here: Any, now: datetime, minutes: Counter[datetime]
-) -> Iterator[list[str]]:
+class _Shown:
+    """What has been shown so far: how many, and how many run in each minute."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.minutes = Counter[datetime]()
+
+    def of(self, found: Iterable[Start]) -> Iterator[Start]:
+        """The same starts, counted."""
+        for each in found if printing.is_terminal() else watched(found, "starts"):
+            self.count += 1
+            if each.occurrence.reason is None:
+                self.minutes[each.at.replace(second=0, microsecond=0)] += 1
+            yield each
+
+
+def _rows(found: Iterable[Start], here: Any, now: datetime) -> Iterator[list[str]]:
     for at, task, occurrence in found:
-        minutes[at.replace(second=0, microsecond=0)] += 1
-        remark = "; ".join(text for text in (occurrence.note, occurrence.reason) if text)
-        yield [words.full(at.astimezone(here)), words.left(at, now), task, remark]
+        start = words.full(at.astimezone(here))
+        skipped = occurrence.reason and f"skipped: {occurrence.reason}"
+        remark = "; ".join(text for text in (occurrence.note, skipped) if text)
+        yield [Struck(start) if skipped else start, words.left(at, now), task, remark]
 
 
-def _advice(lines: Iterable[Definition], now: datetime) -> list[Advice]:
-    tasks = []
+def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:
+    """What is doubtful about the tasks together."""
+    return advise_all(_readable(watched(lines, "comparing tasks", len(lines))), now)
+
+
+def _readable(lines: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any]]:
     for line in lines:
         try:
-            tasks.append((line.name, parse(line.schedule, name=line.name), zone(line.timezone)))
+            yield line.name, forecast.schedule_of(line), zone(line.timezone)
         except UsageError:
             continue  # `_starts_of` has said so
-    return advise_all(tasks, now)

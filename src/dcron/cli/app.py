@@ -28,6 +28,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "preview": ("previewing", "preview", "Show when a schedule runs, computed just as the agents do."),
     },
     "Running and keeping": {
+        "calendar": ("calendaring", "calendar_app", "Name sets of dates for --except and --only of tasks."),
+        "lint": ("linting", "lint", "Tell what is valid and probably not meant."),
         "agent": ("serving", "agent", "Run due tasks on this server until stopped."),
         "nodes": ("listing", "nodes", "List the running agents, and those that ended within a day."),
         "import": ("files", "import_", "Bring in a crontab file."),

@@ -10,10 +10,14 @@ from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Force, Json, Name, takes
 from dcron.cli.task_options import CLEARABLE, TaskOptions, cleared
 from dcron.errors import UsageError
+from dcron.model import TIMES_FIELDS
 
 if TYPE_CHECKING:
     from dcron.crontab import Crontab
     from dcron.model import Task
+
+_TELLING = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
+"""What advice depends on."""
 
 
 @takes(TaskOptions)
@@ -104,7 +108,7 @@ def resume(name: Name, as_json: Json = False, db: Db = None) -> None:
 
 
 def _given(options: TaskOptions, task: "Task", env: Mapping[str, str]) -> dict[str, Any]:
-    given = options.values(options.tz or task.timezone)
+    given = options.values(task.timezone if options.tz is None else options.tz)
     if "env" in given:
         given["env"] = {**env, **given["env"]}
     return given
@@ -119,7 +123,7 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
         printing.data(f"unchanged  {task.name}")
     else:
         _print_facts("changed", task, crontab)
-    if (task.schedule, task.timezone, task.name) != (before.schedule, before.timezone, before.name):
+    if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
         forecast.print_warnings(task, crontab.now())
 
 

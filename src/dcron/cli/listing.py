@@ -93,6 +93,7 @@ def nodes(as_json: Json = False, db: Db = None) -> None:
             printing.emit_list(shapes.node_shape(node, now) for node in found)
         elif not print_table(NODES, (_node_row(node, now) for node in found)):
             printing.note("no agents yet: start `dcron agent` on each server that should run tasks")
+        _tell_of_zones(found, now)
 
 
 def row(view: "TaskView", now: datetime) -> list[str]:
@@ -137,7 +138,7 @@ def _nothing(*, paused: bool, failed: bool) -> str:
     return "no tasks yet; `dcron add '30 2 * * *' COMMAND` adds one, `dcron import FILE` a crontab"
 
 
-def _facts(view: "TaskView", now: datetime) -> Iterable[tuple[str, str | None]]:
+def _facts(view: "TaskView", now: datetime) -> Iterable[tuple[str, str | list[str] | None]]:
     from dcron.cli import forecast
     from dcron.schedule import zone
 
@@ -160,8 +161,8 @@ def _facts(view: "TaskView", now: datetime) -> Iterable[tuple[str, str | None]]:
     yield "fold", "both: a run at a time that comes twice is made twice" if task.fold == "both" else None
     for name, moment in (("not before", task.not_before), ("not after", task.not_after)):
         yield name, words.full(moment.astimezone(zone(own_zone()))) if moment else None
-    yield "except", task.except_calendar and f"on the dates of calendar {task.except_calendar}"
-    yield "only", task.only_calendar and f"on the dates of calendar {task.only_calendar}"
+    yield "except", _calendar(task.except_calendar, task.except_content)
+    yield "only", _calendar(task.only_calendar, task.only_content)
     yield "max running", "no limit" if task.max_running is None else str(task.max_running)
     yield "once", "it leaves the crontab when its run has succeeded" if task.once else None
     for run in view.alive:
@@ -173,18 +174,20 @@ def _facts(view: "TaskView", now: datetime) -> Iterable[tuple[str, str | None]]:
     )
 
 
-def _coming(view: "TaskView", now: datetime) -> str | None:
+def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
     from dcron.cli import forecast
     from dcron.schedule import zone
 
     task = view.task
     if task.enabled:
         return forecast.next_runs(task, now)
-    by = f" by {task.paused_by}" if task.paused_by else ""
-    until = (
-        f" until {words.full(task.paused_until.astimezone(zone(own_zone())))}" if task.paused_until else ""
-    )
-    return f"paused{by}{until}" + (f": {task.paused_reason}" if task.paused_reason else "")
+    return forecast.pause(task, zone(own_zone()))
+
+
+def _calendar(name: str | None, content: str | None) -> str | None:
+    if name is None:
+        return None
+    return f"on the dates of calendar {name}" + ("" if content else ", which is gone: nothing runs")
 
 
 def _run_line(run: Run, now: datetime) -> str:
@@ -212,6 +215,24 @@ def _node_row(node: Node, now: datetime) -> list[str]:
         node.version,
         node.tzdata,
     ]
+
+
+def _tell_of_zones(found: Iterable[Node], now: datetime) -> None:
+    """Say so where living nodes do not have the same time zones."""
+    living = [node for node in found if node.state(now) in (NodeState.ALIVE, NodeState.DRAINING)]
+    by_zones: dict[tuple[str, str | None], list[str]] = {}
+    for node in living:
+        by_zones.setdefault((node.tzdata, node.tzdata_fingerprint), []).append(node.name)
+    if len(by_zones) > 1:
+        told = "; ".join(
+            f"{version}{f' ({digits})' if digits else ''} on {', '.join(sorted(set(names))[:5])}"
+            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            for (version, digits), names in sorted(by_zones.items(), key=str)
+        )
+        printing.complain(
+            f"warning: the nodes' time zones differ: tzdata {told}. Where a zone's rules have changed between"
+            " these, a task's next time depends on which node plans it: install the newest tzdata on all"
+        )
 
 
 def _clock_offset(node: Node) -> str:

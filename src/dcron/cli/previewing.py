@@ -1,22 +1,33 @@
 """`preview`: when a schedule will run, and what the clocks do to it. An expression needs no database."""
 
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json
+from dcron.cli.parameters import Db, Json, takes
+from dcron.cli.task_options import RuleOptions
 from dcron.errors import NotFound, ScheduleError, UsageError
-from dcron.model import Definition
+from dcron.model import Definition, Task
+
+if TYPE_CHECKING:  # these load SQLAlchemy or croniter
+    from dcron.crontab import Crontab
+    from dcron.schedule import Rules
 
 DEFAULT_COUNT = 10
 MOST = 100_000
 """Occurrences of one preview; `* * * * * *` until next year would have 31 million."""
+MOST_OF_ALL = 1_000_000
+"""The same for a whole crontab; they are written as they are found."""
 
 
+@takes(RuleOptions)
 def preview(
+    options: RuleOptions,
     what: Annotated[
         str | None,
         typer.Argument(metavar="SCHEDULE|NAME", help="A schedule in quotes, or a task.", show_default=False),
@@ -41,18 +52,19 @@ def preview(
 
     \b
     dcron preview '30 2 * * *' -z Europe/Berlin --from 2027-03-27 -n 3
-    dcron preview backup
+    dcron preview backup --fold both
     dcron preview --all --until tomorrow
     """
     if every == (what is not None):
         raise UsageError("give a schedule, the name of a task, or --all")
     window = Window(begin, until, count)
-    if what is None:
-        _preview_all(tz, window, db, as_json=as_json)
-    elif as_json:
-        _print_json(_line(what, tz, db), window)
+    if what is not None:
+        subject = _subject(what, tz, options, db)
+        (_print_json if as_json else _print)(subject, window)
+    elif options != RuleOptions():
+        raise UsageError("--all shows the tasks as they are; give a schedule or a name with other rules")
     else:
-        _print(_line(what, tz, db), window)
+        _preview_all(tz, window, db, as_json=as_json)
 
 
 class Window:
@@ -62,7 +74,7 @@ class Window:
         self._begin, self._until, self._count = begin, until, count
         self.now = datetime.now(UTC)
 
-    def bounds(self, timezone: str) -> tuple[datetime, datetime | None, int]:
+    def bounds(self, timezone: str, most: int = MOST) -> tuple[datetime, datetime | None, int]:
         """The instant after which to begin, the last one, the most occurrences. Raises UsageError."""
         from dcron.schedule import parse_time, zone
 
@@ -73,62 +85,124 @@ class Window:
             raise UsageError(f"--until {self._until!r} is not after the beginning")
         # An occurrence exactly at --from counts; one right now is past.
         after = begin - timedelta(microseconds=1) if begin else self.now
-        return after, until, self._count or (MOST if until else DEFAULT_COUNT)
+        return after, until, self._count or (most if until else DEFAULT_COUNT)
 
 
-def _line(what: str, tz: str | None, db: str | None) -> Definition:
-    """The schedule as a line without a name, or the task of this name."""
+@dataclass(frozen=True)
+class Subject:
+    """What is previewed: a line, and the rules that were asked for."""
+
+    line: Definition
+    rules: "Rules"
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """What a task is, apart from its schedule, that lets nothing run: codes and messages."""
+        from dcron.cli import forecast
+        from dcron.schedule import zone
+
+        task = self.line
+        if not isinstance(task, Task):
+            return []
+        told = []
+        if not task.enabled:
+            here = zone(own_zone())
+            told.append(
+                ("paused", f"{task.name} is {forecast.pause(task, here)}; none of this runs meanwhile")
+            )
+        if task.error:
+            told.append(("suspended", f"{task.name} is suspended: {task.error}"))
+        return told
+
+
+def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) -> Subject:
+    """A schedule as a line without a name, or the task of this name."""
     from dcron.schedule import parse, zone
 
     try:
         parse(what)
     except ScheduleError as error:
-        return _task(what, tz, db, error)
-    timezone = zone(tz).key if tz else own_zone()
-    return Definition(name="", schedule=what, timezone=timezone, command="")
+        return _task(what, tz, options, db, error)
+    timezone = own_zone() if tz is None else zone(tz).key
+    line = Definition(name="", schedule=what, timezone=timezone, command="")
+    line = replace(line, **options.rules(timezone))
+    if line.except_calendar is None and line.only_calendar is None:
+        return _checked(line, {})
+    with opened_crontab(db) as crontab:
+        return _checked(line, _calendars(crontab, line))
 
 
-def _task(name: str, tz: str | None, db: str | None, error: ScheduleError) -> Definition:
-    from dataclasses import replace
-
+def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error: ScheduleError) -> Subject:
     from dcron.schedule import zone
+    from dcron.validation import NAME
 
-    if not name or not all(letter.isascii() and (letter.isalnum() or letter in "._-") for letter in name):
+    if not NAME.fullmatch(name):
         raise error
-    try:
-        with opened_crontab(db) as crontab:
+    with opened_crontab(db) as crontab:
+        try:
             task = crontab.get(name)
-    except NotFound:
-        raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
-    return replace(task, timezone=zone(tz).key) if tz else task
+        except NotFound:
+            raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
+        asked = options.rules(task.timezone if tz is None else tz)
+        if tz is not None:
+            asked["timezone"] = zone(tz).key
+        line = replace(task, **asked)
+        other = {"except_calendar", "only_calendar"} & asked.keys()
+        return _checked(line, _calendars(crontab, line) if other else {})
 
 
-def _print_json(line: Definition, window: Window) -> None:
+def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
+    """The calendars that the line names, as rules have them. Raises UsageError."""
+    from dcron.calendars import Calendars
+
+    known = Calendars(crontab)
+    try:
+        return {
+            field: (known.get(name)[0],) if name else ()
+            for field, name in (("except_on", line.except_calendar), ("only_on", line.only_calendar))
+        }
+    except NotFound as error:
+        raise UsageError(str(error)) from None
+
+
+def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
+    from dcron.policy import rules_of
+
+    if line.not_before and line.not_after and line.not_after < line.not_before:
+        raise UsageError("not-after: it lies before not-before, so nothing would run")
+    return Subject(line, replace(rules_of(line), **calendars))
+
+
+def _print_json(subject: Subject, window: Window) -> None:
     from dcron.cli import forecast, shapes
 
+    line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.coming(line, after, count=count, until=until)
-    told, warnings = forecast.explanation(line), forecast.warnings(line, window.now)
-    printing.emit(shapes.preview_shape(line.schedule, line.timezone, told, found, warnings))
+    found = forecast.coming(line, after, subject.rules, count=count, until=until)
+    warnings = [*subject.remarks(), *forecast.warnings(line, window.now, subject.rules)]
+    shape = shapes.preview_shape(line.schedule, line.timezone, forecast.explanation(line), warnings)
+    printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, islice(found, MOST)))
 
 
-def _print(line: Definition, window: Window) -> None:
+def _print(subject: Subject, window: Window) -> None:
     from dcron.cli import forecast
-    from dcron.cli.tables import print_facts
+    from dcron.cli.tables import print_facts, shown_line
 
+    line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.coming(line, after, count=count, until=until)
+    found = forecast.coming(line, after, subject.rules, count=count, until=until)
     print_facts([("schedule", line.schedule), ("when", forecast.explanation(line)), ("zone", line.timezone)])
     last, shown = None, 0
-    for shown, last in enumerate(found, 1):  # noqa: B007 - also told how many there were
+    for shown, last in enumerate(islice(found, MOST), 1):  # noqa: B007 - also told how many there were
         for text in forecast.occurrence_lines([last], window.now, utc=True):
-            printing.data(f"  {text}")
+            printing.data(f"  {shown_line(text)}")
     if last is None:
         printing.note("no runs" + (" in this window" if until else "") + _why_none(line))
-    if until and shown == count:
-        printing.note(f"there are more than {count:,} until then; the rest is left out")
-    forecast.print_clock_changes(line, last.at if last else after)
-    forecast.print_warnings(line, window.now)
+    if shown == MOST or (until and shown == count):
+        printing.note(f"there are more than {shown:,} until then; the rest is left out")
+    for _, message in subject.remarks():
+        printing.complain(f"warning: {message}")
+    forecast.print_clock_changes(line, last.at if last else after, subject.rules)
+    forecast.print_warnings(line, window.now, subject.rules)
 
 
 def _why_none(line: Definition) -> str:
@@ -139,12 +213,15 @@ def _why_none(line: Definition) -> str:
 
 def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: bool) -> None:
     from dcron.cli import agenda
+    from dcron.cli.progress import watched
     from dcron.schedule import zone
 
-    timezone = zone(tz).key if tz else own_zone()
-    after, until, count = window.bounds(timezone)
+    timezone = own_zone() if tz is None else zone(tz).key
+    after, until, count = window.bounds(timezone, MOST_OF_ALL)
     with opened_crontab(db) as crontab:
-        lines = [view.task for view in crontab.views() if view.task.enabled]
-    starts = agenda.starts(lines, after, until, count)
+        lines = [task for task in watched(crontab.tasks(), "reading tasks") if task.enabled]
+    found = agenda.starts(lines, after, until, count, MOST_OF_ALL)
     show = agenda.print_json if as_json else agenda.print_agenda
-    show(starts, lines, zone(timezone), window.now)
+    shown = show(found, lines, zone(timezone), window.now)
+    if until and shown >= count:
+        printing.note(f"there are more than {shown:,} starts until then; the rest is left out")

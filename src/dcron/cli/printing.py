@@ -9,6 +9,9 @@ from typing import Any
 from dcron.errors import Refused
 from dcron.safetext import safe, safe_lines
 
+LONGEST_LINE = 2_000
+"""Characters of a message's line; what somebody typed may stand in it."""
+
 
 def is_terminal() -> bool:
     """Whether a person reads stdout as it is written."""
@@ -26,8 +29,9 @@ def data(line: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Something for the person at the keyboard, made inert here."""
-    sys.stderr.write(safe_lines(text) + "\n")
+    """Something for the person at the keyboard, made inert here; a line that nobody would read is cut."""
+    lines = (line[:LONGEST_LINE] + ("…" if len(line) > LONGEST_LINE else "") for line in text.split("\n"))
+    sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
 
 
 def complain(text: str) -> None:
@@ -53,6 +57,17 @@ def emit_list(values: Iterable[Any]) -> None:
         sys.stdout.write(separator + json.dumps(value))
         separator = ",\n"
     data("[]" if separator == "[\n" else "\n]")
+
+
+def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) -> None:
+    """A JSON object whose array under `key`, empty as it is given, is written while it is read."""
+    before, after = json.dumps(document, indent=2).split(f'"{key}": []', 1)
+    sys.stdout.write(f'{before}"{key}": [')
+    separator = "\n"
+    for value in values:
+        sys.stdout.write(f"{separator}    {json.dumps(value)}")
+        separator = ",\n"
+    data(("]" if separator == "\n" else "\n  ]") + after)
 
 
 def require_consent(what: str, *, force: bool) -> None:

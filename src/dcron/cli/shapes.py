@@ -114,23 +114,23 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
 
 
 def preview_shape(
-    schedule: str | None,
-    timezone: str,
-    explanation: str | None,
-    occurrences: Iterable["Occurrence"],
-    warnings: Iterable[tuple[str, str]],
+    schedule: str | None, timezone: str, explanation: str | None, warnings: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """What `preview` shows of one schedule, or of all (None); a warning is its code and its message."""
+    """What `preview` shows of one schedule, or of all (None), but for its occurrences.
+
+    A warning is its code and its message.
+    """
     return {
         "schedule": schedule,
         "timezone": timezone,
         "explanation": explanation,
-        "occurrences": [_occurrence(each) for each in occurrences],
+        "occurrences": [],
         "warnings": [{"code": code, "message": message} for code, message in warnings],
     }
 
 
-def _occurrence(occurrence: "Occurrence") -> dict[str, Any]:
+def occurrence_shape(occurrence: "Occurrence") -> dict[str, Any]:
+    """One turn in a preview."""
     return {
         "at": instant(occurrence.at),
         "local": occurrence.local.isoformat(),

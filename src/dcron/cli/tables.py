@@ -11,7 +11,7 @@ from dcron.safetext import cells, safe, shorten
 SAMPLE = 200
 """Rows that decide how wide the columns are; those that follow are cut or stick out."""
 GAP = "  "
-_RED, _BOLD, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+_RED, _BOLD, _STRUCK, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[9m", "\x1b[0m"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,13 @@ class Title(str):
     """The name of a column."""
 
 
+class Struck(str):
+    """What will not happen; the text beside it says so too, for those who see no lines."""
+
+
+_COLOURS = {Title: _BOLD, Alarm: _RED, Struck: _STRUCK}
+
+
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> int:
     """Print the rows under their titles, streaming; how many there were. None at all print nothing."""
     count = 0
@@ -54,19 +61,22 @@ def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Ite
         yield _line(columns, widths, row)
 
 
-def print_facts(facts: Iterable[tuple[str, str | None]]) -> None:
-    """Names and values, one pair a line; those without a value are left out."""
+def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None:
+    """Names and values, one pair a line; those without a value are left out. A value may have lines."""
     shown = [(name, value) for name, value in facts if value is not None]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
-        first, *others = value.split("\n")
-        printing.data(f"{name:<{width}}{GAP}{safe(first)}".rstrip())
-        for line in others:
-            printing.data(f"{'':<{width}}{GAP}{safe(line)}".rstrip())
+        for number, line in enumerate(value.split("\n") if isinstance(value, str) else value):
+            printing.data(f"{'' if number else name:<{width}}{GAP}{shown_line(line)}".rstrip())
+
+
+def shown_line(line: str) -> str:
+    """The line, inert, and struck through where that can be shown."""
+    return _coloured(safe(line), line)
 
 
 def _inert(row: Sequence[str]) -> list[str]:
-    return [Alarm(safe(cell)) if isinstance(cell, Alarm) else safe(cell) for cell in row]
+    return [type(cell)(safe(cell)) for cell in row]
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -105,7 +115,7 @@ def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) 
 
 
 def _coloured(text: str, cell: str) -> str:
-    colour = _BOLD if isinstance(cell, Title) else _RED if isinstance(cell, Alarm) else None
+    colour = next((code for kind, code in _COLOURS.items() if isinstance(cell, kind)), None)
     return f"{colour}{text}{_PLAIN}" if colour and printing.has_colour() else text
 
 

@@ -13,8 +13,52 @@ from dcron.errors import UsageError, ZoneError
 
 
 @dataclass(frozen=True)
-class TaskOptions:
-    """What was typed; None is not given."""
+class RuleOptions:
+    """The options that bear on a schedule's occurrences; None is not given."""
+
+    gap: Annotated[
+        Literal["after", "skip"] | None,
+        typer.Option(
+            "--gap", metavar="after|skip", help="A time that the clock leaves out: run after it, or not."
+        ),
+    ] = None
+    fold: Annotated[
+        Literal["first", "both"] | None,
+        typer.Option(
+            "--fold", metavar="first|both", help="A time that comes twice: run at the first, or at both."
+        ),
+    ] = None
+    not_before: Annotated[
+        str | None, typer.Option("--not-before", metavar="TIME|none", help="It runs from then on.")
+    ] = None
+    not_after: Annotated[
+        str | None, typer.Option("--not-after", metavar="TIME|none", help="It runs until then.")
+    ] = None
+    except_calendar: Annotated[
+        str | None,
+        typer.Option("--except", metavar="CALENDAR|none", help="Skip the dates of this calendar."),
+    ] = None
+    only_calendar: Annotated[
+        str | None,
+        typer.Option("--only", metavar="CALENDAR|none", help="Skip all dates but those of this calendar."),
+    ] = None
+
+    def rules(self, timezone: str) -> dict[str, Any]:
+        """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
+        values: dict[str, Any] = {"gap": self.gap, "fold": self.fold}
+        values = {field: value for field, value in values.items() if value is not None}
+        for field in ("not_before", "not_after"):
+            if (text := getattr(self, field)) is not None:
+                values[field] = _moment(text, timezone, field)
+        for field in ("except_calendar", "only_calendar"):
+            if (text := getattr(self, field)) is not None:
+                values[field] = None if text == "none" else text
+        return values
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """The options that describe a command; None is not given."""
 
     name: Annotated[
         str | None,
@@ -54,38 +98,18 @@ class TaskOptions:
             help="Skip a due run while so many of this task are alive; else 1.",
         ),
     ] = None
-    gap: Annotated[
-        Literal["after", "skip"] | None,
-        typer.Option(
-            "--gap", metavar="after|skip", help="A time that the clock leaves out: run after it, or not."
-        ),
-    ] = None
-    fold: Annotated[
-        Literal["first", "both"] | None,
-        typer.Option(
-            "--fold", metavar="first|both", help="A time that comes twice: run at the first, or at both."
-        ),
-    ] = None
-    not_before: Annotated[
-        str | None, typer.Option("--not-before", metavar="TIME|none", help="It runs from then on.")
-    ] = None
-    not_after: Annotated[
-        str | None, typer.Option("--not-after", metavar="TIME|none", help="It runs until then.")
-    ] = None
     describe: Annotated[
         str | None, typer.Option("--describe", metavar="TEXT", help="A sentence for people.")
     ] = None
 
-    def values(self, timezone: str) -> dict[str, Any]:
-        """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
+    def words(self) -> dict[str, Any]:
+        """The fields of a Definition that were given. Raises UsageError."""
         given: dict[str, Any] = {
             "name": self.name,
             "timezone": self.tz,
             "cwd": self.cwd,
             "shell": self.shell,
             "user": self.user,
-            "gap": self.gap,
-            "fold": self.fold,
             "describe": self.describe,
         }
         values = {field: value for field, value in given.items() if value is not None}
@@ -97,10 +121,16 @@ class TaskOptions:
             values["timeout"] = _timeout(self.timeout)
         if self.max_running is not None:
             values["max_running"] = _max_running(self.max_running)
-        for field in ("not_before", "not_after"):
-            if (text := getattr(self, field)) is not None:
-                values[field] = _moment(text, timezone, field)
         return values
+
+
+@dataclass(frozen=True)
+class TaskOptions(RuleOptions, CommandOptions):
+    """All of them, the command's first."""
+
+    def values(self, timezone: str) -> dict[str, Any]:
+        """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
+        return self.words() | self.rules(timezone)
 
 
 def default_name(command: str) -> str:
@@ -117,7 +147,7 @@ def command_text(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
 
 CLEARABLE = (
     *("stdin", "env", "cwd", "shell", "user", "timeout", "max-running"),
-    *("gap", "fold", "not-before", "not-after", "describe"),
+    *("gap", "fold", "not-before", "not-after", "except", "only", "describe"),
 )
 
 
@@ -127,7 +157,7 @@ def cleared(names: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
 
     values: dict[str, Any] = {}
     for name in names:
-        field = name.replace("-", "_")
+        field = f"{name}_calendar" if name in ("except", "only") else name.replace("-", "_")
         if name == "env":
             values["env"] = {}
         elif name.startswith("env."):

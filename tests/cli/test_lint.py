@@ -1,0 +1,100 @@
+"""`lint`: the shared crontab, and files before they are imported."""
+
+from pathlib import Path
+
+from sqlalchemy import text
+
+from dcron.database import Database
+from tests.cli.conftest import Dcron
+
+CODES = {"task", "code", "message"}
+
+
+def test_a_clean_crontab_is_0(dcron: Dcron) -> None:
+    assert dcron.done("lint", "--json").json == []
+    dcron.done("add", "-n", "fine", "30 2 * * *", "x")
+    clean = dcron.done("lint")
+    assert (clean.out, clean.err) == ("", "nothing to remark on\n")
+
+
+def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> None:
+    dcron.done("import", "-", stdin="".join(f"0 9 * * * echo {number}\n" for number in range(12)).encode())
+    dcron.done("add", "-n", "sevens", "-z", "UTC", "*/7 * * * *", "x")
+    dcron.done("add", "-n", "either", "0 9 1 * mon", "x")
+    dcron.done("pause", "either")
+    found = dcron("lint", "--json")
+    assert found.code == 1
+    assert all(set(each) == CODES for each in found.json)
+    assert {(each["task"], each["code"]) for each in found.json} == {
+        ("either", "day-or-weekday"),
+        ("sevens", "uneven-step"),
+        (None, "same-minute"),
+    }
+    shown = dcron("lint")
+    assert shown.code == 1
+    assert "sevens: minute */7 does not divide 60" in shown.out
+    assert "12 tasks start at " in shown.out
+    assert "H in place of the minute" in shown.out
+    assert "3 remarks" in shown.err
+
+
+def test_the_rules_and_the_error_of_a_task_count(sqlite: Dcron) -> None:
+    sqlite.done("calendar", "add", "soon", "01-01")
+    for name in ("over", "lost", "gone"):
+        sqlite.done("add", "-n", name, "-z", "UTC", "--only", "soon", "0 9 1 1 *", "x")
+    sqlite.done("calendar", "add", "-f", "soon", "2020-01-01")
+    database = Database(sqlite.url)
+    with database.write() as connection:
+        connection.execute(
+            text("UPDATE crontab SET only_calendar = NULL, error = 'no\x1b way' WHERE name = 'gone'")
+        )
+        connection.execute(text("UPDATE crontab SET only_calendar = 'nix' WHERE name = 'lost'"))
+    database.close()
+    found = {each["task"]: (each["code"], each["message"]) for each in sqlite("lint", "--json").json}
+    assert found["over"][0] == "never-fires"
+    assert found["lost"] == ("no-calendar", "there is no calendar 'nix', so it is skipped every time")
+    assert found["gone"] == ("suspended", "no\x1b way")
+    shown = sqlite("lint")
+    assert "\x1b" not in shown.out
+    assert "gone: no" in shown.out
+
+
+def test_a_one_off_that_is_past_is_no_mistake(sqlite: Dcron) -> None:
+    sqlite.done("in", "1s", "exit 3")
+    database = Database(sqlite.url)
+    with database.write() as connection:
+        connection.execute(text("UPDATE crontab SET schedule = '@at 2020-01-01T00:00Z'"))
+    database.close()
+    assert sqlite.done("lint", "--json").json == []
+
+
+def test_a_file_is_told_line_by_line_without_a_database(sqlite: Dcron, tmp_path: Path) -> None:
+    file = tmp_path / "crontab"
+    file.write_text("30 2 * * * fine\nMAILTO=ops\n* 3 * * * thrice\n0 0 30 2 * never\n@on deploy warm\n")
+    sqlite.url = "postgresql://nobody@127.0.0.1:1/none"
+    found = sqlite("lint", str(file), "--json")
+    assert found.code == 1
+    assert [(each["line"], each["task"], each["code"]) for each in found.json] == [
+        (2, None, "crontab-line"),
+        (3, "thrice", "every-minute-of-hour"),
+        (4, "never", "never-fires"),
+        (5, "warm", "not-runnable"),
+    ]
+    assert f"{file}:3: thrice: runs every minute from 03:00" in sqlite("lint", str(file)).out
+    assert sqlite("lint", "-", stdin=b"0 9 * * * ls\n").code == 0
+    many = b"".join(b"0 9 * * * echo %d\n" % number for number in range(11))
+    assert [each["line"] for each in sqlite("lint", "-", "--json", stdin=many).json] == [None]
+
+
+def test_accounts_and_files_that_cannot_be_read(sqlite: Dcron, tmp_path: Path) -> None:
+    file = tmp_path / "bad"
+    file.write_text("0 9 * * * root ls\n")
+    assert sqlite("lint", "--system", str(file)).code == 0
+    assert sqlite("lint", str(file)).code == 1  # an account in a file without accounts
+    file.write_text("0 9 * * * ls\n99 * * * * x\n")
+    refused = sqlite("lint", str(file))
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(f"{file}:2:1: ")
+    assert "imported" not in refused.err
+    assert sqlite("lint", str(tmp_path / "none")).code == 2
+    assert sqlite("lint", "--system").code == 2
