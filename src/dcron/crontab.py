@@ -15,8 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
-from dcron.model import Definition, Node, NodeState, Run, RunState, Task, Trigger
-from dcron.schema import SCHEMA_VERSION
+from dcron.model import Definition, Node, Run, RunState, Task, Trigger
 from dcron.store import agenda, changes, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -66,34 +65,6 @@ class BadLines(UsageError):  # noqa: N818 - said as people say it, like the othe
         """Tell all of them, a line each."""
         super().__init__("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
         self.problems = problems
-
-
-@dataclass(frozen=True)
-class DatabaseFacts:
-    """What a database says of itself."""
-
-    version: str
-    journal_mode: str | None
-    """SQLite's; None for Postgres."""
-    schema: str | None
-    """The version of dcron's tables; None where there are none."""
-    tasks: int | None
-    """None where the tables are missing, or of another version."""
-    nodes_alive: int | None
-
-
-def database_facts(database: Database) -> DatabaseFacts:
-    """Look at a database without changing it, whatever version its tables have. Raises DatabaseError."""
-    with database.read() as connection:
-        version = ".".join(map(str, connection.dialect.server_version_info or ()))
-        journal = database.journal_mode(connection)
-    schema = migrations.current_version(database)
-    if schema != SCHEMA_VERSION:
-        return DatabaseFacts(version, journal, schema, None, None)
-    with database.read() as connection:
-        now = database.now(connection)
-        living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
-        return DatabaseFacts(version, journal, schema, tasks.count(connection), len(living))
 
 
 class Crontab:

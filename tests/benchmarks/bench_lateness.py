@@ -32,9 +32,7 @@ def lateness(team: Cluster, seconds: int) -> list[float]:
 
 def report(server: str, *, seconds: int) -> None:
     """Print one line a database."""
-    print(
-        f"Lateness of starts: {TASKS_A_SECOND:.0f} tasks at one instant, each second for {seconds} s, 2 agents"
-    )
+    print(f"Lateness of starts: {TASKS_A_SECOND:.0f} tasks each second for {seconds} s, 2 agents")
     for kind in ("sqlite", "postgres"):
         with (
             new_database(kind, server) as url,

@@ -11,7 +11,7 @@ from dcron.cli.parameters import Db, Json, Verb
 from dcron.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from dcron.crontab import DatabaseFacts
+    from dcron.facts import DatabaseFacts
     from dcron.database import Database
 
 db_app = typer.Typer(
@@ -76,7 +76,7 @@ def info(as_json: Json = False, db: Db = None) -> None:
 
 def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
     """What the database says of itself, or why it does not."""
-    from dcron.crontab import database_facts
+    from dcron.facts import database_facts
 
     try:
         return database_facts(database), None
