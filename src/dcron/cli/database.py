@@ -11,8 +11,8 @@ from dcron.cli.parameters import Db, Json, Verb
 from dcron.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from dcron.facts import DatabaseFacts
     from dcron.database import Database
+    from dcron.facts import DatabaseFacts
 
 db_app = typer.Typer(
     help="Prepare, upgrade or name the database.", rich_markup_mode=None, add_completion=False
