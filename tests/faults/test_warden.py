@@ -189,8 +189,10 @@ def test_a_command_inherits_three_descriptors_and_no_signal_setting(harness: Har
     run = harness.shell("ls /proc/self/fd | wc -l; cat /proc/self/status")
     count, *status = harness.output(run).decode().splitlines()
     assert int(count) == 4  # the fourth is the directory that ls reads
+    # 32 and 33 are the C library's own: whoever was started by `make` has one of them ignored, beyond repair.
+    reserved = 1 << 31 | 1 << 32
     masks = {
-        name: int(mask, 16)
+        name: int(mask, 16) & ~reserved
         for name, mask in (line.split(":") for line in status if line[:3] == "Sig" and "/" not in line)
     }
     assert masks["SigBlk"] == masks["SigIgn"] == masks["SigCgt"] == 0
