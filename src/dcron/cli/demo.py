@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -133,11 +134,19 @@ def _add_tasks(crontab: "Crontab") -> None:
 @contextmanager
 def _agents(directory: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     processes: list[subprocess.Popen[bytes]] = []
-    try:
+
+    def start_all() -> None:
         for number in range(1, count + 1):
             processes.append(_start_agent(directory, f"web-{number}"))  # noqa: PERF401 - those started count
+
+    # In a thread, because a signal interrupts only the main one: never between a start and its record.
+    starter = threading.Thread(target=start_all)
+    starter.start()
+    try:
+        starter.join()
         yield processes
     finally:
+        starter.join()
         _stop(processes)
 
 
