@@ -3,7 +3,6 @@
 Every method is one transaction: it is done wholly or not at all, and a change says who made it.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -324,9 +323,6 @@ class Crontab:
             ) from None
         return self._settle(connection, task_id, now, "add", before=None)
 
-    def _write(self, connection: Connection, task: Task | None, line: Definition, now: datetime) -> Task:
-        return self._replace(connection, task, line, now) if task else self._add(connection, line, now)
-
     def _add_many(self, connection: Connection, lines: Sequence[Definition], now: datetime) -> dict[str, str]:
         """Write new lines with their first runs, a page at a time; what is wrong with which of them."""
         problems: dict[str, str] = {}
@@ -387,9 +383,8 @@ class Crontab:
         """Plan the line as it now is, and note who changed it."""
         task = tasks.by_id(connection, task_id)
         assert task
-        if (
-            before is None or before.definition() != task.definition()
-        ):  # not at a pause: what is gone may rest
+        # Not at a pause: a line whose calendars are gone may rest.
+        if before is None or before.definition() != task.definition():
             self._require_calendars(task, now)
         agenda.plan(connection, task, now)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
@@ -450,13 +445,6 @@ class Crontab:
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
-
-
-def joined(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
-    """A command as typed: one word is a shell line, several are an argv. The line to read, and the argv."""
-    if len(words) == 1:
-        return words[0], None
-    return shlex.join(words), tuple(words)
 
 
 def _has_failed(view: TaskView) -> bool:

@@ -286,7 +286,7 @@ def test_a_draining_mark_reaches_the_node_with_its_next_beat(world: World) -> No
 
 
 def test_a_deadline_lies_a_margin_before_the_lease_is_over(world: World) -> None:
-    from dcron.agent.heart import boottime
+    from dcron.warden.linux import boottime
 
     node = world.node()
     before = boottime()

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from dcron.crontab import Crontab, joined
+from dcron.cli.task_options import command_text
+from dcron.crontab import Crontab
 from dcron.errors import Conflict, ExitCode, NotFound, Refused, UsageError
 from dcron.model import Definition, RunState, Task, Trigger
 from dcron.schema import changes
@@ -517,8 +518,8 @@ def test_the_service_says_what_time_the_database_has(stage: Stage) -> None:
 
 
 def test_one_word_is_a_shell_line_and_several_are_not() -> None:
-    assert joined(["echo $HOME | wc"]) == ("echo $HOME | wc", None)
-    assert joined(["echo", "two words"]) == ("echo 'two words'", ("echo", "two words"))
+    assert command_text(["echo $HOME | wc"]) == ("echo $HOME | wc", None)
+    assert command_text(["echo", "two words"]) == ("echo 'two words'", ("echo", "two words"))
 
 
 def test_a_task_is_its_definition_and_what_is_known_of_it(stage: Stage) -> None:

@@ -1,7 +1,6 @@
 """The loop that keeps the node alive, and finds the nodes that are not."""
 
 import logging
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -9,16 +8,12 @@ from dcron.agent.settings import Settings
 from dcron.agent.turns import Fenced
 from dcron.database import Database
 from dcron.store import nodes, tasks
+from dcron.warden.linux import boottime
 
 log = logging.getLogger("dcron.agent")
 
 _RETIRE = 100
 """One-off lines taken out in one beat."""
-
-
-def boottime() -> float:
-    """Seconds on the clock that also runs while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Heart:

@@ -1,6 +1,5 @@
 """The nodes: who is alive, by leases on the database's clock."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,10 +32,6 @@ def renew(
 def sign_off(connection: Connection, node_id: str, now: datetime) -> None:
     """The node stops of its own accord: it gives back its claims and writes no more."""
     claims.release(connection, [node_id])
-    _end(connection, node_id, now)
-
-
-def _end(connection: Connection, node_id: str, now: datetime) -> None:
     claims.declare_lost(connection, now, [node_id], "its agent stopped")
     query = update(nodes).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
     connection.execute(query.values(died_at=now, died_how="stopped"))
@@ -74,9 +69,3 @@ def listing(connection: Connection, now: datetime, *, ended_since: datetime | No
         ended = select(*COLUMNS, literal(0).label("running")).where(nodes.c.died_at >= ended_since)
         found += connection.execute(ended)
     return sorted((Node(**row._mapping) for row in found), key=lambda node: (node.started_at, node.id))
-
-
-def by_ids(connection: Connection, node_ids: Sequence[str]) -> list[Node]:
-    """The nodes of these IDs, as far as they are known."""
-    rows = connection.execute(select(*COLUMNS).where(nodes.c.id.in_(node_ids)))
-    return [Node(**row._mapping) for row in rows]
