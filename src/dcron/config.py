@@ -4,7 +4,8 @@ import getpass
 import os
 import socket
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,16 @@ import platformdirs
 from dcron.errors import UsageError
 
 SITE_CONFIG = Path("/etc/dcron/config.toml")
+
+
+@dataclass(frozen=True)
+class TuiConfig:
+    """What `[tui]` says of the screen; the screen knows what may be said."""
+
+    theme: str | None = None
+    glyphs: str | None = None
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """From the name of a key binding to the keys it shall have: `[tui.keys]`."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,7 @@ class Config:
     agent_name: str | None = None
     spool: Path | None = None
     """Where an agent keeps output and results until the database has them."""
+    tui: TuiConfig = TuiConfig()
 
 
 def config_path() -> Path:
@@ -51,7 +63,7 @@ def load_config() -> Config:
 
 def _config_from(content: dict[str, Any], path: Path) -> Config:
     agent = content.get("agent", {})
-    known = {"database", "timezone", "agent"}
+    known = {"database", "timezone", "agent", "tui"}
     if unknown := set(content) - known:
         raise UsageError(
             f"{path}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}"
@@ -62,7 +74,20 @@ def _config_from(content: dict[str, Any], path: Path) -> Config:
     if bad := [value for value in values if value is not None and not isinstance(value, str)]:
         raise UsageError(f"{path}: {bad[0]!r} is not a text in quotes")
     database, timezone, name, spool = values
-    return Config(database, timezone, name, Path(spool) if spool else None)
+    return Config(database, timezone, name, Path(spool) if spool else None, _tui_from(content, path))
+
+
+def _tui_from(content: dict[str, Any], path: Path) -> TuiConfig:
+    tui = content.get("tui", {})
+    if not isinstance(tui, dict) or set(tui) - {"theme", "glyphs", "keys"}:
+        raise UsageError(f"{path}: [tui] takes only the settings theme and glyphs, and [tui.keys]")
+    keys = tui.get("keys", {})
+    if not isinstance(keys, dict):
+        raise UsageError(f'{path}: [tui.keys] takes lines such as  tasks.run = "ctrl+g"')
+    values = [*keys.values(), *(tui[name] for name in ("theme", "glyphs") if name in tui)]
+    if bad := [value for value in values if not isinstance(value, str)]:
+        raise UsageError(f"{path}: [tui]: {bad[0]!r} is not a text in quotes")
+    return TuiConfig(tui.get("theme"), tui.get("glyphs"), keys)
 
 
 def database_url(option: str | None, config: Config) -> str:

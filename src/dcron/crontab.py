@@ -3,7 +3,7 @@
 Every method is one transaction: it is done wholly or not at all, and a change says who made it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,8 +14,9 @@ from sqlalchemy.exc import IntegrityError
 from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
-from dcron.model import Definition, Node, Run, RunState, Task, Trigger
-from dcron.store import agenda, changes, nodes, output, runs, tasks
+from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
+from dcron.policy.flows import find_cycle
+from dcron.store import agenda, changes, ends, flows, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
 from dcron.validation import require_name, require_runnable, require_text, require_valid
@@ -36,16 +37,21 @@ class TaskView:
     """The first run that waits; a calendar may yet exclude it."""
     last_run: Run | None
     alive: Sequence[Run]
+    unserved: str | None = None
+    """Why no living node can take the next run; None when one can, or there is none."""
 
     @property
     def next_run_at(self) -> datetime | None:
         """When the task runs next, calendars considered; None when it will not."""
         if self.next_run is None:
             return None
-        due: datetime = self.next_run.due_at
-        if self.next_run.trigger is not Trigger.SCHEDULE or not policy.rules_of(self.task).has_calendars:
-            return due
-        return policy.next_wanted(self.task, due - timedelta(microseconds=1))
+        run = self.next_run
+        if run.blocked is Block.DELAY:
+            return None  # it is counted from an end that is yet to come
+        if run.trigger is not Trigger.SCHEDULE or not policy.rules_of(self.task).has_calendars:
+            return run.due_at
+        wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+        return wanted and policy.due_at(self.task, wanted)
 
 
 @dataclass(frozen=True)
@@ -110,13 +116,16 @@ class Crontab:
             return self._views(connection, [self._find(connection, name)])[0]
 
     def views(self, *, paused: bool = False, failed: bool = False) -> Iterator[TaskView]:
-        """All lines, in the order of names; each page is a short transaction of its own."""
+        """All lines, in the order of names; each page is a short transaction of its own.
+
+        With `failed` those whose last run failed or was lost, or that have dead letters.
+        """
         after = ""
         while True:
             with self.database.read() as connection:
-                lines = tasks.page(connection, after, PAGE, paused=paused)
+                lines = tasks.page(connection, after, PAGE, paused=paused, failed=failed)
                 views = self._views(connection, lines)
-            yield from (view for view in views if not failed or _has_failed(view))
+            yield from views
             if len(lines) < PAGE:
                 return
             after = lines[-1].name
@@ -132,6 +141,16 @@ class Crontab:
                 return
             after = lines[-1].name
 
+    def lines(self, task_ids: Collection[int]) -> dict[int, Task]:
+        """The lines of these ids, as far as they are still there."""
+        with self.database.read() as connection:
+            return {task.id: task for task in tasks.by_ids(connection, task_ids)}
+
+    def around(self, task: Task) -> Mapping[str, Sequence[str]]:
+        """What comes after what in all that hangs together with the line: for each name those before it."""
+        with self.database.read() as connection:
+            return flows.graph_around(connection, task.name)
+
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it changed."""
         line = replace(task.definition(), **changed)
@@ -143,11 +162,7 @@ class Crontab:
     def remove(self, task: Task) -> None:
         """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
         with self.database.write() as connection:
-            now = self.database.now(connection)
-            if not tasks.remove(connection, task):
-                raise self._conflict(connection, task)
-            agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
-            changes.record(connection, now, self.actor, "rm", before=task)
+            self._remove(connection, task, self.database.now(connection))
 
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
         """Let the line start nothing until it is resumed, or until `until`. Raises Refused or Conflict."""
@@ -249,12 +264,12 @@ class Crontab:
             run = runs.by_id(connection, run_id)
             if run is None:
                 raise NotFound(f"there is no run {run_id}")
-            tasks.lock(connection, run.task_id)
-            waiting = runs.cancel_waiting(connection, run_id, now, f"cancelled by {self.actor}")
+            ends.lock_lines(connection, {run.task_id: run.task})
+            waiting = self._cancel_waiting(connection, run, now)
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
-            if waiting and run.trigger is Trigger.SCHEDULE:
-                self._plan_again(connection, run, now)
+            if waiting:
+                self._go_on_without(connection, run, now)
             self.database.notify(connection)
             cancelled = runs.by_id(connection, run_id)
         assert cancelled
@@ -335,8 +350,19 @@ class Crontab:
                     problems[task.name] = str(error)
             agenda.plan_new(connection, [task for task in written if task.name not in problems], now)
             changes.record_added(connection, now, self.actor, written)
+        # Only now: a line may come after one that is written further down.
+        for line in lines:
+            if line.name not in problems and (problem := self._problem_of_order(connection, line)):
+                problems[line.name] = problem
         self.database.notify(connection)
         return problems
+
+    def _remove(self, connection: Connection, task: Task, now: datetime) -> None:
+        self._require_nothing_behind(connection, task)
+        if not tasks.remove(connection, task):
+            raise self._conflict(connection, task)
+        agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
+        changes.record(connection, now, self.actor, "rm", before=task)
 
     def _free_name(self, connection: Connection, name: str) -> str:
         """The name itself, or with the lowest number that makes it one of its own."""
@@ -360,6 +386,8 @@ class Crontab:
             raise Refused(f"there is a task {line.name!r} already; choose another name") from None
         if not replaced:
             raise self._conflict(connection, task)
+        if line.name != task.name or line.every_node:
+            self._require_nothing_behind(connection, task)
         return self._settle(connection, task.id, now, "set", before=task)
 
     def _change(
@@ -387,6 +415,8 @@ class Crontab:
         if before is None or before.definition() != task.definition():
             self._require_calendars(task, now)
         agenda.plan(connection, task, now)
+        if problem := self._problem_of_order(connection, task):
+            raise ScheduleError(problem)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
         settled = tasks.by_id(connection, task_id)
@@ -408,11 +438,44 @@ class Crontab:
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
 
-    def _plan_again(self, connection: Connection, run: Run, now: datetime) -> None:
-        """A cancelled turn does not end its line: the next one takes its place."""
+    def _problem_of_order(self, connection: Connection, line: Definition) -> str | None:
+        """What is wrong with the tasks that the line, written in this transaction, comes after."""
+        earlier = policy.schedule_of(line.schedule, line.name).after
+        found = {task.name: task for task in tasks.by_names(connection, earlier)}
+        for name in earlier:
+            if name not in found:
+                return f"@after {name}: there is no such task; `dcron list` shows what there is"
+            if found[name].every_node:
+                return f"@after {name}: it runs on every node, so it has no one end to come after"
+        circle = earlier and find_cycle(flows.graph_around(connection, line.name), line.name)
+        return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
+
+    def _require_nothing_behind(self, connection: Connection, task: Task) -> None:
+        """Raise Refused where other lines come after this one: they name it."""
+        behind = flows.directly_behind(connection, task.name)
+        if behind:
+            raise Refused(
+                f"{', '.join(behind)} {'comes' if len(behind) == 1 else 'come'} after {task.name};"
+                f" change that first: dcron set {behind[0]} --schedule ..."
+            )
+
+    def _cancel_waiting(self, connection: Connection, run: Run, now: datetime) -> bool:
+        """End a run that has not been claimed. A turn that is overdue takes along all that passed with it."""
+        reason, scheduled_for = f"cancelled by {self.actor}", run.scheduled_for
+        if run.trigger is Trigger.SCHEDULE and scheduled_for <= now:
+            span = policy.passed_over_as_planned(run.task, run.spec, scheduled_for, now + policy.INSTANT)
+            if span and span.count > 1:
+                reason, scheduled_for = f"{reason} ({span})", span.last
+        return runs.cancel_waiting(connection, run.id, now, reason, scheduled_for)
+
+    def _go_on_without(self, connection: Connection, run: Run, now: datetime) -> None:
+        """A cancelled turn does not end its line: the next takes its place; what comes after it is told."""
         task = tasks.by_id(connection, run.task_id)
-        if task and task.planned_version == task.version:
+        if run.trigger is Trigger.SCHEDULE and task and task.planned_version == task.version:
             agenda.plan_after(connection, task, max(now, run.scheduled_for))
+        if run.flow is not None or run.trigger is Trigger.RETRY:
+            step = flows.Step(run.id, run.task, run.flow, run.scheduled_for)
+            flows.step_ended(connection, self.database, step, RunState.CANCELLED, now)
 
     def _find(self, connection: Connection, name: str) -> Task:
         require_name(name)
@@ -434,8 +497,15 @@ class Crontab:
         following = runs.next_turns(connection, ids)
         last = runs.last_started(connection, ids)
         living = runs.alive(connection, ids)
+        fleet = nodes.living(connection, self.database.now(connection))
         return [
-            TaskView(task, following.get(task.id), last.get(task.id), living.get(task.id, ()))
+            TaskView(
+                task,
+                following.get(task.id),
+                last.get(task.id),
+                living.get(task.id, ()),
+                _unserved(following.get(task.id), fleet),
+            )
             for task in lines
         ]
 
@@ -447,5 +517,6 @@ class Crontab:
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
 
 
-def _has_failed(view: TaskView) -> bool:
-    return view.last_run is not None and view.last_run.state in (RunState.FAILED, RunState.LOST)
+def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:
+    lane = run and policy.read_lane(run.lane)
+    return policy.unserved(lane, fleet) if lane else None

@@ -1,7 +1,7 @@
 """The things dcron speaks of, as plain values. Times are aware and in UTC; durations are seconds."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -34,6 +34,27 @@ class Trigger(StrEnum):
     """Somebody said `run`."""
     REBOOT = "reboot"
     """A node started."""
+    RETRY = "retry"
+    """An attempt before it failed, or was lost."""
+    EVENT = "event"
+    """An event that its schedule names was sent."""
+    AFTER = "after"
+    """The tasks it comes after have succeeded."""
+    BACKFILL = "backfill"
+    """Somebody asked for an occurrence of the past."""
+    NODE = "node"
+    """Its turn, taken on another node, belongs to every node."""
+
+
+class Block(StrEnum):
+    """Why a waiting run is not looked at; whatever ends the cause lets it go on."""
+
+    PAUSED = "paused"
+    """Its line is paused."""
+    LIMIT = "limit"
+    """As many runs of its line as may are alive."""
+    DELAY = "delay"
+    """The run before it, from whose end it is counted, is not over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +77,37 @@ class Definition:
     timeout: float | None = None
     """Seconds after which the command and all its children are stopped."""
     max_running: int | None = 1
-    """How many runs of this task may be alive at once; None is no limit."""
+    """How many runs of it may be alive at once (for one of every node: on each); None is no limit."""
+    overlap: Literal["skip", "queue", "replace"] = "skip"
+    """A turn that comes while so many are alive: left out, kept waiting, or the oldest is stopped for it."""
+    tries: int = 1
+    """How many attempts a turn has, the first included."""
+    backoff: float = 1.0
+    """Seconds from the first attempt's end to the second; each further wait is `backoff_factor` longer."""
+    backoff_factor: float = 2.0
+    backoff_max: float = 3600.0
+    """Seconds that no wait exceeds."""
+    on_lost: Literal["dead", "retry"] = "dead"
+    """A run whose node died while it ran: told to people, or tried again like one that failed."""
+    deadline: float | None = None
+    """Seconds after its time beyond which a run is not started any more."""
+    catch_up: Literal["skip", "last", "all"] = "last"
+    """Which of the occurrences that nobody could run are made up for."""
+    catch_up_window: float | None = None
+    """Seconds into the past beyond which nothing is made up for; None is no bound."""
+    jitter: float | None = None
+    """Seconds over which the task's starts are spread, each always by the same amount."""
+    priority: Literal["high", "normal", "low"] = "normal"
+    queue: str = "default"
+    """The queue whose limit its runs count against, and which an agent may or may not serve."""
+    require: tuple[str, ...] = ()
+    """The tags a node must have to run it."""
+    every_node: bool = False
+    """Run each turn once on every node that may."""
+    need: Mapping[str, float] = field(default_factory=dict)
+    """What it takes of its node's capacity while it runs, by name; memory in bytes."""
+    limit: Mapping[str, int] = field(default_factory=dict)
+    """What the system holds the command to, by the names of `warden.limits`; bytes, seconds and counts."""
     gap: Literal["after", "skip"] = "after"
     """A wall time that the clock leaves out: run when the gap ends, or not at all."""
     fold: Literal["first", "both"] = "first"
@@ -83,15 +134,18 @@ class Definition:
         }
 
 
+def _default(of: Field[Any]) -> Any:
+    if of.default_factory is not MISSING:
+        return of.default_factory()
+    return None if of.default is MISSING else of.default
+
+
 DEFINITION_FIELDS = tuple(each.name for each in fields(Definition))
-TIMES_FIELDS = ("schedule", "timezone", "gap", "fold", "not_before", "not_after")
+TIMES_FIELDS = ("schedule", "timezone", "gap", "fold", "not_before", "not_after", "jitter")
 """What decides when a line runs; calendars are asked only when the time has come."""
-COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "timeout")
+COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "timeout", "limit")
 SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
-SPEC_DEFAULTS: Mapping[str, Any] = {
-    each.name: {} if each.name == "env" else None if each.default is MISSING else each.default
-    for each in fields(Definition)
-}
+SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields(Definition)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,9 +198,21 @@ class Run:
     exit_code: int | None
     signal: int | None
     dead_at: datetime | None
+    """When it was put among the dead letters: it failed, and nothing more is tried."""
     cancel_requested_by: str | None
     payload: str | None
     spec: Mapping[str, Any]
+    lane: str
+    """What a node must be and have to take it, and how urgent it is (`policy.Lane`)."""
+    queue: str
+    blocked: Block | None
+    expires_at: datetime | None
+    """When it is too late to start it."""
+    backlog_until: datetime | None
+    """Occurrences up to then were kept waiting; each still gets its turn."""
+    flow: int | None
+    """The run with which the flow began that it is part of."""
+    event_id: int | None
 
     @property
     def node(self) -> str | None:
@@ -189,6 +255,11 @@ class Node:
     died_at: datetime | None
     died_how: str | None
     clock_offset: float | None
+    tags: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    """The queues it serves; none means all."""
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What it has for tasks that need something, by name; memory in bytes."""
     running: int = 0
 
     def state(self, now: datetime) -> NodeState:
@@ -198,6 +269,29 @@ class Node:
         if self.alive_until < now:
             return NodeState.LATE
         return NodeState.DRAINING if self.draining else NodeState.ALIVE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """A limit that many tasks share, over all nodes."""
+
+    name: str
+    max_running: int | None
+    alive: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened, and that tasks may wait for."""
+
+    id: int
+    name: str
+    payload: str | None
+    key: str | None
+    """Of two events with one name and one key the second is not taken in."""
+    created_at: datetime
+    created_by: str | None
+    handled_at: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,6 +65,15 @@ def safe_lines(text: str) -> str:
     return "\n".join(safe(line) for line in text.split("\n"))
 
 
+def safe_characters(text: str) -> str:
+    """The text with a visible sign for each character that is not inert: as many as before, for an editor."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _CONTROL.sub(_picture, text.replace("\t", "\N{SYMBOL FOR HORIZONTAL TABULATION}"))
+    text = _UNSEEN.sub(REPLACEMENT, _VARIATION.sub(REPLACEMENT, text))
+    return _MARKS.sub(lambda marks: marks[0][:2] + REPLACEMENT * (len(marks[0]) - 2), text)
+
+
 def shorten(text: str, limit: int) -> str:
     """Inert text in at most `limit` cells, with an ellipsis where it was cut."""
     if len(text) <= limit // 2 or cells(text) <= limit:

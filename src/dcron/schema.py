@@ -4,6 +4,7 @@ Times are `timestamptz` on Postgres and UTC text (`2027-03-28 01:00:00.000000`) 
 """
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -27,10 +28,16 @@ from sqlalchemy import (
     text,
 )
 
-from dcron.model import RunState, Trigger
-from dcron.validation import LONGEST_TIMEOUT, Unreadable
+from dcron.model import Block, RunState, Trigger
+from dcron.validation import (
+    LONGEST_JITTER,
+    LONGEST_TIMEOUT,
+    MOST_BACKOFF_FACTOR,
+    MOST_TRIES,
+    Unreadable,
+)
 
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 
@@ -98,6 +105,12 @@ ONCE = "once"
 # Said so because Postgres expects few rows of an equality, and nearly all of `planned_version <> version`.
 UNPLANNED = "CASE WHEN planned_version <> version THEN 1 ELSE 0 END = 1"
 FINAL = "state IN ('succeeded', 'failed', 'lost', 'skipped', 'cancelled')"
+DUE = "state = 'waiting' AND blocked IS NULL"
+BLOCKED = "state = 'waiting' AND blocked IS NOT NULL"
+EXPIRING = "state = 'waiting' AND expires_at IS NOT NULL"
+DEAD = "dead_at IS NOT NULL"
+UNHANDLED = "handled_at IS NULL"
+LIMITED = "max_running IS NOT NULL"
 
 
 def _one_of(column: str, values: type[StrEnum]) -> str:
@@ -121,6 +134,19 @@ def _moment(column: str) -> str:
         f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
         f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"
     )
+
+
+def _count(column: str, least: int, most: float) -> CheckConstraint:
+    """A number within bounds; on SQLite a text or a blob is above all numbers, so it is kept out too."""
+    return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")
+
+
+def _one_word(table: str, column: str) -> Iterator[CheckConstraint]:
+    """A name such as tasks have."""
+    yield _check(f"{table}_{column}", f"{column} ~ '^[A-Za-z0-9._-]{{1,100}}$'", "postgresql")
+    letters = f"{column} NOT GLOB '*[^A-Za-z0-9._-]*' AND instr({column}, char(0)) = 0"
+    length = f"length({column}) BETWEEN 1 AND 100"
+    yield _check(f"{table}_{column}", f"typeof({column}) = 'text' AND {letters} AND {length}", "sqlite")
 
 
 def _index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
@@ -150,6 +176,22 @@ crontab = Table(
     Column("not_after", Instant),
     Column("except_calendar", Name),
     Column("only_calendar", Name),
+    Column("overlap", Text, nullable=False, server_default="skip"),
+    Column("tries", Integer, nullable=False, server_default=text("1")),
+    Column("backoff", Float, nullable=False, server_default=text("1")),
+    Column("backoff_factor", Float, nullable=False, server_default=text("2")),
+    Column("backoff_max", Float, nullable=False, server_default=text("3600")),
+    Column("on_lost", Text, nullable=False, server_default="dead"),
+    Column("deadline", Float),
+    Column("catch_up", Text, nullable=False, server_default="last"),
+    Column("catch_up_window", Float),
+    Column("jitter", Float),
+    Column("priority", Text, nullable=False, server_default="normal"),
+    Column("queue", Name, nullable=False, server_default="default"),
+    Column("require", Json(list), nullable=False, server_default="[]"),
+    Column("every_node", Boolean, nullable=False, server_default=text("false")),
+    Column("need", Json(), nullable=False, server_default="{}"),
+    Column("limit", Json(), nullable=False, server_default="{}"),
     Column("describe", Text),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("paused_reason", Text),
@@ -172,6 +214,22 @@ crontab = Table(
     CheckConstraint("max_running >= 1", name="crontab_max_running_positive"),
     CheckConstraint("gap IN ('after', 'skip')", name="crontab_gap"),
     CheckConstraint("fold IN ('first', 'both')", name="crontab_fold"),
+    CheckConstraint("overlap IN ('skip', 'queue', 'replace')", name="crontab_overlap"),
+    CheckConstraint("on_lost IN ('dead', 'retry')", name="crontab_on_lost"),
+    CheckConstraint("catch_up IN ('skip', 'last', 'all')", name="crontab_catch_up"),
+    CheckConstraint("priority IN ('high', 'normal', 'low')", name="crontab_priority"),
+    _count("tries", 1, MOST_TRIES),
+    _count("backoff", 0, LONGEST_TIMEOUT),
+    _count("backoff_factor", 1, MOST_BACKOFF_FACTOR),
+    _count("backoff_max", 0, LONGEST_TIMEOUT),
+    _count("deadline", 0, LONGEST_TIMEOUT),
+    _count("catch_up_window", 0, LONGEST_TIMEOUT),
+    _count("jitter", 0, LONGEST_JITTER),
+    *_one_word("crontab", "queue"),
+    _check("crontab_require", "typeof(require) = 'text'", "sqlite"),
+    _check("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
+    _check("crontab_need", "typeof(need) = 'text'", "sqlite"),
+    _check("crontab_limit", "typeof(\"limit\") = 'text'", "sqlite"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
     _check("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
     _check(
@@ -237,6 +295,15 @@ runs = Table(
     Column("spec", Json(), nullable=False),
     # The version of the time zones by which it was planned.
     Column("tzdata", Text),
+    # What a node must be and have to take it, and how urgent it is: one text, so that one index serves all.
+    Column("lane", Name, nullable=False, server_default="default"),
+    Column("queue", Name, nullable=False, server_default="default"),
+    # Why it is out of the due ones for now; whatever ends the cause clears it.
+    Column("blocked", Text),
+    Column("expires_at", Instant),
+    Column("backlog_until", Instant),
+    Column("flow", BigInteger),
+    Column("event_id", BigInteger),
     CheckConstraint(_one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(_one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
@@ -248,6 +315,11 @@ runs = Table(
     CheckConstraint(f"({FINAL}) = (finished_at IS NOT NULL)", name="runs_final_finished"),
     CheckConstraint("state <> 'skipped' OR reason IS NOT NULL", name="runs_skipped_reason"),
     CheckConstraint("dead_at IS NULL OR state IN ('failed', 'lost')", name="runs_dead_failed"),
+    CheckConstraint(
+        f"blocked IS NULL OR state = 'waiting' AND {_one_of('blocked', Block)}", name="runs_blocked"
+    ),
+    _check("runs_expires_at", _moment("expires_at"), "sqlite"),
+    _check("runs_backlog_until", _moment("backlog_until"), "sqlite"),
     _check("runs_times", " AND ".join(_moment(column) for column in ("scheduled_for", "due_at")), "sqlite"),
     sqlite_autoincrement=True,
 )
@@ -258,15 +330,29 @@ _index(
     unique=True,
 )
 _index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", unique=True)
-_index("runs_due", runs.c.due_at, runs.c.id, where="state = 'waiting'")
-_index("runs_waiting", runs.c.task_id, where="state = 'waiting'")
+_index("runs_due", runs.c.lane, runs.c.due_at, runs.c.id, where=DUE)
+_index("runs_blocked_of", runs.c.task_id, runs.c.due_at, runs.c.id, where=BLOCKED)
+_index("runs_expiring", runs.c.expires_at, where=EXPIRING)
+_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where="state = 'waiting'")
 _index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node IS NOT NULL")
 _index("runs_owned", runs.c.owner, where=ALIVE)
 _index("runs_alive", runs.c.task_id, where=ALIVE)
+_index("runs_alive_of_queue", runs.c.queue, where=ALIVE)
 Index("runs_of_task", runs.c.task_id, runs.c.id)
+_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where="finished_at IS NOT NULL")
+_index("runs_of_flow", runs.c.flow, runs.c.task_id, where="flow IS NOT NULL")
+_index(
+    "runs_once_a_flow",
+    runs.c.flow,
+    runs.c.task_id,
+    where="trigger = 'after' AND state <> 'skipped'",
+    unique=True,
+)
+_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
 _index("runs_unhappy", runs.c.state, runs.c.id, where=UNHAPPY)
 _index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
-_index("runs_dead", runs.c.id, where="dead_at IS NOT NULL")
+_index("runs_dead", runs.c.id, where=DEAD)
+_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)
 
 nodes = Table(
     "nodes",
@@ -287,6 +373,10 @@ nodes = Table(
     Column("died_how", Text),
     # Seconds the node's clock is ahead of the database's.
     Column("clock_offset", Float),
+    Column("tags", Json(list), nullable=False, server_default="[]"),
+    # None means all.
+    Column("queues", Json(list), nullable=False, server_default="[]"),
+    Column("capacity", Json(), nullable=False, server_default="{}"),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -333,3 +423,43 @@ calendars = Table(
     Column("changed_by", Text, nullable=False),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="calendars_name_length"),
 )
+
+# A queue without a row here has no limit.
+queues = Table(
+    "queues",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("max_running", Integer),
+    Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("changed_by", Text),
+    CheckConstraint("max_running BETWEEN 0 AND 1000000", name="queues_max_running"),
+    *_one_word("queues", "name"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Name, nullable=False),
+    Column("payload", Text),
+    Column("key", Text),
+    Column("created_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("created_by", Text),
+    Column("handled_at", Instant),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="events_name_length"),
+    CheckConstraint("length(key) BETWEEN 1 AND 200", name="events_key_length"),
+    sqlite_autoincrement=True,
+)
+_index("events_unhandled", events.c.id, where=UNHANDLED)
+_index("events_once", events.c.name, events.c.key, where="key IS NOT NULL", unique=True)
+
+# Which tasks wait for an event, or come after another task: what their schedules say, to be looked up.
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("task_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("source", Name, primary_key=True),
+    CheckConstraint("kind IN ('event', 'task')", name="subscriptions_kind"),
+)
+Index("subscriptions_source", subscriptions.c.kind, subscriptions.c.source)

@@ -14,8 +14,8 @@ from dcron.agent.turns import Turns
 from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
-from dcron.store import agenda, claims, nodes
-from dcron.store.claims import Ended
+from dcron.store import agenda, ends, nodes
+from dcron.store.ends import Ended
 from dcron.store.runs import Wanted
 from dcron.warden.client import Job
 
@@ -92,7 +92,7 @@ class HandNode:
         with self.database.write() as connection:
             now = self.database.now(connection)
             ended = [Ended(run_id, state, now, exit_code=0) for run_id in run_ids]
-            recorded = claims.finish(connection, self.database, self.id, ended)
+            recorded = ends.finish(connection, self.database, self.id, ended, now)
         self.live.remove(run_ids)
         return recorded
 

@@ -8,6 +8,9 @@ from sqlalchemy import text
 from dcron.agent.turns import Fenced
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Trigger
+from dcron.policy import Lane
+from dcron.store import queues
+from dcron.store.claims import Offer
 from tests.agent.conftest import NINE, World
 
 MINUTE = timedelta(minutes=1)
@@ -122,7 +125,8 @@ def test_after_downtime_the_last_turn_runs_and_the_others_are_one_row(world: Wor
     assert world.run(run_id).scheduled_for == NINE + 10 * MINUTE
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason == (
-        "missed: no agent was there to run it (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
+        "missed: no agent was there, or free, to run it"
+        " (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
     )
     assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 11 * MINUTE]
 
@@ -199,7 +203,8 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
         now = world.database.now(connection)
         from dcron.store import claims
 
-        (held,) = claims.claim(connection, world.database, dying.id, now, 1)
+        offer = Offer(node_id=dying.id, slots=1)
+        (held,) = claims.claim(connection, world.database, offer, now, [Lane()]).claimed
     world.clock.forward(seconds=59)
     other.heart.step()
     world.clock.forward(seconds=2)
@@ -294,10 +299,10 @@ def test_a_deadline_lies_a_margin_before_the_lease_is_over(world: World) -> None
     assert before + 50 <= node.deadlines[-1] <= boottime() + 50
 
 
-def test_due_rows_that_others_hold_are_asked_for_ever_less_often(world: World) -> None:
+def test_due_rows_that_cannot_be_taken_are_asked_for_ever_less_often(world: World) -> None:
     world.add("tick")
     with world.database.write() as connection:
-        connection.execute(text("UPDATE crontab SET enabled = false"))  # by hand, past the planner
+        queues.put(connection, "default", 0, world.clock.now, "ann@desk")
     world.clock.forward(minutes=1)
     node = world.node()
     pauses = [node.turns.step() for _ in range(10)]

@@ -5,11 +5,14 @@ import os
 import platform
 
 from tests.benchmarks import (
+    bench_claims,
     bench_idle,
     bench_lateness,
+    bench_log,
     bench_schedule,
     bench_spawns,
     bench_startup,
+    bench_tui,
     bench_turns,
 )
 from tests.benchmarks.servers import postgres_server
@@ -28,9 +31,12 @@ def main() -> None:
     print()
     with postgres_server() as server:
         bench_turns.report(server, seconds=3 if quick else 8)
+        bench_claims.report(server, history=100_000 if quick else 1_000_000)
         bench_spawns.report(server, runs=500 if quick else 3000)
         bench_lateness.report(server, seconds=15 if quick else 60)
+        bench_tui.report(server, tasks=10_000 if quick else 100_000, seconds=10 if quick else 30)
         bench_idle.report(server, tasks=10_000 if quick else 100_000, seconds=15 if quick else 60)
+        bench_log.report(server, lines=100_000 if quick else 1_000_000, seconds=5 if quick else 20)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from sqlalchemy import insert, text
 from dcron import __version__, migrations
 from dcron.database import Database
 from dcron.model import Node, RunState
+from dcron.policy import Lane
 from dcron.schema import crontab, runs
-from dcron.store import claims, nodes
-from dcron.store.claims import Ended
+from dcron.store import claims, ends, nodes
+from dcron.store.claims import Offer
+from dcron.store.ends import Ended
 from tests.benchmarks.servers import new_database, postgres_server
 
 BATCH = 100
@@ -64,7 +66,8 @@ def take_turns(
         with database.write() as connection:
             now = database.now(connection) + ahead
             nodes.renew(connection, node_id, now, 3600)
-            claimed = claims.claim(connection, database, node_id, now, BATCH)
+            offer = Offer(node_id=node_id, slots=BATCH)
+            claimed = claims.claim(connection, database, offer, now, [Lane()]).claimed
         if not claimed:
             ahead += timedelta(hours=1)
             continue
@@ -72,7 +75,7 @@ def take_turns(
             started = claims.start(connection, database, node_id, now, claimed)
         with database.write() as connection:
             ended = [Ended(run.id, RunState.SUCCEEDED, now, None, 0) for run in started]
-            turns += len(claims.finish(connection, database, node_id, ended))
+            turns += len(ends.finish(connection, database, node_id, ended, now))
     done.put((turns, time.perf_counter() - began))
     database.close()
 

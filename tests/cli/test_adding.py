@@ -88,6 +88,139 @@ def test_all_options_are_kept(dcron: Dcron, tmp_path: Path) -> None:
     assert {key: task[key] for key in expected} == expected
 
 
+POLICIES = [
+    *("--overlap", "queue", "--tries", "5", "--backoff", "10s", "--backoff-factor", "1.5"),
+    *("--backoff-max", "30m", "--on-lost", "retry", "--deadline", "1h", "--catch-up", "all"),
+    *("--catch-up-window", "24h", "--jitter", "0.5s", "--priority", "high", "--queue", "mail"),
+    *("--require", "ssd", "--require", "zone=eu-1", "--every-node", "--need", "gpu=1", "--need", "mem=8G"),
+    *("--limit", "mem=2G", "--limit", "cpu-time=2m", "--limit", "core=0"),
+]
+POLICIES_AS_JSON = {
+    "overlap": "queue",
+    "tries": 5,
+    "backoff": 10,
+    "backoff_factor": 1.5,
+    "backoff_max": 1800,
+    "on_lost": "retry",
+    "deadline": 3600,
+    "catch_up": "all",
+    "catch_up_window": 86400,
+    "jitter": 0.5,
+    "priority": "high",
+    "queue": "mail",
+    "require": ["ssd", "zone=eu-1"],
+    "every_node": True,
+    "need": {"gpu": 1, "mem": 8 << 30},
+    "limit": {"mem": 2 << 30, "cpu-time": 120, "core": 0},
+}
+
+
+def test_all_policies_are_kept_from_typing_to_storing(dcron: Dcron) -> None:
+    task = dcron.done("add", "-n", "all", *POLICIES, "--json", "@daily", "run it").json
+    assert {key: task[key] for key in POLICIES_AS_JSON} == POLICIES_AS_JSON
+    exported = dcron.done("export").out
+    assert dcron.done("import", "-", stdin=exported.encode()).out == "0 added, 0 changed, 1 unchanged\n"
+    dcron.done("rm", "-f", "all")
+    dcron.done("import", "-", stdin=exported.encode())
+    task = dcron.done("view", "all", "--json").json
+    assert {key: task[key] for key in POLICIES_AS_JSON} == POLICIES_AS_JSON
+
+
+def test_what_is_not_given_has_the_defaults_of_the_contract(dcron: Dcron) -> None:
+    task = dcron.done("add", "--json", "@daily", "run it").json
+    defaults = {"overlap": "skip", "tries": 1, "backoff": 1, "backoff_factor": 2, "backoff_max": 3600}
+    defaults |= {"on_lost": "dead", "deadline": None, "catch_up": "last", "catch_up_window": None}
+    defaults |= {"jitter": None, "priority": "normal", "queue": "default", "require": [], "need": {}}
+    defaults |= {"every_node": False, "limit": {}}
+    assert defaults.keys() == POLICIES_AS_JSON.keys()
+    assert {key: task[key] for key in defaults} == defaults
+
+
+def test_the_policies_are_told_in_words(sqlite: Dcron) -> None:
+    words = ["--tries", "3", "--queue", "mail", "--need", "gpu=1", "--timeout", "30m", "--max-running", "2"]
+    added = sqlite.done("add", "-n", "one", *words, "@daily", "run it").out
+    told = " ".join(added[added.index("with ") :].split())
+    assert told == (
+        "with stopped after 30m; up to 2 alive at once; up to 3 tries, 1s apart and doubling, to 1h;"
+        " queue mail; needs gpu=1"
+    )
+    view = sqlite.done("view", "one").out
+    for fact in ("tries +up to 3 tries, 1s apart", "queue +mail$", "needs +gpu=1$", "max running +2$"):
+        assert re.search(f"^{fact}", view, re.MULTILINE), fact
+    assert "overlap" not in view
+    assert "with" not in sqlite.done("add", "@daily", "plain").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--tries", "2", "--backoff", "5m"], "up to 2 tries, 5m apart"),
+        (["--tries", "3", "--backoff", "0s"], "up to 3 tries, one right after the other"),
+        (["--tries", "3", "--backoff-factor", "1"], "up to 3 tries, 1s apart"),
+        (
+            ["--tries", "3", "--backoff-factor", "1.5"],
+            "up to 3 tries, 1s apart and each 1.5 times longer, to 1h",
+        ),
+        (["--backoff", "5m"], "1 try, so its backoff waits for nothing (--tries N for more)"),
+        (["--overlap", "replace"], "a turn that comes while so many are alive stops the oldest, and runs"),
+        (["--deadline", "90m"], "skipped when not started within 1h30m"),
+        (["--catch-up", "skip"], "missed turns are not made up for"),
+        (["--catch-up", "all"], "all missed turns are made up for"),
+        (["--catch-up-window", "2h"], "the last missed turn within 2h is made up for"),
+        (["--jitter", "30s"], "starts spread over 30s"),
+        (["--priority", "low"], "priority low"),
+        (["--every-node"], "once on every node that may run it"),
+        (["--require", "ssd", "--require", "eu"], "requires ssd, eu"),
+        (["--limit", "file-size=1536K", "--limit", "files=9"], "limits file-size=1536K, files=9"),
+        (["--max-running", "none"], "any number alive at once"),
+    ],
+)
+def test_each_policy_has_its_words(sqlite: Dcron, words: list[str], told: str) -> None:
+    assert re.search(
+        f"^with +{re.escape(told)}$", sqlite.done("add", *words, "@daily", "x").out, re.MULTILINE
+    )
+
+
+def test_a_lost_run_that_is_to_be_tried_again_gets_tries_and_says_so(sqlite: Dcron) -> None:
+    added = sqlite.done("add", "-n", "one", "--on-lost", "retry", "@daily", "x").out
+    assert "up to 3 tries, 1s apart and doubling, to 1h; tried again when its node dies" in added
+    assert re.search("^tries +3, for a lost attempt counts as one; --tries N", added, re.MULTILINE)
+    assert sqlite.done("view", "one", "--json").json["tries"] == 3
+    given = sqlite.done("add", "--on-lost", "retry", "--tries", "2", "@daily", "x").out
+    assert "--tries N" not in given
+    refused = sqlite("add", "--on-lost", "retry", "--tries", "1", "@daily", "x")
+    assert (refused.code, "needs tries of 2 or more: a lost attempt counts" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [["add", "--after", "a,b", "@daily", "x"], ["add", "--after=a,b", "x"]])
+def test_after_as_an_option_explains_itself(sqlite: Dcron, words: list[str]) -> None:
+    refused = sqlite(*words)
+    assert refused.code == 2
+    assert "write '@after a,b' for the schedule" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [
+        ("@on deploy", "when the event deploy is sent"),
+        ("@after dump,copy", "after dump and copy have succeeded"),
+        ("@reboot", "when a node starts"),
+    ],
+)
+def test_what_follows_no_clock_is_told_as_what_comes_next(sqlite: Dcron, schedule: str, told: str) -> None:
+    for name in ("dump", "copy"):
+        sqlite.done("add", "-n", name, "@yearly", "true")
+    for shown in (sqlite.done("add", "-n", "one", schedule, "x").out, sqlite.done("view", "one").out):
+        assert re.search(f"^when +{told}$", shown, re.MULTILINE)
+        assert re.search(f"^next +{told}$", shown, re.MULTILINE)
+
+
+def test_a_fixed_delay_has_a_next_run_and_no_series(sqlite: Dcron) -> None:
+    added = sqlite.done("add", "-z", "Asia/Tokyo", "-n", "one", "@delay 5m", "x").out
+    assert re.search("^when +5 minutes after the run before has ended$", added, re.MULTILINE)
+    assert len(re.findall(r"JST \+09:00   in ", added)) == 1
+
+
 def test_json_of_a_task_has_the_keys_of_the_contract(dcron: Dcron) -> None:
     task = dcron.done("add", "--json", "0 9 * * *", "job").json
     keys = "name schedule timezone command enabled paused_reason next_run_at last_run owner version"
@@ -147,12 +280,13 @@ def test_every_form_of_schedule_can_be_added(sqlite: Dcron, schedule: str) -> No
         ("@every 5 bananas", "duration"),
         ("0 0 30 2 *", "never"),
         ("@at 2001-01-01T00:00", "past"),
-        ("@on deploy", "agents"),
+        ("@after job", "cannot come after itself"),
+        ("@on deploy | @daily", "cannot be combined"),
         ("0 9 * * *\n", "column"),
     ],
 )
 def test_a_bad_schedule_is_refused_naming_what_is_wrong(sqlite: Dcron, schedule: str, told: str) -> None:
-    refused = sqlite("add", schedule, "job")
+    refused = sqlite("add", "-n", "job", schedule, "job")
     assert refused.code == 2
     assert told in refused.err.lower()
     assert refused.err.startswith("dcron: ")
@@ -186,6 +320,24 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
         (["--shell", "bash"], "absolute"),
         (["--cwd", "here"], "absolute"),
         (["--stdin", "@/nowhere/at/all"], "/nowhere/at/all"),
+        (["--overlap", "ask"], "--overlap"),
+        (["--tries", "0"], "tries: 0 will not do; give 1 to 1000"),
+        (["--tries", "many"], "--tries"),
+        (["--backoff", "soon"], "--backoff: 'soon' is not a duration"),
+        (["--backoff", "2h"], "backoff: 2h is longer than the longest wait, 1h"),
+        (["--backoff-factor", "nan"], "backoff-factor: nan"),
+        (["--backoff-max", "none"], "--backoff-max: 'none' is not a duration"),
+        (["--deadline", "0s"], "deadline: 0.0 will not do; give a duration longer than nothing"),
+        (["--catch-up", "some"], "--catch-up"),
+        (["--catch-up-window", "x"], "--catch-up-window: 'x' is not a duration"),
+        (["--jitter", "2d"], "jitter"),
+        (["--priority", "urgent"], "--priority"),
+        (["--queue", "a b"], "queue: 'a b' is no name of a queue"),
+        (["--require", "a b"], "require: 'a b' is not a tag"),
+        (["--need", "gpu"], "--need: 'gpu': write a name and an amount, such as gpu=1"),
+        (["--need", "slots=1"], "slots are counted by themselves"),
+        (["--limit", "mem=0"], "--limit: mem: give from 1"),
+        (["--limit", "ram=1"], "--limit: 'ram' cannot be limited; there are mem"),
         (["--no-such-option"], "no such option"),
         (["--timeout"], "requires"),
     ],

@@ -7,6 +7,7 @@ from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.errors import Conflict
 from tests.cli.conftest import Dcron, on_terminal
+from tests.cli.test_adding import POLICIES, POLICIES_AS_JSON
 
 
 def test_set_changes_only_what_is_given(dcron: Dcron) -> None:
@@ -54,10 +55,57 @@ def test_set_clears_options(sqlite: Dcron) -> None:
     assert (task["env"], task["max_running"]) == ({"F": "1"}, 1)
 
 
+def test_set_changes_and_clears_policies(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", *POLICIES, "@daily", "ls")
+    words = ["--no-every-node", "--require", "hdd", "--need", "gpu=2", "--limit", "files=9"]
+    task = sqlite.done("set", "one", *words, "--deadline", "none", "--json").json
+    assert (task["every_node"], task["require"], task["deadline"]) == (False, ["hdd"], None)
+    assert task["need"] == {"gpu": 2, "mem": 8 << 30}
+    assert task["limit"] == {"mem": 2 << 30, "cpu-time": 120, "core": 0, "files": 9}
+    task = sqlite.done("set", "one", "--clear", "need.gpu", "--clear", "limit.core", "--json").json
+    assert task["need"] == {"mem": 8 << 30}
+    assert task["limit"] == {"mem": 2 << 30, "cpu-time": 120, "files": 9}
+    task = sqlite.done("set", "one", "--clear", "need", "--need", "cpu=1", "--json").json
+    assert task["need"] == {"cpu": 1}
+
+
+def test_every_policy_can_be_cleared(dcron: Dcron) -> None:
+    plain = dcron.done("add", "-n", "plain", "--json", "@daily", "ls").json
+    dcron.done("add", "-n", "one", *POLICIES, "@daily", "ls")
+    words = [word for key in POLICIES_AS_JSON for word in ("--clear", key.replace("_", "-"))]
+    task = dcron.done("set", "one", *words, "--json").json
+    assert {key: task[key] for key in POLICIES_AS_JSON} == {key: plain[key] for key in POLICIES_AS_JSON}
+
+
+def test_set_tells_the_policies_in_words(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "ls")
+    assert (
+        "with     up to 3 tries, 1s apart and doubling, to 1h"
+        in sqlite.done("set", "one", "--tries", "3").out
+    )
+    refused = sqlite("set", "one", "--after", "a")
+    assert (refused.code, "--schedule '@after a'" in refused.err) == (2, True)
+
+
+def test_set_refuses_what_the_schedule_leaves_without_meaning(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "--jitter", "30s", "@daily", "ls")
+    refused = sqlite("set", "one", "--schedule", "@on deploy")
+    assert (refused.code, "leave it out (`set`: --clear jitter)" in refused.err) == (2, True)
+    task = sqlite.done("set", "one", "--schedule", "@on deploy", "--clear", "jitter", "--json").json
+    assert (task["schedule"], task["jitter"]) == ("@on deploy", None)
+
+
 @pytest.mark.parametrize(
     "words",
     [
         [],
+        ["--clear", "need.gpu"],
+        ["--clear", "limit.mem"],
+        ["--clear", "need."],
+        ["--clear", "require.a"],
+        ["--on-lost", "retry"],
+        ["--tries", "0"],
+        ["--need", "gpu"],
         ["--clear", "name"],
         ["--clear", "env.NONE"],
         ["--schedule", "99 * * * *"],

@@ -79,11 +79,11 @@ def test_every_bad_line_is_named_and_nothing_is_imported(dcron: Dcron, tmp_path:
 
 
 def test_a_line_that_agents_cannot_run_is_refused_too(dcron: Dcron) -> None:
-    refused = dcron("import", "-", stdin=b"0 9 * * * fine\n0 0 30 2 * never\n\n@on deploy ever\n")
+    refused = dcron("import", "-", stdin=b"0 9 * * * fine\n0 0 30 2 * never\n\n@after ever ever\n")
     assert refused.code == 2
     first, second, last = refused.err.splitlines()
     assert first.startswith("<stdin>:2:1: '0 0 30 2 *' never fires")
-    assert second.startswith("<stdin>:4:1: '@on deploy'")
+    assert second.startswith("<stdin>:4:1: '@after ever': ever cannot come after itself")
     assert last == "dcron: nothing was imported"
     assert dcron.done("list", "--json").json == []
 

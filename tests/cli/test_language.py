@@ -58,14 +58,16 @@ def test_every_form_means_the_same_in_add_list_preview_export_and_import(dcron: 
         ("@delay 5m", "5 minutes after the run before has ended"),
     ],
 )
-def test_what_follows_no_clock_is_explained_and_not_added(sqlite: Dcron, schedule: str, told: str) -> None:
+def test_what_follows_no_clock_is_explained_and_added(sqlite: Dcron, schedule: str, told: str) -> None:
+    for name in ("a", "b"):
+        sqlite.done("add", "-n", name, "@yearly", "true")
     shown = sqlite.done("preview", schedule)
     assert told in shown.out
     assert f"it runs {told}" in shown.err
-    refused = sqlite("add", schedule, "ls")
-    assert refused.code == 2
-    assert schedule in refused.err
-    assert "agents" in refused.err
+    assert told in sqlite.done("add", "-n", "one", schedule, "ls").out
+    assert sqlite.done("view", "one", "--json").json["schedule"] == schedule
+    refused = sqlite("add", f"{schedule} | @daily", "ls")
+    assert (refused.code, "cannot be combined" in refused.err) == (2, True)
 
 
 def test_an_expression_is_previewed_with_rules_and_without_a_database(sqlite: Dcron) -> None:

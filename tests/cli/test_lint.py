@@ -70,7 +70,7 @@ def test_a_one_off_that_is_past_is_no_mistake(sqlite: Dcron) -> None:
 
 def test_a_file_is_told_line_by_line_without_a_database(sqlite: Dcron, tmp_path: Path) -> None:
     file = tmp_path / "crontab"
-    file.write_text("30 2 * * * fine\nMAILTO=ops\n* 3 * * * thrice\n0 0 30 2 * never\n@on deploy warm\n")
+    file.write_text("30 2 * * * fine\nMAILTO=ops\n* 3 * * * thrice\n0 0 30 2 * never\n@after warm warm\n")
     sqlite.url = "postgresql://nobody@127.0.0.1:1/none"
     found = sqlite("lint", str(file), "--json")
     assert found.code == 1

@@ -6,15 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import Text, literal, type_coerce, update
 
 from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node
+from dcron.schema import crontab as crontab_table
 from dcron.store import nodes
 from tests.cli.conftest import Dcron, on_terminal
 
 NODE_KEYS = (
-    "id name host pid state tags queues slots running version tzdata started_at alive_until clock_offset"
+    "id name host pid state tags queues capacity slots running version tzdata started_at alive_until"
+    " clock_offset"
 )
 
 
@@ -108,6 +111,39 @@ def test_hostile_text_reaches_neither_terminal_nor_table_raw(sqlite: Dcron) -> N
     assert sqlite.done("view", "one", "--json").out.isascii()
 
 
+SLIPS = [
+    ("require", "ssd", "require: 'ssd' is not JSON that can be read"),
+    ("require", '[1, null, ["a"]]', "require: 1 is not a tag"),
+    ("need", "[]", "need: '[]' is not JSON that can be read"),
+    ("need", '{"gpu": "many", "mem": null}', "need: gpu: 'many' is not a number"),
+    ("need", '{"gpu": NaN}', "need: gpu: give more than 0"),
+    ("limit", '{"mem": "2G"}', "limit: mem: '2G' is not a whole number"),
+    ("limit", '{"ram": 1e999}', "limit: 'ram' cannot be limited"),
+]
+
+
+def test_a_slip_in_sql_suspends_its_line_and_hides_no_other(dcron: Dcron) -> None:
+    database = Database(dcron.url)
+    dcron.done("add", "-n", "good", "@yearly", "true")
+    for number, (column, value, _) in enumerate(SLIPS):
+        dcron.done("add", "-n", f"bad-{number}", "@yearly", "true")
+        values = {crontab_table.c[column]: type_coerce(literal(value), Text()), "version": 2}
+        with database.write() as connection:
+            connection.execute(
+                update(crontab_table).where(crontab_table.c.name == f"bad-{number}").values(values)
+            )
+    database.close()
+    dcron.run_due()
+    tasks = {each["name"]: each for each in dcron.done("list", "--json").json}
+    assert (tasks.pop("good")["error"], len(tasks)) == (None, len(SLIPS))
+    for number, (_, _, told) in enumerate(SLIPS):
+        assert told in tasks[f"bad-{number}"]["error"]
+        assert tasks[f"bad-{number}"]["next_run_at"] is None
+        assert told in dcron.done("view", f"bad-{number}").out
+    assert dcron.done("list").out.count("suspended") == len(SLIPS)
+    assert "name=good\n" in dcron.done("export").out
+
+
 def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: Dcron) -> None:
     database = Database(dcron.url)
     crontab = Crontab(database, "tester")
@@ -117,6 +153,7 @@ def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: D
         values: dict[str, Any] = dict.fromkeys(each.name for each in fields(Node))
         values |= {"id": f"{name}-00000000", "name": name, "host": "host\x1b[31m", "pid": 1, "slots": 4}
         values |= {"version": "0.1.0", "tzdata": "2026f", "draining": False, "running": 0}
+        values |= {"tags": ("ssd", "zone=eu-1"), "queues": ("mail",), "capacity": {"gpu": 1.0, "cpu": 0.5}}
         values |= {"started_at": now - timedelta(hours=1), "alive_until": alive_until}
         values |= {"died_at": now, "died_how": died} if died else {"clock_offset": 3.25}
         return Node(**values)
@@ -133,7 +170,8 @@ def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: D
         "gone": "dead",
     }
     assert set(NODE_KEYS.split()) <= set(found["up"])
-    assert (found["up"]["tags"], found["up"]["queues"], found["up"]["clock_offset"]) == ([], [], 3.25)
+    assert (found["up"]["tags"], found["up"]["queues"]) == (["ssd", "zone=eu-1"], ["mail"])
+    assert (found["up"]["capacity"], found["up"]["clock_offset"]) == ({"gpu": 1, "cpu": 0.5}, 3.25)
     assert datetime.fromisoformat(found["up"]["alive_until"]).tzinfo == UTC
     table = dcron.done("nodes").out
     assert "late 1m" in table
@@ -150,6 +188,7 @@ def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
         values |= {"id": f"{name}-00000000", "name": name, "host": "host", "pid": 1, "slots": 4}
         values |= {"version": "0.1.0", "tzdata": tzdata, "tzdata_fingerprint": digits, "draining": False}
         values |= {"started_at": now, "alive_until": now + timedelta(minutes=1), "running": 0}
+        values |= {"tags": (), "queues": (), "capacity": {}}
         values |= {"died_at": now, "died_how": died} if died else {}
         with database.write() as connection:
             nodes.register(connection, Node(**values))

@@ -10,8 +10,9 @@ from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.schema import crontab, runs
-from dcron.store import agenda, claims, nodes, tasks
-from dcron.store.claims import Claimed, Ended
+from dcron.store import agenda, claims, ends, expiry, nodes, reaping, tasks
+from dcron.store.claims import Batch, Claimed, Offer
+from dcron.store.ends import Ended
 from dcron.store.runs import COLUMNS, cancel_requests, run_from
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
@@ -65,7 +66,11 @@ class Stage:
 
     # What agents do -----------------------------------------------------------------------------
 
-    def node(self, name: str = "web-1", lease: float = LEASE) -> str:
+    def expire(self) -> int:
+        with self.database.write() as connection:
+            return expiry.expire(connection, self.database, self.now, 100)
+
+    def node(self, name: str = "web-1", lease: float = LEASE, **facts: Any) -> str:
         """A node that has just started; its ID."""
         node_id = f"{name}-{'0' * 8}"
         node = Node(
@@ -82,6 +87,7 @@ class Stage:
             died_at=None,
             died_how=None,
             clock_offset=None,
+            **facts,
         )
         with self.database.write() as connection:
             nodes.register(connection, node)
@@ -104,24 +110,38 @@ class Stage:
         with self.database.read() as connection:
             return tasks.has_to_plan(connection, self.now)
 
-    def claim(self, node_id: str, limit: int = 10) -> list[Claimed]:
+    def claim(self, node_id: str, limit: int = 10, **offered: Any) -> list[Claimed]:
+        """Claim as agents do: again at once while what cannot start is moved out of the way."""
+        while (batch := self.claim_batch(node_id, limit, **offered)).moved_on and not batch.claimed:
+            pass
+        return batch.claimed
+
+    def claim_batch(self, node_id: str, limit: int = 10, **offered: Any) -> Batch:
+        """One claim by a node that offers this, from the lanes it serves; what became of each run."""
+        offered.setdefault("free", offered.get("capacity", {}))
+        offer = Offer(node_id=node_id, slots=limit, **offered)
         with self.database.write() as connection:
-            return claims.claim(connection, self.database, node_id, self.now, limit)
+            lanes = [head.lane for head in agenda.heads(connection) if offer.serves(head.lane)]
+            batch = claims.claim(connection, self.database, offer, self.now, lanes)
+        if batch.blocked:
+            with self.database.write() as connection:
+                agenda.unblock(connection, [run.task.id for run, _ in batch.blocked], self.now)
+        return batch
 
     def start(self, node_id: str, claimed: Sequence[Claimed]) -> list[Claimed]:
         with self.database.write() as connection:
             return claims.start(connection, self.database, node_id, self.now, claimed)
 
-    def take(self, node_id: str, limit: int = 10) -> list[Claimed]:
+    def take(self, node_id: str, limit: int = 10, **offered: Any) -> list[Claimed]:
         """Claim and start."""
-        return self.start(node_id, self.claim(node_id, limit))
+        return self.start(node_id, self.claim(node_id, limit, **offered))
 
     def finish(
         self, node_id: str, run_id: int, state: RunState = RunState.SUCCEEDED, **facts: Any
     ) -> set[int]:
         with self.database.write() as connection:
             ended = Ended(run_id, state, facts.pop("finished_at", self.now), **facts)
-            return claims.finish(connection, self.database, node_id, [ended])
+            return ends.finish(connection, self.database, node_id, [ended], self.now)
 
     def release(self, node_id: str) -> int:
         with self.database.write() as connection:
@@ -129,11 +149,11 @@ class Stage:
 
     def sign_off(self, node_id: str) -> None:
         with self.database.write() as connection:
-            nodes.sign_off(connection, node_id, self.now)
+            reaping.sign_off(connection, self.database, node_id, self.now)
 
     def reap(self) -> tuple[list[str], list[int]]:
         with self.database.write() as connection:
-            return nodes.reap(connection, self.now)
+            return reaping.reap(connection, self.database, self.now)
 
     def cancel_requests(self, node_id: str) -> dict[int, str]:
         with self.database.read() as connection:
@@ -141,7 +161,8 @@ class Stage:
 
     def settle_orphans(self) -> int:
         with self.database.write() as connection:
-            return agenda.settle_orphans(connection, self.now, 100)
+            lanes = [head.lane for head in agenda.heads(connection)]
+            return agenda.settle_orphans(connection, lanes, self.now, 100)
 
     # What is then there -------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Task
@@ -189,14 +190,16 @@ def test_a_line_that_is_edited_to_reboot_only_loses_its_turn(stage: Stage) -> No
     assert stage.runs(task.id) == []
 
 
-def test_next_due_sees_what_is_for_this_node_or_any(stage: Stage) -> None:
-    mine, other = stage.node("web-1"), stage.node("web-2")
-    stage.insert_run(for_node=other, due_at=at("12:01"))
-    stage.insert_run(for_node=mine, due_at=at("12:03"))
-    stage.insert_run(due_at=at("12:02"))
+def test_each_lane_tells_when_its_first_run_is_due(stage: Stage) -> None:
+    task = stage.task("backup", "0 13 * * *")
+    for minute in (3, 2, 4):
+        stage.insert_run(task_id=task.id, due_at=at(f"12:0{minute}"))
+    stage.insert_run(lane="mail priority=high", due_at=at("12:01"))
+    stage.insert_run(lane="mail priority=high", due_at=at("12:00"), blocked="limit")
+    stage.insert_run(lane="what is this", due_at=at("12:00"))
     with stage.database.read() as connection:
-        assert agenda.next_due(connection, mine) == at("12:02")
-        assert agenda.next_due(connection, other) == at("12:01")
+        heads = {str(head.lane): head.due_at for head in agenda.heads(connection)}
+    assert heads == {"default": at("12:02"), "mail priority=high": at("12:01")}
 
 
 # Lines written by hand -----------------------------------------------------------------------------
@@ -218,7 +221,7 @@ def test_a_line_changed_by_hand_is_planned_anew_when_its_version_grows(stage: St
     assert due_at(stage, task) == at("12:45")
 
 
-POISON = {
+POISON: dict[str, dict[str, Any]] = {
     "a schedule that cannot be read": {"schedule": "every now and then"},
     "a day that never comes": {"schedule": "61 * * * *"},
     "a zone that is not there": {"timezone": "Mars/Olympus"},
@@ -241,13 +244,34 @@ POISON = {
     "a relative directory": {"cwd": "tmp"},
     "a relative shell": {"shell": "bash"},
     "reboot and nonsense": {"schedule": "@reboot @reboot maybe"},
-    "a schedule for another version": {"schedule": "@on push"},
+    "forms that exclude each other": {"schedule": "@after a | @daily"},
+    "a number in require": {"require": "[1]"},
+    "no JSON in require": {"require": "ssd"},
+    "an object in require": {"require": '{"ssd": 1}'},
+    "two words in require": {"require": '["a b"]'},
+    "a comma in require": {"require": '["a,b"]'},
+    "a tag twice in require": {"require": '["a", "a"]'},
+    "a text in need": {"need": '{"gpu": "x"}'},
+    "no number in need": {"need": '{"gpu": NaN}'},
+    "nothing in need": {"need": '{"gpu": 0}'},
+    "less than nothing in need": {"need": '{"gpu": -1}'},
+    "slots in need": {"need": '{"slots": 1}'},
+    "two words in need": {"need": '{"a b": 1}'},
+    "a list in need": {"need": '["gpu"]'},
+    "no JSON in limit": {"limit": "no"},
+    "a text in limit": {"limit": '{"files": "many"}'},
+    "what cannot be limited": {"limit": '{"love": 1}'},
+    "a lost run retried in one try": {"on_lost": "retry"},
+    "no time to start": {"deadline": 0},
+    "no jitter at all": {"jitter": 0},
+    "a window of nothing": {"catch_up_window": 0},
 }
 
 
 MENDED = {
     **{"schedule": "*/10 * * * *", "timezone": "UTC", "command": "true", "shell": "/bin/sh", "env": {}},
-    **dict.fromkeys(("argv", "cwd", "user", "stdin", "describe")),
+    **dict.fromkeys(("argv", "cwd", "user", "stdin", "describe", "deadline", "jitter", "catch_up_window")),
+    **{"require": (), "need": {}, "limit": {}, "on_lost": "dead"},
 }
 
 
@@ -275,6 +299,26 @@ def test_lines_poisoned_behind_the_agents_backs_are_harmless_too(stage: Stage) -
     assert len(stage.take(node, limit=100)) == len(POISON) + 1, "what was planned before still runs"
     assert [run.task for run in stage.runs(None, RunState.WAITING)] == [healthy.name]
     assert [what for what, task_id in poisoned.items() if not stage.line(task_id).error] == []
+
+
+NO_LINE: list[dict[str, Any]] = [
+    *({"queue": queue} for queue in ("", "a b", "a,b", "x" * 101, None)),
+    *({"tries": tries} for tries in (0, -1, 1001, "many", None)),
+    *({"backoff": backoff} for backoff in (-1, 1e12, "long")),
+    *({"backoff_factor": factor} for factor in (0.5, 1001)),
+    *({column: -1} for column in ("backoff_max", "deadline", "catch_up_window", "jitter")),
+    *({column: "now"} for column in ("overlap", "on_lost", "catch_up", "priority")),
+    *({column: None} for column in ("overlap", "require", "need", "limit", "every_node")),
+    {"jitter": 86_401},
+    {"every_node": "perhaps"},
+]
+
+
+def test_what_no_line_can_be_the_database_itself_refuses(stage: Stage) -> None:
+    for values in NO_LINE:
+        with pytest.raises((IntegrityError, DatabaseError)):
+            stage.insert_line(**values)
+    assert list(stage.crontab.tasks()) == []
 
 
 @pytest.mark.parametrize("poison", ["x'6100'", "x'ff'"], ids=["NUL", "not UTF-8"])

@@ -88,7 +88,12 @@ def test_lines_that_cannot_start_do_not_starve_those_that_can(stage: Stage) -> N
         stage.set_line(busy.id, enabled=False)
     stage.task("free", "*/6 * * * *")
     stage.now = at("12:06")
-    assert [run.task.name for run in stage.claim(stage.node(), limit=3)] == ["free"]
+    node = stage.node()
+    assert [run.task.name for run in stage.claim(node, limit=3)] == ["free"]
+    stage.release(node)
+    batch = stage.claim_batch(node, limit=3)
+    assert [run.task.name for run in batch.claimed] == ["free"]
+    assert batch.blocked == [], "they were moved out of the way once and for all"
 
 
 def test_a_turn_that_overlaps_is_skipped_and_the_line_goes_on(stage: Stage) -> None:
@@ -345,7 +350,8 @@ def test_after_downtime_one_row_tells_what_was_missed_and_the_last_turn_runs(sta
     assert run.successor == at("13:10")
     (missed,) = stage.runs(task.id, RunState.SKIPPED)
     assert missed.reason == (
-        "missed: no agent was there to run it (5 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:50:00Z)"
+        "missed: no agent was there, or free, to run it"
+        " (5 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:50:00Z)"
     )
     (running,) = stage.runs(task.id, RunState.RUNNING)
     assert running.scheduled_for == at("13:00")

@@ -12,9 +12,28 @@ from sqlalchemy import Connection, event, text
 from sqlalchemy.engine import make_url
 
 from dcron.model import RunState
-from dcron.store import agenda, changes, claims, nodes, runs, tasks
-from dcron.store.claims import Ended
+from dcron.policy import Lane
+from dcron.store import (
+    agenda,
+    changes,
+    claims,
+    ends,
+    events,
+    expiry,
+    explaining,
+    flows,
+    nodes,
+    output,
+    queues,
+    reaping,
+    runs,
+    spine,
+    tasks,
+)
+from dcron.store.claims import Batch, Offer
+from dcron.store.ends import Ended
 from dcron.store.runs import Wanted
+from dcron.store.spine import Term
 from tests.contract.stage import NOON, Stage
 
 LINES = 20_000
@@ -32,6 +51,7 @@ FILL = [
         {MANY} SELECT 1 + i % {LINES}, 'line-' || (1 + i % {LINES}), 'schedule',
                CASE WHEN i % 100 = 0 THEN 'failed' ELSE 'succeeded' END,
                :past, :past, '{{}}', '{NODE}', :past, :past, :past FROM n""",
+    "UPDATE runs SET dead_at = finished_at WHERE state = 'failed'",
     f"""INSERT INTO runs (task_id, task, "trigger", state, scheduled_for, due_at, spec, owner, claimed_at,
                           started_at)
         {MANY} SELECT i, 'line-' || i, 'manual', 'running', :past, :past, '{{}}', '{NODE}', :past, :past
@@ -75,26 +95,45 @@ def full(full_url: str) -> Iterator[Stage]:
     stage.database.close()
 
 
+def claim_batch(connection: Connection, stage: Stage) -> Batch:
+    offer = Offer(node_id=NODE, slots=100)
+    return claims.claim(connection, stage.database, offer, NOON, [Lane()])
+
+
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
-    "next_due": lambda connection, stage: agenda.next_due(connection, NODE),
+    "heads": lambda connection, stage: agenda.heads(connection),
     "has_to_plan": lambda connection, stage: tasks.has_to_plan(connection, NOON),
     "to_plan": lambda connection, stage: tasks.to_plan(connection, stage.database, NOON, 100),
     "next_resume": lambda connection, stage: tasks.next_resume(connection),
     "claim and start": lambda connection, stage: claims.start(
-        connection, stage.database, NODE, NOON, claims.claim(connection, stage.database, NODE, NOON, 100)
+        connection, stage.database, NODE, NOON, claim_batch(connection, stage).claimed
     ),
-    "finish": lambda connection, stage: claims.finish(
-        connection, stage.database, NODE, [Ended(LINES + FINISHED + 1, RunState.FAILED, NOON)]
+    "finish": lambda connection, stage: ends.finish(
+        connection, stage.database, NODE, [Ended(LINES + FINISHED + 1, RunState.FAILED, NOON)], NOON
     ),
+    "unblock": lambda connection, stage: agenda.unblock(connection, list(range(1, 100)), NOON),
+    "unblock_some": lambda connection, stage: agenda.unblock_some(connection, 0, NOON, 100),
+    "expire": lambda connection, stage: expiry.expire(connection, stage.database, NOON, 100),
+    "events": lambda connection, stage: events.unhandled(connection, stage.database, 100),
+    "any events": lambda connection, stage: events.any_unhandled(connection),
+    "queues": lambda connection, stage: queues.listing(connection),
+    "graph": lambda connection, stage: flows.graph_around(connection, "line-7"),
+    "a flow": lambda connection, stage: flows.members(connection, 7),
+    "runs of a flow": lambda connection, stage: runs.newest(connection, Wanted(flow=7), 20),
+    "dead letters": lambda connection, stage: runs.newest(connection, Wanted(dead=True), 20),
     "owned": lambda connection, stage: claims.owned(connection, NODE, RunState.RUNNING),
     "release": lambda connection, stage: claims.release(connection, [NODE]),
-    "declare_lost": lambda connection, stage: claims.declare_lost(connection, NOON, [NODE], "died"),
+    "declare_lost": lambda connection, stage: ends.declare_lost(
+        connection, stage.database, NOON, [NODE], "died"
+    ),
     "cancel_requests": lambda connection, stage: runs.cancel_requests(connection, NODE),
-    "has_to_reap": lambda connection, stage: nodes.has_to_reap(connection, NOON),
-    "reap": lambda connection, stage: nodes.reap(connection, NOON + timedelta(days=1)),
+    "has_to_reap": lambda connection, stage: reaping.has_to_reap(connection, NOON),
+    "reap": lambda connection, stage: reaping.reap(connection, stage.database, NOON + timedelta(days=1)),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
     "plan": lambda connection, stage: agenda.plan(connection, stage.line(7), NOON),
-    "settle_orphans": lambda connection, stage: agenda.settle_orphans(connection, NOON - timedelta(1), 100),
+    "settle_orphans": lambda connection, stage: agenda.settle_orphans(
+        connection, [Lane()], NOON - timedelta(1), 100
+    ),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
     "next_turns": lambda connection, stage: runs.next_turns(connection, list(range(1, 500))),
@@ -110,12 +149,56 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "running runs": lambda connection, stage: runs.newest(connection, Wanted(states=[RunState.RUNNING]), 20),
     "a run": lambda connection, stage: runs.by_id(connection, 7),
-    "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no"),
+    "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no", NOON),
     "a page of lines": lambda connection, stage: tasks.page(connection, "line-5", 500),
+    "a page of failed lines": lambda connection, stage: tasks.page(connection, "line-5", 500, failed=True),
+    "waiting runs of a task": lambda connection, stage: runs.newest(
+        connection, Wanted(task_id=7, states=[RunState.WAITING]), 20
+    ),
+    "dead letters of a task": lambda connection, stage: runs.newest(
+        connection, Wanted(task_id=7, dead=True), 20
+    ),
     "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "the last change by name": lambda connection, stage: changes.last_of(connection, "line-77"),
     "the last change of a line": lambda connection, stage: changes.last_of_line(connection, 77),
+    "a page of dead letters": lambda connection, stage: spine.dead_letters(connection, (), 9000, 200, NOON),
+    "dead letters by a filter": lambda connection, stage: spine.dead_letters(
+        connection, [Term("reason", "disk")], None, 200, NOON
+    ),
+    "dead letters that still are": lambda connection, stage: spine.dead_ids(connection, 7),
+    "how many dead letters": lambda connection, stage: spine.count_dead(connection, 1000),
+    "what a task waits for": lambda connection, stage: spine.waiting_runs(connection, 7, 20),
+    "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
+    "output between": lambda connection, stage: output.between(connection, 7, 0, 1000, "stderr", 200),
+    "facts of output": lambda connection, stage: output.facts(connection, 7, 0, 200),
+    "output after its head": lambda connection, stage: output.first_after_head(connection, 7),
+    "size of output": lambda connection, stage: output.size(connection, 7),
+    "the run before": lambda connection, stage: output.neighbour(connection, 7, 30_000, later=False),
+    "the run after": lambda connection, stage: output.neighbour(connection, 7, 30_000, later=True),
+    "runs of a time": lambda connection, stage: explaining.finished(connection, 7, NOON, NOON, 100),
+    "unfinished runs": lambda connection, stage: explaining.unfinished(connection, 7),
+    "runs of the latest times": lambda connection, stage: explaining.latest(connection, 7, 1),
+    "turns before a time": lambda connection, stage: explaining.turns_before(connection, 7, NOON, 5),
+    "turns after a time": lambda connection, stage: explaining.turns_after(connection, 7, NOON, 5),
+    "the nearest runs": lambda connection, stage: [
+        explaining.nearest(connection, 7, NOON, later=later) for later in (False, True)
+    ],
+    "runs alive at a time": lambda connection, stage: explaining.alive_at(
+        connection, stage.crontab.find_run(LINES + 7), NOON, 5
+    ),
+    "changes of a line": lambda connection, stage: explaining.line_changes(connection, 77),
+    "the line of a name": lambda connection, stage: explaining.line_of_name(connection, "line-77", NOON),
+    "nodes at a time": lambda connection, stage: (
+        explaining.nodes_at(connection, NOON, 5),
+        explaining.last_node(connection, NOON),
+    ),
+    "a queue now": lambda connection, stage: explaining.queue_now(connection, "default", 5),
+    "lanes taken": lambda connection, stage: explaining.lanes_taken(connection, [NODE]),
+    "due before": lambda connection, stage: explaining.count_due(connection, "default", NOON),
+    "the newest flow": lambda connection, stage: explaining.newest_flow(connection, [7, 8]),
+    "an unhandled event": lambda connection, stage: explaining.unhandled_event(connection, "deploy"),
+    "the last event's run": lambda connection, stage: explaining.last_event_run(connection, 7),
 }
 
 
@@ -150,7 +233,7 @@ def explained(stage: Stage, ask: Callable[[Connection], object]) -> dict[str, li
         finally:
             event.remove(stage.database.engine, "before_cursor_execute", note)
         for statement, parameters in statements:
-            if re.match(r"\s*(SELECT|UPDATE|DELETE|INSERT INTO \w+ \([^)]*\) SELECT)", statement):
+            if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT INTO \w+ \([^)]*\) SELECT)", statement):
                 rows = connection.exec_driver_sql(explain + statement, parameters)
                 plans[statement] = [str(row[-1]).strip() for row in rows]
         raise UndoneError
@@ -164,12 +247,12 @@ class UndoneError(Exception):
 def scans(stage: Stage, plan: list[str]) -> list[str]:
     """The steps of the plan that read a whole table."""
     if not stage.database.is_sqlite:
-        return [step for step in plan if re.search(r"Seq Scan on (runs|crontab|changes)", step)]
+        return [step for step in plan if re.search(r"Seq Scan on (runs|crontab|changes|output)", step)]
     with stage.database.read() as connection:
         partial = set(
             connection.scalars(
                 text("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'")
             )
         )
-    whole = [step for step in plan if re.match(r"SCAN (runs|crontab|changes)\b", step)]
+    whole = [step for step in plan if re.match(r"SCAN (runs|crontab|changes|output)\b", step)]
     return [step for step in whole if not set(step.split()) & partial]

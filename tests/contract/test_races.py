@@ -14,8 +14,10 @@ from dcron.crontab import Crontab
 from dcron.database import Database, is_transient
 from dcron.errors import Conflict, DatabaseError, NotFound, Refused
 from dcron.model import RunState, Trigger
+from dcron.policy import Lane
 from dcron.schema import runs
-from dcron.store import claims, nodes, tasks
+from dcron.store import claims, nodes, reaping, tasks
+from dcron.store.claims import Offer
 from tests.contract.stage import LEASE, Stage
 
 Protocol = Callable[[Database, str, Stage, Callable[[], object]], list[int]]
@@ -29,7 +31,8 @@ def dcrons_protocol(database: Database, node: str, stage: Stage, meet: Callable[
     meet()
     with database.write() as connection:
         nodes.renew(connection, node, stage.now, LEASE)
-        claimed = claims.claim(connection, database, node, stage.now, RUNS_A_ROUND // 2)
+        offer = Offer(node_id=node, slots=RUNS_A_ROUND // 2)
+        claimed = claims.claim(connection, database, offer, stage.now, [Lane()]).claimed
     with database.write() as connection:
         return [run.id for run in claims.start(connection, database, node, stage.now, claimed)]
 
@@ -125,7 +128,8 @@ def take_one(database: Database, node: str, stage: Stage, barrier: threading.Bar
     barrier.wait()
     with database.write() as connection:
         nodes.renew(connection, node, stage.now, LEASE)
-        claimed = claims.claim(connection, database, node, stage.now, 1)
+        offer = Offer(node_id=node, slots=1)
+        claimed = claims.claim(connection, database, offer, stage.now, [Lane()]).claimed
     with database.write() as connection:
         return [run.id for run in claims.start(connection, database, node, stage.now, claimed)]
 
@@ -225,7 +229,7 @@ def test_two_reapers_share_the_dead(stage: Stage, claimers: list[tuple[Database,
     def reap(database: Database) -> tuple[list[str], list[int]]:
         barrier.wait()
         with database.write() as connection:
-            return nodes.reap(connection, stage.now)
+            return reaping.reap(connection, database, stage.now)
 
     with ThreadPoolExecutor(CLAIMERS) as pool:
         answers = list(pool.map(reap, [database for database, _ in claimers]))

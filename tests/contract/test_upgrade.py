@@ -36,7 +36,7 @@ def old_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> Databas
 
 def test_an_older_crontab_is_refused_until_it_is_upgraded(old_database: Database) -> None:
     with pytest.raises(
-        SchemaVersionError, match=r"tables of version 0001 .* needs 0002: run `dcron db upgrade`"
+        SchemaVersionError, match=rf"version 0001 .* needs {SCHEMA_VERSION}: run `dcron db upgrade`"
     ):
         Crontab(old_database, "tester@here")
     assert migrations.upgrade(old_database) == "0001"

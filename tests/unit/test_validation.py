@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
+from dcron import policy
 from dcron.errors import ScheduleError, UsageError, ZoneError
 from dcron.model import Definition
 from dcron.validation import (
+    LONGEST_JITTER,
+    LONGEST_TAG,
     LONGEST_TIMEOUT,
     MAX_COMMAND,
     MAX_STDIN,
+    MOST_BACKOFF_FACTOR,
+    MOST_NEEDS,
+    MOST_TAGS,
+    MOST_TRIES,
     Unreadable,
     require_name,
     require_runnable,
@@ -37,6 +44,20 @@ GOOD = Definition(name="backup", schedule="*/10 * * * *", timezone="UTC", comman
         {"timeout": float(LONGEST_TIMEOUT)},
         {"command": "x" * MAX_COMMAND},
         {"stdin": "x" * MAX_STDIN},
+        {"schedule": "@delay 5m"},
+        {"schedule": "@on deploy"},
+        {"schedule": "@after dump,copy", "every_node": True, "deadline": 60.0, "overlap": "queue"},
+        {"overlap": "replace", "max_running": 3, "priority": "low", "queue": "q" * 100},
+        {"tries": MOST_TRIES, "backoff": 0.0, "backoff_factor": 1.0, "backoff_max": 0.0},
+        {"tries": 2, "on_lost": "retry", "backoff": float(LONGEST_TIMEOUT), "backoff_max": LONGEST_TIMEOUT},
+        {"tries": 2, "backoff_factor": MOST_BACKOFF_FACTOR},
+        {"catch_up": "all", "catch_up_window": 86_400.0, "deadline": 0.001, "jitter": LONGEST_JITTER},
+        {"catch_up": "skip", "schedule": "@reboot | @daily"},
+        {"require": ("ssd", "zone=eu-1", "x" * LONGEST_TAG)},
+        {"require": [f"tag-{number}" for number in range(MOST_TAGS)]},
+        {"need": {"gpu": 1, "cpu": 0.5, "mem": 8 << 30}},
+        {"limit": {"mem": 2 << 30, "cpu-time": 60, "files": 100, "procs": 50, "file-size": 0, "core": 0}},
+        {"every_node": True, "schedule": "@reboot"},
     ],
 )
 def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None:
@@ -80,6 +101,61 @@ def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
         ({"timeout": float("nan")}, "timeout: give a duration"),
         ({"timeout": float("inf")}, "timeout: give a duration"),
         ({"max_running": 0}, "max-running: give 1 or more"),
+        ({"overlap": "ask"}, "overlap: 'ask' is none of skip, queue, replace"),
+        ({"overlap": None}, "overlap: None is none of"),
+        ({"on_lost": "forget"}, "on-lost: 'forget' is none of dead, retry"),
+        ({"catch_up": ["all"]}, r"catch-up: \['all'\] is none of skip, last, all"),
+        ({"priority": "urgent"}, "priority: 'urgent' is none of high, normal, low"),
+        ({"tries": 0}, "tries: 0 will not do; give 1 to 1000, the first included"),
+        ({"tries": MOST_TRIES + 1}, "tries: 1001 will not do"),
+        ({"tries": 1.5}, "tries: 1.5 is not a whole number"),
+        ({"tries": "3"}, "tries: '3' will not do"),
+        ({"tries": None}, "tries: None will not do"),
+        ({"backoff": -1.0}, "backoff: -1.0 will not do; give 0s to a century"),
+        ({"backoff": float("nan")}, "backoff: nan will not do"),
+        ({"backoff_factor": 0.5}, "backoff-factor: 0.5 will not do; give 1 to 1000, such as 2"),
+        ({"backoff_factor": float("inf")}, "backoff-factor: inf will not do"),
+        ({"backoff_max": LONGEST_TIMEOUT + 1}, "backoff-max: .* will not do; give 0s to a century"),
+        ({"deadline": 0.0}, "deadline: 0.0 will not do; give a duration longer than nothing"),
+        ({"deadline": LONGEST_TIMEOUT + 1}, "deadline: .* will not do"),
+        ({"catch_up_window": 0.0}, "catch-up-window: 0.0 will not do; give a duration longer than nothing"),
+        ({"jitter": 0.0}, "jitter: 0.0 will not do; give a duration longer than nothing and up to a day"),
+        ({"jitter": LONGEST_JITTER + 1}, "jitter: 86401 will not do"),
+        ({"on_lost": "retry"}, "on-lost retry needs tries of 2 or more: a lost attempt counts"),
+        ({"queue": ""}, "queue: '' is no name of a queue; use 1 to 100 of"),
+        ({"queue": "a b"}, "queue: 'a b' is no name"),
+        ({"queue": "q" * 101}, "queue: .* is no name"),
+        ({"queue": 7}, "queue: 7 is no name"),
+        ({"require": ("a b",)}, "require: 'a b' is not a tag; write a word such as ssd, or two such as zone"),
+        ({"require": ("",)}, "require: '' is not a tag"),
+        ({"require": ("a=b=c",)}, "require: 'a=b=c' is not a tag"),
+        ({"require": ("a=",)}, "require: 'a=' is not a tag"),
+        ({"require": ("a,b",)}, "require: 'a,b' is not a tag"),
+        ({"require": ("ä",)}, "require: 'ä' is not a tag"),
+        ({"require": ("a", 1)}, "require: 1 is not a tag"),
+        ({"require": [["a"]]}, r"require: \['a'\] is not a tag"),
+        ({"require": ("a", "b", "a")}, "require: a is given twice"),
+        ({"require": ("x" * (LONGEST_TAG + 1),)}, "require: .* has more than 60 characters"),
+        (
+            {"require": [f"t{number}" for number in range(21)]},
+            "require: 21 tags are too many; 20 is the most",
+        ),
+        ({"require": Unreadable("ssd")}, "require: 'ssd' is not JSON that can be read; write a list of tags"),
+        ({"need": Unreadable("gpu")}, "need: 'gpu' is not JSON that can be read; write names and amounts"),
+        ({"need": {"gpu": "1"}}, "need: gpu: '1' is not a number"),
+        ({"need": {"gpu": True}}, "need: gpu: True is not a number"),
+        ({"need": {"gpu": 0}}, "need: gpu: give more than 0"),
+        ({"need": {"GPU": 1}}, "need: 'GPU' is not a name"),
+        ({"need": {"mem": 0.5}}, "need: mem: give whole bytes"),
+        ({"need": {"slots": 2}}, "need: slots are counted by themselves, one for each run; leave them out"),
+        (
+            {"need": {f"n{number}": 1 for number in range(11)}},
+            "need: 11 of them are too many; 10 is the most",
+        ),
+        ({"limit": Unreadable("x")}, "limit: 'x' is not JSON that can be read; write names and numbers"),
+        ({"limit": {"memory": 1}}, "limit: 'memory' cannot be limited; there are mem"),
+        ({"limit": {"mem": "2G"}}, "limit: mem: '2G' is not a whole number"),
+        ({"limit": {"files": 0}}, "limit: files: give from 1 to"),
     ],
 )
 def test_a_line_that_agents_cannot_run_is_refused_with_what_is_wrong(
@@ -89,10 +165,61 @@ def test_a_line_that_agents_cannot_run_is_refused_with_what_is_wrong(
         require_valid(replace(GOOD, **changes), NOON)
 
 
-@pytest.mark.parametrize("schedule", ["nonsense", "", "61 * * * *", "@delay 5m", "@on push", "@after other"])
-def test_a_schedule_that_agents_do_not_run_is_refused(schedule: str) -> None:
-    with pytest.raises(ScheduleError):
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [
+        ("nonsense", "field"),
+        ("", "empty"),
+        ("61 * * * *", "minute"),
+        ("@after backup", "backup cannot come after itself; name the tasks that run before it"),
+        ("@after dump,backup", "backup cannot come after itself"),
+        ("@after a/b", "'a/b' cannot be the name of a task"),
+        ("@after dump | @daily", "@after cannot be combined"),
+        ("@daily | @delay 5m", "@delay cannot be combined"),
+        ("@on push | @daily", "@on cannot be combined"),
+        ("@on " + "e" * 101, "@on: the name of an event has at most 100 characters"),
+    ],
+)
+def test_a_schedule_that_agents_do_not_run_is_refused(schedule: str, told: str) -> None:
+    with pytest.raises(ScheduleError, match=told):
         require_runnable(replace(GOOD, schedule=schedule))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"schedule": "@on push", "catch_up": "all"}, "catch-up: @on push has no times of its own, so there"),
+        (
+            {"schedule": "@after a", "catch_up_window": 60.0},
+            "catch-up-window: @after a has no times of its own",
+        ),
+        (
+            {"schedule": "@delay 5m", "jitter": 5.0},
+            "jitter: @delay 5m has .* no starts to spread; leave it out",
+        ),
+        ({"schedule": "@reboot", "jitter": 5.0}, "jitter: @reboot has no times of its own"),
+        (
+            {"catch_up": "skip", "catch_up_window": 60.0},
+            "catch-up-window: with catch-up skip nothing is made up",
+        ),
+        ({"tries": 2, "backoff": 7200.0}, "backoff: 2h is longer than the longest wait, 1h; give a longer"),
+    ],
+)
+def test_what_leaves_another_option_without_meaning_is_refused_when_written_and_not_when_planned(
+    changes: dict[str, Any], told: str
+) -> None:
+    line = replace(GOOD, **changes)
+    with pytest.raises(UsageError, match=told):
+        require_valid(line, NOON)
+    require_runnable(line)
+
+
+def test_the_longest_lane_fits_an_index_of_postgres() -> None:
+    tags = tuple(f"{number:02}".ljust(LONGEST_TAG, "x") for number in range(MOST_TAGS))
+    need = {f"{number}".ljust(40, "n"): 999_999_999.123456 for number in range(MOST_NEEDS)}
+    line = replace(GOOD, queue="q" * 100, priority="normal", require=tags, need=need)
+    require_runnable(line)
+    assert len(str(policy.lane_of(line).on(f"{'w' * 60}-00000000"))) < 2600
 
 
 @pytest.mark.parametrize("timezone", ["Mars/Olympus", "", "../../etc/passwd", "a\0b"])

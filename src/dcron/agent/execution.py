@@ -6,7 +6,8 @@ import signal
 from datetime import UTC, datetime, timedelta
 
 from dcron.model import RunState, node_name
-from dcron.store.claims import Claimed, Ended
+from dcron.store.claims import Claimed
+from dcron.store.ends import Ended
 from dcron.warden.client import Job
 from dcron.warden.journal import Result
 
@@ -36,6 +37,7 @@ def job_for(run: Claimed, node_id: str, grace: float) -> Job:
         user=spec.get("user"),
         stdin=stdin.encode() if stdin is not None else None,
         timeout=spec.get("timeout"),
+        limits=spec.get("limit") or {},
         grace=grace,
     )
 
@@ -86,6 +88,8 @@ def _facts(run: Claimed, node_id: str) -> dict[str, str]:
         "DCRON_TRIGGER": run.trigger.value,
         "DCRON_NODE": node_name(node_id),
     }
+    if run.flow is not None:
+        facts["DCRON_FLOW"] = str(run.flow)
     if run.payload is not None and len(run.payload.encode()) <= LONGEST_PAYLOAD_VARIABLE:
         facts["DCRON_PAYLOAD"] = run.payload
     return facts

@@ -4,16 +4,18 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from sqlalchemy import Connection
+
 from dcron.agent.settings import Settings
 from dcron.agent.turns import Fenced
 from dcron.database import Database
-from dcron.store import nodes, tasks
+from dcron.store import agenda, expiry, nodes, reaping, tasks
 from dcron.warden.linux import boottime
 
 log = logging.getLogger("dcron.agent")
 
-_RETIRE = 100
-"""One-off lines taken out in one beat."""
+BATCH = 100
+"""One-off lines taken out, expired runs skipped, lines looked through for blocked runs, in one beat."""
 
 
 class Heart:
@@ -33,6 +35,8 @@ class Heart:
         self._node_id = node_id
         self._set_deadline = set_deadline
         self._on_drain = on_drain
+        # Up to which line blocked runs have been looked through; each beat goes on from there.
+        self._looked_through = 0
 
     def step(self) -> float:
         """One beat; the seconds until the next. Raises Fenced or DatabaseError."""
@@ -43,14 +47,23 @@ class Heart:
             renewed = nodes.renew(connection, self._node_id, now, self._settings.lease, offset)
             if renewed is None:
                 raise Fenced
-            dead, lost = nodes.reap(connection, now) if nodes.has_to_reap(connection, now) else ([], [])
-            tasks.retire_once(connection, _RETIRE)
+            dead, lost = self._reap(connection, now)
+            expired = expiry.expire(connection, self._database, now, BATCH)
+            self._looked_through = agenda.unblock_some(connection, self._looked_through, now, BATCH)
+            tasks.retire_once(connection, BATCH)
         # From when the beat was sent, never from when it was answered.
         self._set_deadline(sent + self._settings.lease - self._settings.margin)
         for node_id in dead:
             log.warning("node %s is dead: its lease is over", node_id)
         if lost:
             log.warning("lost with it: %s", ", ".join(f"run {run_id}" for run_id in lost))
+        if expired:
+            log.warning("%d runs were not started in time", expired)
         if renewed.draining:
             self._on_drain()
         return self._settings.beat
+
+    def _reap(self, connection: Connection, now: datetime) -> tuple[list[str], list[int]]:
+        if not reaping.has_to_reap(connection, now):
+            return [], []
+        return reaping.reap(connection, self._database, now)

@@ -1,7 +1,7 @@
 """The runs this node has under way, shared by the agent's loops."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,6 +46,15 @@ class LiveRuns:
         """How many more runs may be started."""
         with self._changed:
             return self._slots - len(self._live)
+
+    def free_capacity(self, capacity: Mapping[str, float]) -> dict[str, float]:
+        """What is left of it when everything under way has what it needs."""
+        left = dict(capacity)
+        with self._changed:
+            for live in self._live.values():
+                for name, amount in live.run.lane.need:
+                    left[name] = left.get(name, 0.0) - amount
+        return left
 
     def any(self) -> bool:
         """Whether anything is under way."""

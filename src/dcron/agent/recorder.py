@@ -10,8 +10,8 @@ from dcron.agent.live import LiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import RunState
-from dcron.store import claims, output
-from dcron.store.claims import Ended
+from dcron.store import ends, output
+from dcron.store.ends import Ended
 from dcron.store.output import Chunk
 from dcron.warden.client import Finished, Output, Warden, WardenGone
 from dcron.warden.journal import Frame, JournalReader, Result
@@ -114,7 +114,7 @@ class Recorder:
         with self._database.write() as connection:
             now = self._database.now(connection)
             ended = [self._judge(result, now) for result in results]
-            recorded = claims.finish(connection, self._database, self._node_id, ended)
+            recorded = ends.finish(connection, self._database, self._node_id, ended, now)
         for each in ended:
             self._settle(each, recorded=each.id in recorded)
         self._live.remove(each.id for each in ended)

@@ -21,8 +21,8 @@ from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import Node, RunState
 from dcron.schedule import tzdata_fingerprint, tzdata_version
-from dcron.store import agenda, claims, nodes, tasks
-from dcron.store.claims import Ended
+from dcron.store import agenda, ends, nodes, reaping, tasks
+from dcron.store.ends import Ended
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
 
@@ -90,6 +90,9 @@ class Session:
                     died_at=None,
                     died_how=None,
                     clock_offset=None,
+                    tags=self._settings.tags,
+                    queues=self._settings.queues,
+                    capacity=self._settings.capacity,
                 ),
             )
             tasks.replan_older_zones(connection, tzdata_version())
@@ -118,6 +121,7 @@ class Session:
         """Take the turns that are due, wait for their end, and stop."""
         self._run("heart", self._keep_beating)
         self._run("recorder", self._keep_recording)
+        self.turns.in_a_hurry = True
         try:
             while not self._asked_to_stop and self._end is None:
                 if self.turns.step() > 0:
@@ -253,7 +257,7 @@ class Session:
             with self._database.write() as connection:
                 now = self._database.now(connection)
                 lost = [Ended(run_id, RunState.LOST, now, "its warden died") for run_id in run_ids]
-                claims.finish(connection, self._database, self.node_id, lost)
+                ends.finish(connection, self._database, self.node_id, lost, now)
             self.live.remove(run_ids)
         except DatabaseError as error:
             log.error("not recorded, left to the lease: %s", error)
@@ -261,7 +265,7 @@ class Session:
     def _sign_off(self) -> None:
         try:
             with self._database.write() as connection:
-                nodes.sign_off(connection, self.node_id, self._database.now(connection))
+                reaping.sign_off(connection, self._database, self.node_id, self._database.now(connection))
         except DatabaseError as error:
             log.error("could not sign off, the lease will run out: %s", error)
 

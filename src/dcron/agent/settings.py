@@ -3,10 +3,12 @@
 import os
 import re
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.errors import UsageError
+from dcron.validation import SLOTS, require_amounts, require_queue, require_tags
 
 SHORTEST_LEASE = 4.0
 _PARTS_OF_LEASE = 6
@@ -28,6 +30,11 @@ class Settings:
     lease: float = 60.0
     grace: float = 30.0
     """What running commands are given to end by themselves when the agent is asked to stop."""
+    tags: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    """The queues it serves; none means all."""
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What it has for tasks that need something, by name; memory in bytes."""
 
     def __post_init__(self) -> None:
         if not NODE_NAME.fullmatch(self.name):
@@ -38,6 +45,12 @@ class Settings:
             raise UsageError(f"--lease: {SHORTEST_LEASE:g}s is the shortest that can be kept")
         if self.grace < 0:
             raise UsageError("--grace: give 0s or more")
+        require_tags("--tag", self.tags)
+        for queue in self.queues:
+            require_queue("--queue", queue)
+        if SLOTS in self.capacity:
+            raise UsageError("--capacity: slots are given by --slots N")
+        require_amounts("--capacity", self.capacity)
 
     @property
     def beat(self) -> float:

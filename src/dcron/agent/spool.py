@@ -7,7 +7,7 @@ from pathlib import Path
 from dcron.agent.execution import outcome
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.database import Database
-from dcron.store import claims, output, runs
+from dcron.store import ends, output, runs
 from dcron.warden.journal import Result
 from dcron.warden.spool import Spool, abandoned
 
@@ -53,4 +53,4 @@ def _deliver_result(database: Database, node_id: str, result: Result) -> bool:
         started = runs.started_at(connection, [result.run_id]).get(result.run_id)
         finished = datetime.fromtimestamp(result.finished_at, UTC)
         ended = outcome(result, started or finished, now, cancelled_by=None)
-        return bool(claims.finish(connection, database, node_id, [ended]))
+        return bool(ends.finish(connection, database, node_id, [ended], now))

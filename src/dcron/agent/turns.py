@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -12,9 +12,11 @@ from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.database import Database
 from dcron.model import RunState
+from dcron.policy import Lane
 from dcron.schedule import tzdata_version
-from dcron.store import agenda, claims, nodes, runs, tasks
-from dcron.store.claims import Claimed
+from dcron.store import agenda, claims, events, nodes, runs, tasks
+from dcron.store.agenda import Head
+from dcron.store.claims import Batch, Claimed, Offer
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")
@@ -25,6 +27,9 @@ LOOK_EVERY = 5.0
 """Seconds between two looks when nothing is due and nobody gave a sign."""
 LOOK_EVERY_UNWATCHED = 1.0
 """The same where no sign can come, behind a transaction pooler."""
+LATE_STARTS = 4
+"""Runs that are late by more than LATE which each slot starts in a second: after downtime, no stampede."""
+LATE = timedelta(seconds=60)
 _FIRST_RETRY = 0.05
 
 
@@ -38,7 +43,9 @@ class Look:
 
     now: datetime
     to_plan: bool
-    next_due: datetime | None
+    has_events: bool
+    heads: list[Head]
+    """The lanes that this node serves, each with its first run."""
     next_resume: datetime | None
     cancel_requests: dict[int, str]
 
@@ -65,6 +72,10 @@ class Turns:
         # What a lost answer was about: not None until the database has been asked what is ours.
         self._in_doubt: list[Claimed] | None = None
         self._retry = 0.0
+        # By the database's clock: when runs that are late may be taken again.
+        self._late_again: datetime | None = None
+        self.in_a_hurry = False
+        """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
         """Set when the node drains: then nothing new is claimed."""
 
@@ -79,17 +90,32 @@ class Turns:
             return LOOK_EVERY
         if look.to_plan and self._plan():
             return 0.0
-        if look.next_due and look.next_due <= look.now and self._live.free() > 0:
-            return self._take_turns()
+        if look.has_events and self._handle_events():
+            return 0.0
+        if lanes := self._lanes_to_take(look):
+            return self._take_turns(lanes)
         return self._until_next(look)
 
+    def _offer(self) -> Offer:
+        settings = self._settings
+        return Offer(
+            node_id=self._node_id,
+            slots=min(BATCH, self._live.free()),
+            tags=settings.tags,
+            queues=settings.queues,
+            capacity=settings.capacity,
+            free=self._live.free_capacity(settings.capacity),
+        )
+
     def _look(self) -> Look:
+        offer = self._offer()
         with self._database.read() as connection:
             now = self._database.now(connection)
             return Look(
                 now,
                 tasks.has_to_plan(connection, now),
-                agenda.next_due(connection, self._node_id),
+                events.any_unhandled(connection),
+                [head for head in agenda.heads(connection) if offer.serves(head.lane)],
                 tasks.next_resume(connection),
                 runs.cancel_requests(connection, self._node_id) if self._live.any() else {},
             )
@@ -107,26 +133,56 @@ class Turns:
             )
         return len(lines)
 
-    def _take_turns(self) -> float:
-        claimed = self._claim()
-        if claimed:
-            self._start(claimed)
+    def _handle_events(self) -> int:
+        """Make the runs of events that came in by plain SQL; how many events."""
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            found = events.unhandled(connection, self._database, BATCH)
+            for event in found:
+                events.handle(connection, self._database, event, now)
+        return len(found)
+
+    def _lanes_to_take(self, look: Look) -> list[Lane]:
+        """The lanes with something due that this node has room for; what is late goes at its own pace."""
+        offer = self._offer()
+        paced = self._late_again is not None and look.now < self._late_again
+        due = (head for head in look.heads if head.due_at <= look.now and offer.has_room_for(head.lane))
+        return [head.lane for head in due if not (paced and look.now - head.due_at > LATE)]
+
+    def _take_turns(self, lanes: list[Lane]) -> float:
+        batch = self._claim(lanes)
+        if batch.blocked:
+            self._look_again_at(batch)
+        if batch.claimed:
+            self._start(batch.claimed)
+        if batch.moved_on:
             self._retry = 0.0
             return 0.0
         # Due, but not for us or not just now: others hold the rows, or the line forbids it.
         self._retry = min(LOOK_EVERY, max(_FIRST_RETRY, self._retry * 2))
         return self._retry
 
-    def _claim(self) -> list[Claimed]:
+    def _claim(self, lanes: list[Lane]) -> Batch:
         self._in_doubt = []
         with self._database.write() as connection:
-            now = self._renewed(connection)
-            limit = min(BATCH, self._live.free())
-            claimed = claims.claim(connection, self._database, self._node_id, now, limit)
-            if not claimed:
-                agenda.settle_orphans(connection, now, BATCH)
+            now, draining = self._renewed(connection)
+            if draining:
+                self._in_doubt, self.closed = None, True
+                return Batch()
+            batch = claims.claim(connection, self._database, self._offer(), now, lanes)
+            if not batch.moved_on:
+                agenda.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
-        return claimed
+        late = sum(run.due_at is not None and now - run.due_at > LATE for run in batch.claimed)
+        if late and not self.in_a_hurry:
+            self._late_again = now + timedelta(seconds=late / (LATE_STARTS * self._settings.slots))
+        return batch
+
+    def _look_again_at(self, batch: Batch) -> None:
+        """What was in the way may have ended while this node decided to wait for it."""
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            agenda.unblock(connection, [run.task.id for run, _ in batch.blocked], now)
 
     def _start(self, claimed: list[Claimed]) -> None:
         self._in_doubt = claimed
@@ -139,7 +195,7 @@ class Turns:
     def _settle_doubt(self, claimed: Sequence[Claimed]) -> None:
         """After a lost reply: what the database has as started by us is started, the rest is given back."""
         with self._database.write() as connection:
-            now = self._renewed(connection)
+            now, _ = self._renewed(connection)
             mine = set(claims.owned(connection, self._node_id, RunState.RUNNING))
             claims.release(connection, [self._node_id])
         self._in_doubt = None
@@ -154,19 +210,22 @@ class Turns:
         for run in started:
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
 
-    def _renewed(self, connection: Connection) -> datetime:
-        """The lease, renewed before anything is claimed: a node declared dead must not claim."""
+    def _renewed(self, connection: Connection) -> tuple[datetime, bool]:
+        """Renew the lease before anything is claimed; the time, and whether the node is to drain."""
         now = self._database.now(connection)
-        if nodes.renew(connection, self._node_id, now, self._settings.lease) is None:
+        renewed = nodes.renew(connection, self._node_id, now, self._settings.lease)
+        if renewed is None:
             raise Fenced
-        return now
+        return now, renewed.draining
 
     def _until_next(self, look: Look) -> float:
         pause = LOOK_EVERY_UNWATCHED if self._database.address.transaction_pooling else LOOK_EVERY
-        times = [look.next_resume]
-        if self._live.free() > 0:  # else a slot that becomes free is what wakes us
-            times.append(look.next_due)
+        offer = self._offer()
+        # Where there is no room, a run that ends is what wakes us.
+        times = [head.due_at for head in look.heads if offer.has_room_for(head.lane)]
+        times += [look.next_resume] if look.next_resume else []
         for moment in times:
-            if moment is not None:
-                pause = min(pause, max(0.0, (moment - look.now).total_seconds()))
+            is_late = look.now - moment > LATE
+            moment = max(moment, self._late_again or moment) if is_late else moment
+            pause = min(pause, max(0.0, (moment - look.now).total_seconds()))
         return pause

@@ -1,7 +1,7 @@
 """`add`, `at` and `in`: new lines of the crontab."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +10,13 @@ import typer
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Json, Words, takes
-from dcron.cli.task_options import TaskOptions, command_text, default_name
+from dcron.cli.policy_options import with_tries
+from dcron.cli.task_options import TaskOptions, command_text
 from dcron.errors import ScheduleError, UsageError
+from dcron.typed import default_name
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.crontab import Crontab, TaskView
     from dcron.model import Definition, Task
 
 Schedule = Annotated[
@@ -30,6 +32,8 @@ Span = Annotated[str, typer.Argument(metavar="DURATION", help="90s, 5m, 1h30m, 2
 _FIELD = re.compile(r"[\d*,/-]+")
 _OF_ADD = re.compile(
     r"(?:--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|describe|json|db"
+    r"|overlap|tries|backoff|backoff-factor|backoff-max|on-lost|deadline|catch-up|catch-up-window|jitter"
+    r"|priority|queue|require|every-node|need|limit"
     r"|gap|fold|not-before|not-after|except|only)(?:=.*)?|-[nz])",
     re.DOTALL,
 )
@@ -55,7 +59,7 @@ def add(
             task = crontab.add(line, numbered=options.name is None)
         except ScheduleError as error:
             raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
-        _tell(crontab, task, as_json=as_json)
+        _tell(crontab, task, options, as_json=as_json)
     _warn_of_late_options(command)
 
 
@@ -110,7 +114,7 @@ def _add_once(
         moment = moment.replace(microsecond=0) + timedelta(seconds=1)
     line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%SZ}", command, options)
     task = crontab.add(line, once=True, numbered=options.name is None)
-    _tell(crontab, task, as_json=as_json)
+    _tell(crontab, task, options, as_json=as_json)
     _warn_of_late_options(command)
 
 
@@ -120,28 +124,38 @@ def _definition(schedule: str, command: Sequence[str], options: TaskOptions) -> 
     text, argv = command_text(command)
     timezone = own_zone() if options.tz is None else options.tz
     made = {"timezone": timezone, "name": options.name if options.name is not None else default_name(text)}
-    said = options.values(timezone)
+    said = with_tries(options.values(timezone))
     return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})
 
 
-def _tell(crontab: "Crontab", task: "Task", *, as_json: bool) -> None:
-    from dcron.cli import forecast, shapes
+def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bool) -> None:
+    from dcron.cli import cautions, shapes
     from dcron.cli.tables import print_facts
 
     now = crontab.now()
+    view = crontab.view(task.name)
     if as_json:
-        printing.emit(shapes.task_shape(crontab.view(task.name), now))
+        printing.emit(shapes.task_shape(view, now))
     else:
-        print_facts(
-            [
-                ("added", task.name),
-                ("when", forecast.explanation(task)),
-                ("next", forecast.next_runs(task, now, count=1 if task.once else 3)),
-                ("command", forecast.command_line(task)),
-            ]
-        )
-    forecast.print_warnings(task, now)
+        print_facts(_understood(view, options, now))
+    cautions.print_warnings(task, now)
     _mention_idleness(crontab, now)
+
+
+def _understood(
+    view: "TaskView", options: TaskOptions, now: datetime
+) -> Iterator[tuple[str, str | list[str] | None]]:
+    from dcron import forecast, policies
+
+    task = view.task
+    yield "added", task.name
+    yield "when", forecast.explanation(task)
+    count = 1 if task.once else 3
+    yield "next", forecast.next_runs(task, now, count, planned=view.next_run_at)
+    yield "command", forecast.command_line(task)
+    yield "with", policies.lines(task)
+    if options.on_lost == "retry" and options.tries is None:
+        yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
 
 
 def _mention_idleness(crontab: "Crontab", now: datetime) -> None:

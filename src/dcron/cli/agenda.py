@@ -1,28 +1,20 @@
 """The starts of a whole crontab, merged into one list."""
 
-import heapq
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from dcron.cli import forecast, printing, shapes, words
+from dcron import forecast, words
+from dcron.cli import printing, shapes
 from dcron.cli.progress import watched
-from dcron.cli.tables import Column, Struck, print_table
+from dcron.cli.tables import Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Definition
-from dcron.schedule import Advice, Occurrence, Schedule, advise_all, zone
+from dcron.schedule import Advice, Schedule, advise_all, zone
+from dcron.starts import Minutes, Start, merged, minute_of, starts_of
 
 BUSIEST = 5
-
-
-class Start(NamedTuple):
-    """A task's turn; the order is that of time, then of names."""
-
-    at: datetime
-    task: str
-    occurrence: Occurrence
 
 
 def starts(
@@ -30,16 +22,7 @@ def starts(
 ) -> Iterator[Start]:
     """The starts after `after`, until `count` have run or there were `most`; computed as they are read."""
     each = watched((_begun(_starts_of(line, after, until)) for line in lines), "looking ahead", len(lines))
-    return islice(_until_ran(heapq.merge(*each), count), most)
-
-
-def _until_ran(found: Iterable[Start], count: int) -> Iterator[Start]:
-    ran = 0
-    for each in found:
-        yield each
-        ran += each.occurrence.reason is None
-        if ran >= count:
-            return
+    return merged(each, count, most)
 
 
 def _begun(found: Iterator[Start]) -> Iterator[Start]:
@@ -49,8 +32,7 @@ def _begun(found: Iterator[Start]) -> Iterator[Start]:
 
 def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Iterator[Start]:
     try:
-        for occurrence in forecast.coming(line, after, until=until):
-            yield Start(occurrence.at, line.name, occurrence)
+        yield from starts_of(line, after, until)
     except UsageError as error:
         printing.complain(f"warning: {line.name} is left out: {error}")
 
@@ -76,7 +58,7 @@ def print_agenda(found: Iterable[Start], lines: Sequence[Definition], here: Any,
     ]
     if not print_table(columns, _rows(shown.of(found), here, now)):
         printing.note("nothing runs in this window" if lines else "there are no tasks that are not paused")
-    busy = [(minute, number) for minute, number in shown.minutes.most_common(BUSIEST) if number > 1]
+    busy = [(minute, number) for minute, number in shown.minutes.busiest(BUSIEST) if number > 1]
     if busy:
         told = ", ".join(f"{words.clock(minute, here, now)} ({number:,})" for minute, number in busy)
         printing.note(f"busiest minutes in this list: {told}")
@@ -90,14 +72,14 @@ class _Shown:
 
     def __init__(self) -> None:
         self.count = 0
-        self.minutes = Counter[datetime]()
+        self.minutes = Minutes()
 
     def of(self, found: Iterable[Start]) -> Iterator[Start]:
         """The same starts, counted."""
         for each in found if printing.is_terminal() else watched(found, "starts"):
             self.count += 1
             if each.occurrence.reason is None:
-                self.minutes[each.at.replace(second=0, microsecond=0)] += 1
+                self.minutes.add([minute_of(each.at)])
             yield each
 
 
@@ -106,7 +88,7 @@ def _rows(found: Iterable[Start], here: Any, now: datetime) -> Iterator[list[str
         start = words.full(at.astimezone(here))
         skipped = occurrence.reason and f"skipped: {occurrence.reason}"
         remark = "; ".join(text for text in (occurrence.note, skipped) if text)
-        yield [Struck(start) if skipped else start, words.left(at, now), task, remark]
+        yield [words.Struck(start) if skipped else start, words.left(at, now), task, remark]
 
 
 def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:

@@ -14,8 +14,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
     "Everyday": {
         "add": ("adding", "add", "Add a task."),
         "list": ("listing", "list_tasks", "List the tasks, when each runs next and how it went last."),
-        "view": ("listing", "view", "Show all there is to know about a task."),
+        "view": ("viewing", "view", "Show all there is to know about a task."),
         "set": ("changing", "set_", "Change a task: only what is given."),
+        "edit": ("editing", "edit", "Change the crontab, or one task, as text in your editor."),
         "rm": ("changing", "rm", "Remove a task."),
         "pause": ("changing", "pause", "Let a task start nothing until it is resumed."),
         "resume": ("changing", "resume", "End a task's pause."),
@@ -24,14 +25,22 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "in": ("adding", "in_", "Run a command once, after so long."),
         "runs": ("running", "runs", "List runs, the newest first: those to come, under way and past."),
         "logs": ("logs", "logs", "Print what a run wrote to stdout and stderr, in order."),
+        "emit": ("launching", "emit", "Send an event: starts every task whose schedule is '@on EVENT'."),
         "cancel": ("running", "cancel", "Cancel a run."),
+        "retry": ("dead", "retry", "Try a run that ended badly once more, now."),
+        "dead": ("dead", "dead_app", "List the runs that failed or were lost and are not tried again."),
+        "backfill": ("launching", "backfill", "Make up for a task's times in the past that never succeeded."),
         "preview": ("previewing", "preview", "Show when a schedule runs, computed just as the agents do."),
+        "why": ("explaining", "why", "Tell why a task did, did not, or will not run."),
     },
     "Running and keeping": {
         "calendar": ("calendaring", "calendar_app", "Name sets of dates for --except and --only of tasks."),
         "lint": ("linting", "lint", "Tell what is valid and probably not meant."),
         "agent": ("serving", "agent", "Run due tasks on this server until stopped."),
-        "nodes": ("listing", "nodes", "List the running agents, and those that ended within a day."),
+        "tui": ("interface", "tui", "See everything, change anything, on one screen."),
+        "nodes": ("fleet", "nodes", "List the running agents, and those that ended within a day."),
+        "drain": ("fleet", "drain", "Let a node take nothing new; what it runs runs on."),
+        "queue": ("fleet", "queue_app", "Limit how many runs of a queue are alive at once, over all nodes."),
         "import": ("files", "import_", "Bring in a crontab file."),
         "export": ("files", "export", "Print the crontab as a file."),
         "info": ("database", "info", "Print versions, the database, and where the settings come from."),
@@ -130,7 +139,12 @@ def dcron(
     dcron list                              see what ran, and what is next
     """
     if ctx.invoked_subcommand is None:
-        print(ctx.get_help())
+        from dcron.cli.interface import has_screen, tui
+
+        if has_screen():
+            tui(db=db)
+        else:
+            print(ctx.get_help())
 
 
 def run() -> NoReturn:

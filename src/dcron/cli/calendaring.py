@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing, words
+from dcron import words
+from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, Verb, read_text
+from dcron.cli.parameters import Db, Force, Json, Verb
 from dcron.cli.tables import Column, print_facts, print_table
 from dcron.errors import UsageError
+from dcron.typed import read_text
 
 if TYPE_CHECKING:
     from dcron.calendars import Calendars

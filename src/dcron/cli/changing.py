@@ -1,6 +1,6 @@
 """`set`, `rm`, `pause` and `resume`: lines that stand in the crontab."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +8,7 @@ import typer
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Force, Json, Name, takes
-from dcron.cli.task_options import CLEARABLE, TaskOptions, cleared
+from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -33,7 +33,9 @@ def set_(
     clear: Annotated[
         list[str] | None,
         typer.Option(
-            "--clear", metavar="OPTION", help=f"Back to the default: {', '.join(CLEARABLE)}, env.NAME."
+            "--clear",
+            metavar="OPTION",
+            help=f"Back to the default: {', '.join(CLEARABLE)}, env.NAME, need.NAME, limit.NAME.",
         ),
     ] = None,
     as_json: Json = False,
@@ -41,7 +43,8 @@ def set_(
 ) -> None:
     """Change a task: only what is given.
 
-    -e adds a variable or replaces its value; the others stay.
+    -e, --need and --limit add a value or replace the one of that name; the others stay. --require replaces
+    all tags.
 
     \b
     dcron set backup --schedule '0 4 * * *' --timeout 2h
@@ -50,8 +53,8 @@ def set_(
     """
     with opened_crontab(db) as crontab:
         task = crontab.get(target)
-        changed = cleared(clear or [], task.env)
-        changed |= _given(options, task, changed.get("env", task.env))
+        changed = cleared(clear or [], task)
+        changed |= _given(options, replace(task, **changed))
         if schedule is not None:
             changed["schedule"] = schedule
         if command is not None:
@@ -83,7 +86,7 @@ def pause(
     db: Db = None,
 ) -> None:
     """Let a task start nothing until it is resumed. What runs now runs on."""
-    from dcron.cli import words
+    from dcron import words
     from dcron.schedule import parse_time, zone
 
     with opened_crontab(db) as crontab:
@@ -107,15 +110,17 @@ def resume(name: Name, as_json: Json = False, db: Db = None) -> None:
             _print_facts("resumed", resumed, crontab)
 
 
-def _given(options: TaskOptions, task: "Task", env: Mapping[str, str]) -> dict[str, Any]:
+def _given(options: TaskOptions, task: "Task") -> dict[str, Any]:
+    """The fields that were given, on top of what the task has."""
     given = options.values(task.timezone if options.tz is None else options.tz)
-    if "env" in given:
-        given["env"] = {**env, **given["env"]}
+    for field in BY_NAME:
+        if field in given:
+            given[field] = {**getattr(task, field), **given[field]}
     return given
 
 
 def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
-    from dcron.cli import forecast
+    from dcron.cli import cautions
 
     if as_json:
         _print_json(crontab, task)
@@ -124,15 +129,17 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
     else:
         _print_facts("changed", task, crontab)
     if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
-        forecast.print_warnings(task, crontab.now())
+        cautions.print_warnings(task, crontab.now())
 
 
 def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:
-    from dcron.cli import forecast
+    from dcron import forecast, policies
     from dcron.cli.tables import print_facts
 
-    following = forecast.next_runs(task, crontab.now()) if task.enabled else "paused"
-    print_facts([(done, task.name), ("when", forecast.explanation(task)), ("next", following)])
+    planned = crontab.view(task.name).next_run_at
+    following = forecast.next_runs(task, crontab.now(), planned=planned) if task.enabled else "paused"
+    facts = [("when", forecast.explanation(task)), ("next", following), ("with", policies.lines(task))]
+    print_facts([(done, task.name), *facts])
 
 
 def _print_json(crontab: "Crontab", task: "Task") -> None:

@@ -7,8 +7,9 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json, read_text
+from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError
+from dcron.typed import read_text
 
 if TYPE_CHECKING:
     from dcron.crontab import Imported

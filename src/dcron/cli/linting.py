@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dcron.cli import printing, words
+from dcron import words
+from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json, read_text
+from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
 from dcron.safetext import safe
+from dcron.typed import read_text
 
 if TYPE_CHECKING:
     from dcron.crontabfile import CrontabFile

@@ -12,10 +12,10 @@ from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.cli.running import exit_code, pauses
-from dcron.cli.words import result
 from dcron.errors import NotFound
 from dcron.model import Run
 from dcron.safetext import safe_line
+from dcron.words import result
 
 if TYPE_CHECKING:
     from dcron.crontab import Crontab

@@ -15,15 +15,20 @@ if TYPE_CHECKING:
 @contextmanager
 def opened_database(url: str | None) -> Iterator["Database"]:
     """The database in force. Raises UsageError for a URL that cannot be read."""
-    from dcron.config import database_url, load_config
-    from dcron.database import Database
-    from dcron.database.engine import PATIENCE
-
-    database = Database(database_url(url, load_config()), patience=_patience(PATIENCE))
+    database = new_database(url)
     try:
         yield database
     finally:
         database.close()
+
+
+def new_database(url: str | None) -> "Database":
+    """The database in force, for the caller to close. Raises UsageError for a URL that cannot be read."""
+    from dcron.config import database_url, load_config
+    from dcron.database import Database
+    from dcron.database.engine import PATIENCE
+
+    return Database(database_url(url, load_config()), patience=_patience(PATIENCE))
 
 
 @contextmanager

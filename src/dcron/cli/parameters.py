@@ -4,18 +4,18 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from functools import wraps
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from dcron.errors import UsageError
-
 
 def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     """`dcron --db URL list` means the same as `dcron list --db URL`."""
-    return value or ctx.find_root().params.get("db")
+    above: Any = ctx
+    while not value and (above := above.parent):
+        value = above.params.get("db")
+    return value
 
 
 def _task_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -140,34 +140,3 @@ def takes(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return with_options
 
     return decorate
-
-
-def text_or_file(value: str, option: str) -> str:
-    """`TEXT`, or `@FILE` for what is in a file (`@-` is stdin, `@@TEXT` a text that begins with @)."""
-    if not value.startswith("@"):
-        return value
-    if value.startswith("@@"):
-        return value[1:]
-    return read_text(value[1:], option)
-
-
-def read_text(name: str, what: str, limit: int = 1024 * 1024) -> str:
-    """The text of a file, or of stdin for `-`. Raises UsageError."""
-    import sys
-
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read(limit + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(limit + 1)
-    except OSError as error:
-        raise UsageError(f"{what}: cannot read {name}: {error.strerror}") from None
-    if len(content) > limit:
-        raise UsageError(f"{what}: {name} is larger than {limit:,} bytes")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = content[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        raise UsageError(f"{name}:{line}:{column}: this is not UTF-8") from None

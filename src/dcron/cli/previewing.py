@@ -97,7 +97,7 @@ class Subject:
 
     def remarks(self) -> list[tuple[str, str]]:
         """What a task is, apart from its schedule, that lets nothing run: codes and messages."""
-        from dcron.cli import forecast
+        from dcron import forecast
         from dcron.schedule import zone
 
         task = self.line
@@ -173,7 +173,8 @@ def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
 
 
 def _print_json(subject: Subject, window: Window) -> None:
-    from dcron.cli import forecast, shapes
+    from dcron import forecast
+    from dcron.cli import shapes
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
@@ -184,7 +185,8 @@ def _print_json(subject: Subject, window: Window) -> None:
 
 
 def _print(subject: Subject, window: Window) -> None:
-    from dcron.cli import forecast
+    from dcron import forecast
+    from dcron.cli import cautions
     from dcron.cli.tables import print_facts, shown_line
 
     line = subject.line
@@ -201,12 +203,12 @@ def _print(subject: Subject, window: Window) -> None:
         printing.note(f"there are more than {shown:,} until then; the rest is left out")
     for _, message in subject.remarks():
         printing.complain(f"warning: {message}")
-    forecast.print_clock_changes(line, last.at if last else after, subject.rules)
-    forecast.print_warnings(line, window.now, subject.rules)
+    cautions.print_clock_changes(line, last.at if last else after, subject.rules)
+    cautions.print_warnings(line, window.now, subject.rules)
 
 
 def _why_none(line: Definition) -> str:
-    from dcron.cli import forecast
+    from dcron import forecast
 
     return "" if forecast.schedule_of(line).timed else f": it runs {forecast.explanation(line)}"
 

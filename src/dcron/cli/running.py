@@ -4,16 +4,21 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing, words
+from dcron import words
+from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, MaybeName, Name, text_or_file
+from dcron.cli.parameters import Db, Force, Json, MaybeName, Name
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
+from dcron.safetext import safe
+from dcron.typed import text_or_file
+from dcron.words import HELD
 
 if TYPE_CHECKING:
     from dcron.crontab import Crontab
@@ -45,7 +50,7 @@ def run(
     text = text_or_file(payload, "--payload") if payload is not None else None
     with opened_crontab(db) as crontab:
         started = crontab.run(crontab.get(name), text)
-        _mention_idleness(crontab)
+        mention_idleness(crontab)
         if wait:
             _say_where(started, as_json=as_json)
             started = _wait(crontab, started)
@@ -71,26 +76,40 @@ def runs(
         str | None,
         typer.Option("--since", metavar="TIME", help="Only runs since then: 2h, today, '2027-01-01 09:00'…"),
     ] = None,
+    flow: Annotated[
+        int | None,
+        typer.Option(
+            "--flow", metavar="ID", help="Only this flow: the run it began with, and what came after."
+        ),
+    ] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List runs, the newest first: those to come, under way and past."""
+    """List runs, the newest first: those to come, under way and past.
+
+    TRIGGER tells why there is a run: `retry 2/3` is the second attempt of three, `flow 41` names what it is
+    part of.
+
+    \b
+    dcron runs backup -n 50 --state failed,lost
+    dcron runs --flow 41
+    """
     from dcron.cli import shapes
+    from dcron.schedule import zone
     from dcron.store.runs import Wanted
 
     states = _states(state or [])
     with opened_crontab(db) as crontab:
         now = crontab.now()
         task_id = crontab.task_id(name) if name else None
-        moment = _since(since, now) if since else None
-        found = _pages(crontab, Wanted(task_id, states, moment), count)
+        moment = past_time(since, zone(own_zone()), now) if since else None
+        found = pages(crontab, Wanted(task_id, states, moment, flow=flow), count)
         if as_json:
             printing.emit_list(shapes.run_shape(each, now) for each in found)
-        elif not _print_runs(found, now):
-            printing.note(
-                "no such runs" if name or states or since else "nothing has run yet, and nothing is due"
-            )
+        elif not _print_runs(crontab, found, now):
+            asked = name or states or since or flow is not None
+            printing.note("no such runs" if asked else "nothing has run yet, and nothing is due")
 
 
 def cancel(run_id: RunId, force: Force = False, as_json: Json = False, db: Db = None) -> None:
@@ -155,10 +174,11 @@ def _say_end(run: Run, now: datetime) -> None:
     reason = f": {run.reason}" if run.reason and run.state is not RunState.SUCCEEDED else ""
     duration = run.duration(now)
     after = f" after {words.took(duration)}" if duration is not None else ""
-    printing.data(f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}")
+    printing.data(safe(f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"))
 
 
-def _mention_idleness(crontab: "Crontab") -> None:
+def mention_idleness(crontab: "Crontab") -> None:
+    """Say so where nobody is there to run what was made."""
     now = crontab.now()
     if not any(node.state(now) == "alive" for node in crontab.nodes()):
         printing.note("no agent is running: the run waits until one does (`dcron agent`)")
@@ -172,20 +192,19 @@ def _states(names: Sequence[str]) -> list[RunState] | None:
     return [RunState(name) for name in wanted] or None
 
 
-def _since(text: str, now: datetime) -> datetime:
-    """A time that is past: `2h` and `2h ago` count back from now."""
-    from dcron.schedule import parse_duration, parse_time, zone
+def past_time(text: str, here: Any, now: datetime) -> datetime:
+    """A time that is past, in the zone `here`: `2h` and `2h ago` count back from now."""
+    from dcron.schedule import parse_duration, parse_time
 
     if re.fullmatch(r"\s*[0-9.wdhms]+(\s+ago)?\s*", text):
         return now - timedelta(seconds=parse_duration(text.strip().removesuffix("ago").strip()))
-    here = zone(own_zone())
     if re.fullmatch(r"\s*\d{1,2}:\d{2}(:\d{2})?\s*", text):
         moment = parse_time(f"today {text.strip()}", here, now)
         return moment if moment <= now else moment - timedelta(days=1)
     return parse_time(text, here, now)
 
 
-def _pages(crontab: "Crontab", wanted: "Wanted", count: int) -> Iterator[Run]:
+def pages(crontab: "Crontab", wanted: "Wanted", count: int) -> Iterator[Run]:
     """The newest `count` runs, read a page at a time."""
     from dataclasses import replace
 
@@ -198,11 +217,19 @@ def _pages(crontab: "Crontab", wanted: "Wanted", count: int) -> Iterator[Run]:
         wanted = replace(wanted, before_id=page[-1].id)
 
 
-def _print_runs(found: Iterator[Run], now: datetime) -> int:
+def _print_runs(crontab: "Crontab", found: Iterator[Run], now: datetime) -> int:
     from dcron.schedule import zone
 
     here = zone(own_zone())
-    return print_table(run_columns(here), (run_row(each, here, now) for each in found))
+    return print_table(run_columns(here), _rows(crontab, found, here, now))
+
+
+def _rows(crontab: "Crontab", found: Iterator[Run], here: tzinfo, now: datetime) -> Iterator[list[str]]:
+    """The rows, and for retries how many attempts their tasks have; looked up a page at a time."""
+    while page := list(islice(found, PAGE)):
+        again = {run.task_id for run in page if run.attempt > 1}
+        tries = {task.id: task.tries for task in crontab.lines(again).values()} if again else {}
+        yield from (run_row(run, here, now, tries.get(run.task_id)) for run in page)
 
 
 def run_columns(here: tzinfo) -> list[Column]:
@@ -219,16 +246,23 @@ def run_columns(here: tzinfo) -> list[Column]:
     ]
 
 
-def run_row(run: Run, here: tzinfo, now: datetime) -> list[str]:
-    """A run as this table shows it."""
+def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> list[str]:
+    """A run as this table shows it; `tries` is how many attempts its task has."""
     duration = run.duration(now)
     return [
         str(run.id),
         run.task,
         Alarm(run.state.value) if run.state in (RunState.FAILED, RunState.LOST) else run.state.value,
-        run.trigger.value,
-        words.clock(run.scheduled_for, here, now),
+        _trigger(run, tries),
+        words.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
         words.took(duration) if duration is not None else "",
         run.node or "",
-        run.reason or "",
+        run.reason or (HELD[run.blocked] if run.blocked else ""),
     ]
+
+
+def _trigger(run: Run, tries: int | None) -> str:
+    told = run.trigger.value
+    if run.attempt > 1:
+        told += f" {run.attempt}/{tries}" if tries and run.attempt <= tries else f" {run.attempt}"
+    return told if run.flow is None else f"{told}, flow {run.flow}"

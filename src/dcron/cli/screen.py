@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dcron.cli import words
+from dcron import words
 from dcron.cli.listing import TASKS, row
 from dcron.cli.running import run_columns, run_row
 from dcron.cli.tables import table_lines

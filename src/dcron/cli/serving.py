@@ -20,6 +20,18 @@ def agent(
     slots: Annotated[
         int | None, typer.Option("--slots", metavar="N", help="Runs at once, else four for each core.", min=1)
     ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option("--queue", metavar="QUEUE", help="Take runs of this queue only; repeatable."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="What tasks may require: ssd, zone=eu-1; repeatable."),
+    ] = None,
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option("--capacity", metavar="gpu=1", help="What tasks may need: cpu=4, mem=8G; repeatable."),
+    ] = None,
     lease: Annotated[
         str,
         typer.Option("--lease", metavar="DURATION", help="Without a heartbeat for so long a node is dead."),
@@ -49,10 +61,22 @@ def agent(
         slots=slots or default_slots(),
         lease=_duration(lease, "--lease"),
         grace=_duration(grace, "--grace"),
+        tags=tuple(tag or ()),
+        queues=tuple(dict.fromkeys(queue or ())),
+        capacity=_capacity(capacity or []),
     )
     _log_to_stderr()
     with opened_database(db) as database:
         Agent(database, settings).run(once=once)
+
+
+def _capacity(texts: list[str]) -> dict[str, float]:
+    from dcron.quantities import parse_need
+
+    try:
+        return parse_need(texts)
+    except UsageError as error:
+        raise UsageError(f"--capacity: {error}") from None
 
 
 def _duration(text: str, option: str) -> float:

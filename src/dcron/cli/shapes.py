@@ -1,14 +1,16 @@
 """The JSON that scripts read. Keys are added, never renamed or taken away (docs/cli.md)."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron.cli.words import offset_of
-from dcron.model import Node, Run, Task
+from dcron.model import Event, Node, Queue, Run, Task
+from dcron.words import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.crontab import TaskView
+    from dcron.launching import Backfill, Emitted
     from dcron.schedule import Occurrence
     from dcron.store.output import Chunk
 
@@ -23,6 +25,20 @@ def seconds(duration: float | None) -> float | int | None:
     if duration is None:
         return None
     return int(duration) if duration == int(duration) else round(duration, 3)
+
+
+def number(value: Any) -> Any:
+    """A plain number, whole ones as an integer; what JSON has no number for is None, and no number stays."""
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
+
+
+def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers by name; what somebody wrote by hand in place of one stays as it is."""
+    return {name: number(amount) for name, amount in amounts.items()}
 
 
 def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
@@ -45,6 +61,7 @@ def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
         "version": task.version,
         "once": task.once,
         "error": task.error,
+        "unserved": view.unserved,
         **_options(task),
     }
 
@@ -59,6 +76,22 @@ def _options(task: Task) -> dict[str, Any]:
         "user": task.user,
         "timeout": seconds(task.timeout),
         "max_running": task.max_running,
+        "overlap": task.overlap,
+        "tries": task.tries,
+        "backoff": seconds(task.backoff),
+        "backoff_factor": number(task.backoff_factor),
+        "backoff_max": seconds(task.backoff_max),
+        "on_lost": task.on_lost,
+        "deadline": seconds(task.deadline),
+        "catch_up": task.catch_up,
+        "catch_up_window": seconds(task.catch_up_window),
+        "jitter": seconds(task.jitter),
+        "priority": task.priority,
+        "queue": task.queue,
+        "require": list(task.require),
+        "every_node": task.every_node,
+        "need": numbers(task.need),
+        "limit": numbers(task.limit),
         "gap": task.gap,
         "fold": task.fold,
         "not_before": instant(task.not_before),
@@ -90,6 +123,11 @@ def run_shape(run: Run, now: datetime) -> dict[str, Any]:
         "duration": seconds(run.duration(now)),
         "retry_of": run.retry_of,
         "dead": run.dead_at is not None,
+        "queue": run.queue,
+        "blocked": run.blocked.value if run.blocked else None,
+        "expires_at": instant(run.expires_at),
+        "flow": run.flow,
+        "event": run.event_id,
     }
 
 
@@ -101,8 +139,9 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
         "host": node.host,
         "pid": node.pid,
         "state": node.state(now).value,
-        "tags": [],
-        "queues": [],
+        "tags": list(node.tags),
+        "queues": list(node.queues),
+        "capacity": numbers(node.capacity),
         "slots": node.slots,
         "running": node.running,
         "version": node.version,
@@ -110,6 +149,46 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
         "started_at": instant(node.started_at),
         "alive_until": instant(node.alive_until),
         "clock_offset": seconds(node.clock_offset),
+    }
+
+
+def queue_shape(queue: Queue) -> dict[str, Any]:
+    """One queue; `max_running` is None where it has no limit."""
+    return {"name": queue.name, "max_running": queue.max_running, "running": queue.alive}
+
+
+def event_shape(event: Event) -> dict[str, Any]:
+    """One event, without its payload."""
+    return {
+        "id": event.id,
+        "name": event.name,
+        "key": event.key,
+        "created_at": instant(event.created_at),
+        "created_by": event.created_by,
+    }
+
+
+def emitted_shape(emitted: "Emitted", now: datetime) -> dict[str, Any]:
+    """What became of an event; none was taken in when one of its key had come before."""
+    return {
+        "event": event_shape(emitted.event) if emitted.event else None,
+        "runs": [run_shape(run, now) for run in emitted.runs],
+        "duplicate": emitted.event is None,
+    }
+
+
+def backfill_shape(
+    task: str, first: datetime, last: datetime, filled: "Backfill", *, dry_run: bool
+) -> dict[str, Any]:
+    """What a backfill of this span made, or would make."""
+    return {
+        "task": task,
+        "from": instant(first),
+        "to": instant(last),
+        "dry_run": dry_run,
+        "runs": len(filled.occurrences),
+        "there_already": filled.there_already,
+        "occurrences": [instant(occurrence) for occurrence in filled.occurrences],
     }
 
 

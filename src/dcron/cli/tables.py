@@ -7,6 +7,7 @@ from itertools import chain, islice
 
 from dcron.cli import printing
 from dcron.safetext import cells, safe, shorten
+from dcron.words import Struck
 
 SAMPLE = 200
 """Rows that decide how wide the columns are; those that follow are cut or stick out."""
@@ -32,10 +33,6 @@ class Alarm(str):
 
 class Title(str):
     """The name of a column."""
-
-
-class Struck(str):
-    """What will not happen; the text beside it says so too, for those who see no lines."""
 
 
 _COLOURS = {Title: _BOLD, Alarm: _RED, Struck: _STRUCK}

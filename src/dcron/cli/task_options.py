@@ -3,13 +3,15 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import typer
 
-from dcron.cli.parameters import text_or_file
-from dcron.errors import UsageError, ZoneError
+from dcron.cli import policy_options
+from dcron.cli.policy_options import PolicyOptions, named
+from dcron.errors import UsageError
+from dcron.model import Definition
+from dcron.typed import calendar, max_running, named_moment, span, text_or_file, variable
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,10 @@ class RuleOptions:
         values = {field: value for field, value in values.items() if value is not None}
         for field in ("not_before", "not_after"):
             if (text := getattr(self, field)) is not None:
-                values[field] = _moment(text, timezone, field)
+                values[field] = named_moment(text, timezone, f"--{field.replace('_', '-')}")
         for field in ("except_calendar", "only_calendar"):
             if (text := getattr(self, field)) is not None:
-                values[field] = None if text == "none" else text
+                values[field] = calendar(text)
         return values
 
 
@@ -95,7 +97,7 @@ class CommandOptions:
         typer.Option(
             "--max-running",
             metavar="N|none",
-            help="Skip a due run while so many of this task are alive; else 1.",
+            help="How many of its runs may be alive at once (--every-node: on each node); else 1.",
         ),
     ] = None
     describe: Annotated[
@@ -116,28 +118,21 @@ class CommandOptions:
         if self.stdin is not None:
             values["stdin"] = text_or_file(self.stdin, "--stdin")
         if self.env:
-            values["env"] = dict(map(_variable, self.env))
+            values["env"] = dict(named("env", variable, each) for each in self.env)
         if self.timeout is not None:
-            values["timeout"] = _timeout(self.timeout)
+            values["timeout"] = named("timeout", span, self.timeout)
         if self.max_running is not None:
-            values["max_running"] = _max_running(self.max_running)
+            values["max_running"] = named("max_running", max_running, self.max_running)
         return values
 
 
 @dataclass(frozen=True)
-class TaskOptions(RuleOptions, CommandOptions):
+class TaskOptions(RuleOptions, PolicyOptions, CommandOptions):
     """All of them, the command's first."""
 
     def values(self, timezone: str) -> dict[str, Any]:
         """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
-        return self.words() | self.rules(timezone)
-
-
-def default_name(command: str) -> str:
-    """A readable name made from the command, as an import makes them."""
-    from dcron.crontabfile import names
-
-    return names.assign([(command,)], taken=(), prefix="")[0]
+        return self.words() | self.policies() | self.rules(timezone)
 
 
 def command_text(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
@@ -147,61 +142,33 @@ def command_text(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
 
 CLEARABLE = (
     *("stdin", "env", "cwd", "shell", "user", "timeout", "max-running"),
+    *policy_options.CLEARABLE,
     *("gap", "fold", "not-before", "not-after", "except", "only", "describe"),
 )
+BY_NAME = ("env", "need", "limit")
+"""Options that hold values by name: `set` adds to them, and `--clear env.DEBUG` takes one out."""
 
 
-def cleared(names: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+def cleared(names: Sequence[str], line: Definition) -> dict[str, Any]:
     """The fields that `--clear` puts back to what `add` gives without the option. Raises UsageError."""
     from dcron.crontabfile.options import DEFAULTS
 
     values: dict[str, Any] = {}
     for name in names:
+        option, dot, part = name.partition(".")
         field = f"{name}_calendar" if name in ("except", "only") else name.replace("-", "_")
-        if name == "env":
-            values["env"] = {}
-        elif name.startswith("env."):
-            kept = values.get("env", dict(env))
-            if kept.pop(name.removeprefix("env."), None) is None:
-                raise UsageError(f"--clear {name}: there is no such variable; `dcron view` shows them")
-            values["env"] = kept
-        elif name in CLEARABLE:
+        if name in CLEARABLE:
             values[field] = DEFAULTS[field]
+        elif dot and option in BY_NAME:
+            values[option] = _without(part, values.get(option, getattr(line, option)), name)
         else:
-            raise UsageError(f"--clear {name}: give one of {', '.join(CLEARABLE)} or env.NAME")
+            raise UsageError(
+                f"--clear {name}: give one of {', '.join(CLEARABLE)} or env.NAME, need.NAME, limit.NAME"
+            )
     return values
 
 
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise UsageError(f"--env {text!r}: write NAME=value")
-    return name, value
-
-
-def _timeout(text: str) -> float | None:
-    from dcron.schedule import parse_duration
-
-    try:
-        return None if text == "none" else parse_duration(text)
-    except UsageError as error:
-        raise UsageError(f"--timeout: {error}") from None
-
-
-def _moment(text: str, timezone: str, field: str) -> datetime | None:
-    from dcron.schedule import parse_time, zone
-
-    try:
-        return None if text == "none" else parse_time(text, zone(timezone), datetime.now(UTC))
-    except ZoneError:
-        raise
-    except UsageError as error:
-        raise UsageError(f"--{field.replace('_', '-')}: {error}") from None
-
-
-def _max_running(text: str) -> int | None:
-    if text == "none":
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise UsageError(f"--max-running {text!r}: give a number from 1 on, or none for no limit")
-    return int(text[:9])
+def _without(part: str, values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if part not in values:
+        raise UsageError(f"--clear {name}: the task has none of this name; `dcron view` shows what it has")
+    return {each: value for each, value in values.items() if each != part}

@@ -1,6 +1,7 @@
 """Crontab files: text to definitions (`read`) and back (`write`). Pure: no database, no clock."""
 
 from dcron.crontabfile.bounds import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS, MAX_VARIABLES
+from dcron.crontabfile.problems import BadFile
 from dcron.crontabfile.reading import CrontabFile, Notice, read
 from dcron.crontabfile.writing import write
 
@@ -9,6 +10,7 @@ __all__ = [
     "MAX_SCHEDULE",
     "MAX_TASKS",
     "MAX_VARIABLES",
+    "BadFile",
     "CrontabFile",
     "Notice",
     "read",

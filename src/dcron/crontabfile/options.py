@@ -5,22 +5,32 @@ A new field of Definition is a new row of OPTIONS; nothing else here or in the r
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.problems import BadLine, shown
 from dcron.errors import UsageError
-from dcron.model import Definition
+from dcron.model import SPEC_DEFAULTS
+from dcron.quantities import (
+    format_amount,
+    format_limit,
+    format_number,
+    parse_limit,
+    parse_need,
+    parse_number,
+)
 from dcron.schedule import format_duration, parse_duration, parse_time, zone
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 COUNT = re.compile(r"\d{1,9}", re.ASCII)
 PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*+)=(?P<value>.*)", re.DOTALL)
+NONE = "none"
+T = TypeVar("T")
 
 
 class FromCommand:
@@ -66,31 +76,67 @@ def _name(value: str | None) -> str:
 
 
 def _duration(value: str | None) -> float | None:
-    if value == "none":
+    if value == NONE:
         return None
-    try:
-        seconds = parse_duration(_given(value))
-    except UsageError as error:
-        raise ValueError(str(error)) from None
+    seconds = _wait(value)
     if seconds == 0:
         raise ValueError("a duration is longer than nothing")
     return seconds
 
 
+def _wait(value: str | None) -> float:
+    return _in_our_words(parse_duration, _given(value))
+
+
+def _in_our_words(read: Callable[[str], T], value: str) -> T:
+    try:
+        return read(value)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
 def _write_duration(seconds: float | None) -> str:
     if seconds is None:
-        return "none"
+        return NONE
     text = format_duration(seconds)
     # 1m30.1s adds up to another float than 90.1s now and then.
     return text if parse_duration(text) == seconds else f"{seconds:.3f}".rstrip("0") + "s"
 
 
-def _count(value: str | None) -> int | None:
-    if value == "none":
-        return None
+def _whole(value: str | None, right: str = "it is a number from 1 on") -> int:
     if not COUNT.fullmatch(_given(value)) or int(_given(value)) == 0:
-        raise ValueError("it is a number from 1 on, or none")
+        raise ValueError(right)
     return int(_given(value))
+
+
+def _count(value: str | None) -> int | None:
+    return None if value == NONE else _whole(value, "it is a number from 1 on, or none")
+
+
+def _write_count(count: int | None) -> str:
+    return NONE if count is None else str(count)
+
+
+def _flag(value: str | None) -> bool:
+    if value not in (None, "yes", "no"):
+        raise ValueError("it stands alone, or is yes or no")
+    return value != "no"
+
+
+def _words(value: str | None) -> tuple[str, ...]:
+    return tuple(_given(value).split(",")) if value != "" else ()
+
+
+def _write_words(words: Iterable[Any]) -> str:
+    return ",".join(map(str, words))
+
+
+def _amounts(read: Callable[[Iterable[str]], dict[str, T]], write: Callable[[str, Any], str]) -> "Kind":
+    """Names and amounts, `gpu=1,mem=8G`."""
+    return Kind(
+        lambda value: _in_our_words(lambda text: read(_words(text)), _given(value)),
+        lambda amounts: _write_words(write(name, amount) for name, amount in amounts.items()),
+    )
 
 
 def _pair(value: str | None) -> tuple[str, str]:
@@ -135,6 +181,9 @@ def _moment(value: str | None) -> datetime:
 TEXT = Kind(_given, str)
 CALENDAR = Kind(_name, str)
 MOMENT = Kind(_moment, datetime.isoformat)
+DURATION = Kind(_duration, _write_duration)
+NUMBER = Kind(lambda value: _in_our_words(parse_number, _given(value)), format_number)
+WAIT = Kind(_wait, _write_duration)
 OPTIONS: Mapping[str, Option] = MappingProxyType(
     {
         option.field: option
@@ -142,12 +191,24 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
             Option("name", Kind(_name, str), advice=True),
             Option("schedule", TEXT),
             Option("user", TEXT),
-            Option("timeout", Kind(_duration, _write_duration), advice=True),
-            Option(
-                "max_running",
-                Kind(_count, lambda count: "none" if count is None else str(count)),
-                advice=True,
-            ),
+            Option("timeout", DURATION, advice=True),
+            Option("max_running", Kind(_count, _write_count), advice=True),
+            Option("overlap", _choice("skip", "queue", "replace"), advice=True),
+            Option("tries", Kind(_whole, str), advice=True),
+            Option("backoff", WAIT, advice=True),
+            Option("backoff_factor", NUMBER, advice=True),
+            Option("backoff_max", WAIT, advice=True),
+            Option("on_lost", _choice("dead", "retry"), advice=True),
+            Option("deadline", DURATION, advice=True),
+            Option("catch_up", _choice("skip", "last", "all"), advice=True),
+            Option("catch_up_window", DURATION, advice=True),
+            Option("jitter", DURATION, advice=True),
+            Option("priority", _choice("high", "normal", "low"), advice=True),
+            Option("queue", Kind(_name, str)),
+            Option("require", Kind(_words, _write_words)),
+            Option("every_node", Kind(_flag, lambda every: None if every else "no")),
+            Option("need", _amounts(parse_need, format_amount)),
+            Option("limit", _amounts(parse_limit, format_limit), advice=True),
             Option("gap", _choice("after", "skip"), advice=True),
             Option("fold", _choice("first", "both"), advice=True),
             Option("not_before", MOMENT),
@@ -168,7 +229,7 @@ PLACED = {"name", "schedule", "command", "argv", "env", "stdin", "shell", "descr
 """Options that a crontab line, an assignment or a comment can say too; the writer decides on each of them."""
 FIELDS = {option.spelt or option.field: option.field for option in OPTIONS.values()}
 """The field behind each name in a directive."""
-DEFAULTS = {each.name: None if each.default is MISSING else each.default for each in fields(Definition)}
+DEFAULTS = SPEC_DEFAULTS
 UNSET = "unset"
 SYSTEM = "system"
 

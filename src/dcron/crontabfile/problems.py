@@ -1,5 +1,6 @@
 """What is wrong with a file, gathered line by line and told all at once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dcron.crontabfile.bounds import MAX_PROBLEMS
@@ -16,6 +17,15 @@ class BadLine(Exception):  # noqa: N818 - caught within the package, never seen 
         self.column = column
         self.message = message
         self.line = line
+
+
+class BadFile(CrontabFileError):  # noqa: N818 - as people say it
+    """All that is wrong with a file, by line and column, a line of the message each."""
+
+    def __init__(self, source: str, found: Sequence[tuple[int, int, str]], rest: str = "") -> None:
+        told = [f"{source}:{line}:{column}: {message}" for line, column, message in found]
+        super().__init__("\n".join([*told, rest] if rest else told))
+        self.found = found
 
 
 class Enough(Exception):  # noqa: N818 - ends the reading, is no error of its own
@@ -39,10 +49,10 @@ class Problems:
         """Refuse the file if anything is wrong with it."""
         if not self.found:
             return
-        told = [f"{self.source}:{line}:{column}: {message}" for line, column, message in sorted(self.found)]
-        if len(told) >= MAX_PROBLEMS:
-            told.append(f"{self.source}: more than {MAX_PROBLEMS:,} bad lines; the rest was not read")
-        raise CrontabFileError("\n".join(told))
+        rest = ""
+        if len(self.found) >= MAX_PROBLEMS:
+            rest = f"{self.source}: more than {MAX_PROBLEMS:,} bad lines; the rest was not read"
+        raise BadFile(self.source, sorted(self.found), rest)
 
 
 def shown(text: str) -> str:

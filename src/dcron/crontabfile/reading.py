@@ -11,7 +11,7 @@ from dcron.crontabfile.directive import DIRECTIVE, FORGOTTEN_COLON, Word, read_w
 from dcron.crontabfile.drafts import Block, Draft, Surroundings
 from dcron.crontabfile.lines import BLANK, Assignment, read_assignment, read_job
 from dcron.crontabfile.options import SYSTEM, UNSET
-from dcron.crontabfile.problems import BadLine, Enough, Problems, shown
+from dcron.crontabfile.problems import BadFile, BadLine, Enough, Problems, shown
 from dcron.crontabfile.suspicions import suspicions
 from dcron.errors import CrontabFileError, ScheduleError, ZoneError
 from dcron.model import Definition
@@ -68,7 +68,7 @@ def _refuse_unreadable(text: str, source: str) -> None:
     at = text.find("\0")
     if at >= 0:
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        raise CrontabFileError(f"{source}:{line}:{column}: a NUL character does not belong in a crontab")
+        raise BadFile(source, [(line, column, "a NUL character does not belong in a crontab")])
 
 
 class _Reader:

@@ -124,6 +124,12 @@ class Database:
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
 
+    def change_token(self, connection: Connection) -> object:
+        """What differs once others have committed something: compare tokens of one connection only."""
+        # Not the log's position on Postgres: it moves before what was committed can be seen.
+        query = "PRAGMA data_version" if self.is_sqlite else "SELECT CAST(pg_current_snapshot() AS text)"
+        return connection.scalar(text(query))
+
     def watch(self) -> ChangeWatch:
         """A watch for changes that others make; it has its own connection."""
         if self.address.path:

@@ -54,7 +54,11 @@ def _check_union(forms: list[Form]) -> None:
     """What follows another run or an event has no place beside other schedules."""
     for form in forms:
         if isinstance(form, Delay | OnEvent | After):
-            raise ScheduleError(f"@{_WORD_OF[type(form)]} cannot be combined with other schedules by |")
+            word = _WORD_OF[type(form)]
+            raise ScheduleError(
+                f"@{word} cannot be combined with other schedules by |: a task has times, or follows others;"
+                f" make two tasks, one with @{word} alone"
+            )
 
 
 def _form(part: str, column: int, name: str) -> Form:

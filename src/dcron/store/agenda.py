@@ -1,22 +1,30 @@
 """The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, insert, select, text, update
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import RunState, Task, Trigger
-from dcron.policy import PassedOver
+from dcron.model import Block, RunState, Task, Trigger
+from dcron.policy import INSTANT, Lane, PassedOver
 from dcron.schedule import tzdata_version
-from dcron.schema import NEXT, crontab, nodes, runs
-from dcron.store import tasks
+from dcron.schema import ALIVE, BLOCKED, DUE, NEXT, crontab, nodes, runs
+from dcron.store import changes, tasks
+from dcron.store import nodes as store_nodes
 from dcron.validation import require_runnable
 
-_INSTANT = timedelta(microseconds=1)
+MOST_LANES = 1000
+"""Lanes that a node looks into."""
+_UNBLOCKED_AT_ONCE = 500
+_REMOVED = "no longer wanted: removed"
+_LOOKED_AT = 1000
+"""Due rows among which rows without a line are searched for in one pass."""
 
 TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
 
@@ -51,33 +59,41 @@ def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
     Tells when it was newer time zones that moved the turn.
     """
     if _is_claimed(connection, task):
-        return None  # its next turn comes in with the start of this one; then the line is planned
+        # Its next turn comes in with the start of this one; then the line is planned. What it follows it
+        # follows from now on.
+        with suppress(UsageError):
+            tasks.subscribe(connection, [task])
+        return None
     if task.paused_until and task.paused_until <= now:
         task = resume(connection, task, now)
     try:
         require_runnable(task)
+        tasks.subscribe(connection, [task])
         wanted, moved = _wanted_turn(connection, task, now)
     except UsageError as error:
         _take_away(connection, task, now, f"suspended: {error}")
         tasks.mark_planned(connection, task, str(error))
         return None
     if wanted is None:
-        _take_away(connection, task, now, "no longer wanted" if task.enabled else _paused_reason(task))
+        _take_away(connection, task, now, "no longer wanted" if task.enabled else paused_reason(task))
     else:
         _put(connection, task, wanted, now)
     tasks.mark_planned(connection, task, None)
+    _reroute(connection, task)
+    unblock(connection, [task.id], now)
     return moved
 
 
 def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> None:
     """Give lines that were written just now, and can be run, their first runs: two statements for all."""
     turns = [
-        _waiting(task, Trigger.SCHEDULE, first)
+        waiting(task, Trigger.SCHEDULE, first)
         for task in lines
-        if task.enabled and policy.is_timed(task) and (first := policy.next_occurrence(task, now))
+        if task.enabled and (first := _first_turn(task, now))
     ]
     if turns:
         connection.execute(insert(runs), turns)
+    tasks.subscribe(connection, lines)
     tasks.mark_all_planned(connection, lines)
 
 
@@ -85,12 +101,13 @@ def plan_after(connection: Connection, task: Task, after: datetime) -> None:
     """Give the line, locked by the caller, the turn that follows `after`, in place of one taken from it."""
     try:
         require_runnable(task)
-        following = policy.next_occurrence(task, after) if policy.is_timed(task) else None
+        following = _first_turn(task, after)
     except UsageError as error:
         tasks.mark_planned(connection, task, str(error))
         return
     if task.enabled and following:
-        connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, following)))
+        turn = waiting(task, Trigger.SCHEDULE, following)
+        connection.execute(insert(runs).values(turn | {"blocked": _held(connection, task)}))
 
 
 def resume(connection: Connection, task: Task, now: datetime) -> Task:
@@ -105,6 +122,7 @@ def resume(connection: Connection, task: Task, now: datetime) -> Task:
     record_paused_span(connection, task, now)
     resumed = tasks.by_id(connection, task.id)
     assert resumed
+    changes.record(connection, now, "dcron", "resume", before=task, after=resumed)
     return resumed
 
 
@@ -113,55 +131,186 @@ def record_paused_span(connection: Connection, task: Task, now: datetime) -> Non
     if task.paused_at is None:
         return
     try:
-        first = policy.next_occurrence(task, task.paused_at)
-        span = first and policy.passed_over_between(task, first, now + _INSTANT)
+        first = _first_open(connection, task, task.paused_at)
+        span = first and policy.passed_over_between(task, first, now + INSTANT)
     except UsageError:
         return  # planning says what is wrong with the line; nobody can say what it missed
     if span:
-        skip(connection, [_coalesced(task, span, _paused_reason(task))], now)
+        skip(connection, [_coalesced(task, span, paused_reason(task))], now)
+
+
+def waiting(task: Task, trigger: Trigger, scheduled_for: datetime) -> dict[str, Any]:
+    """The row of a run that is to be: what the line says now, due when its time has come."""
+    due_at = policy.due_at(task, scheduled_for) if trigger is Trigger.SCHEDULE else scheduled_for
+    return {
+        "task_id": task.id,
+        "task": task.name,
+        "trigger": trigger,
+        "state": RunState.WAITING,
+        "scheduled_for": scheduled_for,
+        "due_at": due_at,
+        "expires_at": policy.too_late_after(task, due_at),
+        "lane": str(policy.lane_of(task, trigger)),
+        "queue": task.queue,
+        "spec": task.spec(),
+        "tzdata": tzdata_version(),
+    }
 
 
 def run_now(connection: Connection, task: Task, now: datetime, payload: str | None) -> int:
     """A run that is due at once; its id."""
-    values = _waiting(task, Trigger.MANUAL, now) | {"payload": payload}
+    values = waiting(task, Trigger.MANUAL, now) | {"payload": payload}
     added: int = connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
     return added
 
 
+def add_backfill(connection: Connection, task: Task, occurrences: Sequence[datetime], now: datetime) -> None:
+    """Runs for occurrences of the past, all held back at first: `unblock` lets go as many as may run."""
+    held = {"due_at": now, "expires_at": None, "blocked": Block.LIMIT}
+    rows = [waiting(task, Trigger.BACKFILL, occurrence) | held for occurrence in occurrences]
+    connection.execute(insert(runs), rows)
+
+
 def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
-    """One run for each `@reboot` line, for this node alone; how many."""
-    values = [
-        _waiting(task, Trigger.REBOOT, now) | {"for_node": node_id}
-        for task in tasks.with_reboot(connection)
-        if _starts_with_node(task)
-    ]
+    """One run for each `@reboot` line that this node, which is there by now, may run; how many."""
+    node = next((node for node in store_nodes.living(connection, now) if node.id == node_id), None)
+    values = []
+    for task in tasks.with_reboot(connection):
+        lane = policy.lane_of(task).on(node_id)
+        if (
+            node
+            and _starts_with_node(task)
+            and policy.serves(lane, node.id, node.tags, node.queues, node.capacity)
+        ):
+            values.append(waiting(task, Trigger.REBOOT, now) | {"for_node": node_id, "lane": str(lane)})
     if values:
         connection.execute(insert(runs), values)
     return len(values)
 
 
-def next_due(connection: Connection, node_id: str) -> datetime | None:
-    """When the first waiting run that this node may take is due; one look at an index."""
-    mine = or_(runs.c.for_node.is_(None), runs.c.for_node == node_id)
-    query = select(runs.c.due_at).where(runs.c.state == RunState.WAITING, mine)
-    return connection.scalar(query.order_by(runs.c.due_at, runs.c.id).limit(1))
+@dataclass(frozen=True)
+class Head:
+    """A lane with when the first of its runs is due."""
+
+    lane: Lane
+    due_at: datetime
 
 
-def settle_orphans(connection: Connection, now: datetime, limit: int) -> int:
-    """Skip due runs whose line, or only node, is gone for good; how many."""
+def heads(connection: Connection) -> list[Head]:
+    """The lanes in which runs wait, each with its first: one look at an index each, however many wait."""
+    first = select(runs.c.lane).where(text(DUE)).order_by(runs.c.lane).limit(1).scalar_subquery()
+    found = select(first.label("lane")).cte("lanes", recursive=True)
+    further = select(runs.c.lane).where(text(DUE), runs.c.lane > found.c.lane).correlate(found)
+    following = further.order_by(runs.c.lane).limit(1).scalar_subquery()
+    lanes = found.union_all(select(following).where(found.c.lane.is_not(None)))
+    due = select(runs.c.due_at).where(text(DUE), runs.c.lane == lanes.c.lane).correlate(lanes)
+    due_at = due.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
+    query = select(lanes.c.lane, due_at.label("due_at")).where(lanes.c.lane.is_not(None)).limit(MOST_LANES)
+    lanes_read = ((policy.read_lane(row.lane), row.due_at) for row in connection.execute(query))
+    return [Head(lane, due_at) for lane, due_at in lanes_read if lane and due_at]
+
+
+def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
+    """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
+    blocked = select(runs.c.task_id).where(runs.c.task_id.in_(task_ids), text(BLOCKED)).distinct()
+    found = sorted(connection.scalars(blocked))
+    for task_id in found:  # all lines before the first run
+        tasks.lock(connection, task_id)
+    freed = 0
+    for task_id in found:
+        if task := tasks.by_id(connection, task_id):
+            freed += _unblock_line(connection, task, now)
+        else:
+            kept = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
+            _settle(connection, kept.limit(_UNBLOCKED_AT_ONCE), _REMOVED, now)
+    return freed
+
+
+def unblock_some(connection: Connection, after_task: int, now: datetime, limit: int) -> int:
+    """The same for the next few lines behind this id that have blocked runs; the last one's id, or 0.
+
+    A net below the nets: whoever ends a cause unblocks what waited for it.
+    """
+    found = select(runs.c.task_id).where(text(BLOCKED), runs.c.task_id > after_task).order_by(runs.c.task_id)
+    task_ids = sorted(set(connection.scalars(found.limit(limit))))
+    unblock(connection, task_ids, now)
+    return task_ids[-1] if task_ids else 0
+
+
+def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
+    # Locked: who is just recording the end of one may have looked for blocked runs before there were any.
+    living = select(runs.c.owner).where(runs.c.task_id == task.id, text(ALIVE)).order_by(runs.c.id)
+    alive = Counter(connection.scalars(living.with_for_update(key_share=True)))
+    rows = connection.execute(
+        select(runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
+        .where(runs.c.task_id == task.id, text(BLOCKED))
+        .order_by(runs.c.due_at, runs.c.id)
+        .limit(_UNBLOCKED_AT_ONCE)
+    ).all()
+    freed = 0
+    for row in rows:
+        here = alive[row.for_node] if task.every_node else alive.total()
+        free = task.max_running is None or here < task.max_running
+        by_hand = row.trigger == Trigger.MANUAL
+        if not (task.enabled or by_hand) or (row.blocked == Block.LIMIT and not free):
+            continue
+        if row.blocked == Block.DELAY and alive.total():
+            continue
+        values: dict[str, Any] = {"blocked": None}
+        if row.blocked == Block.LIMIT:
+            alive[row.for_node] += 1
+            if task.overlap == "queue" and row.trigger == Trigger.SCHEDULE:
+                values["backlog_until"] = now
+        elif row.blocked == Block.DELAY and (delay := policy.delay_of(task)):
+            values |= {"scheduled_for": now + delay, "due_at": now + delay}
+            values["expires_at"] = policy.too_late_after(task, now + delay)
+        connection.execute(update(runs).where(runs.c.id == row.id).values(values))
+        freed += 1
+    return freed
+
+
+def block_others_of(connection: Connection, task_ids: Collection[int], now: datetime) -> None:
+    """Take all due runs of these lines, at their limits, out of the way at once; none that may be skipped."""
+    waits = (Trigger.RETRY, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL)
+    due = (runs.c.task_id.in_(task_ids), text(DUE), runs.c.trigger.in_(waits), runs.c.due_at <= now)
+    if task_ids:
+        connection.execute(update(runs).where(*due).values(blocked=Block.LIMIT))
+
+
+def settle_orphans(connection: Connection, lanes: Collection[Lane], now: datetime, limit: int) -> int:
+    """Skip due runs of these lanes whose line is gone, and runs whose only node is gone; how many."""
     # Not NOT EXISTS: of that Postgres makes a join, for which it reads the whole crontab.
     line = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
-    node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
-    line_gone = line.is_(None)
-    node_gone = runs.c.for_node.is_not(None) & node.correlate(runs).scalar_subquery().is_(None)
     settled = 0
-    for condition, reason in ((line_gone, "no longer wanted: removed"), (node_gone, "its node is gone")):
-        due = select(runs.c.id).where(runs.c.state == RunState.WAITING, runs.c.due_at <= now, condition)
-        query = update(runs).where(runs.c.id.in_(due.limit(limit)), runs.c.state == RunState.WAITING)
-        settled += connection.execute(
-            query.values(state=RunState.SKIPPED, reason=reason, finished_at=now)
-        ).rowcount
-    return settled
+    for lane in lanes:
+        due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
+        first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
+        gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), line.is_(None)).limit(limit)
+        settled += _settle(connection, gone, _REMOVED, now)
+    return settled + settle_nodeless(connection, now, limit)
+
+
+def settle_nodeless(connection: Connection, now: datetime, limit: int) -> int:
+    """Skip runs whose only node is gone for good; how many."""
+    node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
+    gone = node.correlate(runs).scalar_subquery().is_(None)
+    waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
+    return _settle(connection, select(runs.c.id).where(*waits).limit(limit), "its node is gone", now)
+
+
+def bury(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
+    """Put runs among the dead letters that failed, or were lost, and will not be tried again after all."""
+    ended_badly = runs.c.state.in_([RunState.FAILED, RunState.LOST])
+    connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
+
+
+def _settle(connection: Connection, found: Select[Any], reason: str, now: datetime) -> int:
+    query = update(runs).where(runs.c.id.in_(found), runs.c.state == RunState.WAITING)
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
+    settled = connection.scalars(query.values(ended).returning(runs.c.retry_of)).all()
+    if failed := [run_id for run_id in settled if run_id]:
+        bury(connection, runs.c.id.in_(failed), now)
+    return len(settled)
 
 
 def skip(connection: Connection, skips: Sequence[Skip], now: datetime) -> None:
@@ -186,25 +335,48 @@ def skip(connection: Connection, skips: Sequence[Skip], now: datetime) -> None:
 
 def passed_over(task: Task, span: PassedOver) -> Skip:
     """The record of what downtime left out."""
-    return _coalesced(task, span, "missed: no agent was there to run it")
+    return _coalesced(task, span, policy.passed_over_reason(task, too_old=False))
 
 
 def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:
     """End all that waits for the line, for it is going away."""
     _take_away(connection, task, now, reason)
     waiting = (runs.c.task_id == task.id, runs.c.state == RunState.WAITING)
-    connection.execute(
-        update(runs).where(*waiting).values(state=RunState.SKIPPED, reason=reason, finished_at=now)
-    )
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
+    connection.execute(update(runs).where(*waiting).values(ended))
+
+
+def _first_open(connection: Connection, task: Task, after: datetime) -> datetime | None:
+    """The line's first turn after then that nobody has called off before its time."""
+    first = _first_turn(task, after)
+    while first and not policy.delay_of(task) and _is_settled(connection, task, first):
+        first = _first_turn(task, first)
+    return first
+
+
+def _is_settled(connection: Connection, task: Task, occurrence: datetime) -> bool:
+    """Whether the record already says what became of the occurrence."""
+    final = (runs.c.finished_at.is_not(None), runs.c.trigger == Trigger.SCHEDULE)
+    of_time = (runs.c.task_id == task.id, runs.c.scheduled_for == occurrence)
+    return connection.scalar(select(runs.c.id).where(*of_time, *final).limit(1)) is not None
+
+
+def _first_turn(task: Task, after: datetime) -> datetime | None:
+    """When the line first runs by itself after then; None for one that only follows others."""
+    if delay := policy.delay_of(task):
+        return after + delay
+    return policy.next_occurrence(task, after) if policy.is_timed(task) else None
 
 
 def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[datetime | None, Moved | None]:
-    if not task.enabled or not policy.is_timed(task):
+    if not task.enabled or not (policy.is_timed(task) or policy.delay_of(task)):
         return None, None
     columns = (runs.c.scheduled_for, runs.c.task, runs.c.spec, runs.c.tzdata)
     waiting = connection.execute(select(*columns).where(runs.c.task_id == task.id, *TURN)).first()
     if waiting is None or not policy.same_times(task, waiting.task, waiting.spec):
-        return policy.next_occurrence(task, now), None
+        return _first_open(connection, task, now), None
+    if policy.delay_of(task):
+        return waiting.scheduled_for, None
     if waiting.scheduled_for <= now or (waiting.tzdata or "") >= tzdata_version():
         return waiting.scheduled_for, None
     wanted = policy.next_occurrence(task, now)
@@ -216,9 +388,34 @@ def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[dat
 def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
     _end_overdue(connection, task, now, "replaced by an edit", kept=wanted)
     turn = update(runs).where(runs.c.task_id == task.id, *TURN)
-    fitted = {"scheduled_for": wanted, "due_at": wanted, "task": task.name, "spec": task.spec()}
-    if not connection.execute(turn.values(**fitted, tzdata=tzdata_version())).rowcount:
-        connection.execute(insert(runs).values(_waiting(task, Trigger.SCHEDULE, wanted)))
+    fitted = waiting(task, Trigger.SCHEDULE, wanted)
+    # A turn that stays where it was waits on for what it waited for; `unblock` knows when that is over.
+    stays = turn.where(runs.c.scheduled_for == wanted)
+    if not policy.delay_of(task):
+        stays = stays.where(runs.c.blocked.is_distinct_from(Block.DELAY))
+    if connection.execute(stays.values(fitted)).rowcount:
+        return
+    fitted |= {"blocked": _held(connection, task), "backlog_until": None}
+    if not connection.execute(turn.values(fitted)).rowcount:
+        connection.execute(insert(runs).values(fitted))
+
+
+def _held(connection: Connection, task: Task) -> Block | None:
+    """Whether a new turn of the line waits for an end from which it is counted."""
+    alive = select(runs.c.id).where(runs.c.task_id == task.id, text(ALIVE)).limit(1)
+    return Block.DELAY if policy.delay_of(task) and connection.scalar(alive) else None
+
+
+def _reroute(connection: Connection, task: Task) -> None:
+    """What waits for the line besides its turn goes where the line says now, with its priority."""
+    others = update(runs).where(
+        runs.c.task_id == task.id, runs.c.state == RunState.WAITING, runs.c.for_node.is_(None)
+    )
+    for trigger in (Trigger.BACKFILL, Trigger.SCHEDULE):
+        lane, is_backfill = str(policy.lane_of(task, trigger)), runs.c.trigger == Trigger.BACKFILL
+        of_kind = is_backfill if trigger is Trigger.BACKFILL else ~is_backfill
+        values = {"lane": lane, "queue": task.queue}
+        connection.execute(others.where(of_kind, runs.c.lane != lane).values(values))
 
 
 def _is_claimed(connection: Connection, task: Task) -> bool:
@@ -236,16 +433,19 @@ def _end_overdue(
     connection: Connection, task: Task, now: datetime, reason: str, kept: datetime | None = None
 ) -> None:
     """Skip the turn whose time has come, unless it is for `kept`; its row tells all that passed with it."""
-    overdue = (runs.c.task_id == task.id, *TURN, runs.c.due_at <= now)
+    # By its own time: one that its jitter holds back has had its time. One that is counted from the end of
+    # a run has none before that.
+    not_held = runs.c.blocked.is_distinct_from(Block.DELAY)
+    overdue = (runs.c.task_id == task.id, *TURN, not_held, runs.c.scheduled_for <= now)
     turn = connection.execute(
         select(runs.c.id, runs.c.scheduled_for, runs.c.task, runs.c.spec).where(*overdue)
     ).first()
     if turn is None or turn.scheduled_for == kept:
         return
-    span = policy.passed_over_as_planned(turn.task, turn.spec, turn.scheduled_for, now + _INSTANT)
+    span = policy.passed_over_as_planned(turn.task, turn.spec, turn.scheduled_for, now + INSTANT)
     if span and span.count > 1:
         reason = f"{reason} ({span})"
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now}
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
     connection.execute(update(runs).where(runs.c.id == turn.id, *TURN).values(ended))
 
 
@@ -257,23 +457,10 @@ def _starts_with_node(task: Task) -> bool:
     return policy.starts_with_node(task)
 
 
-def _waiting(task: Task, trigger: Trigger, due_at: datetime) -> dict[str, Any]:
-    return {
-        "task_id": task.id,
-        "task": task.name,
-        "trigger": trigger,
-        "state": RunState.WAITING,
-        "scheduled_for": due_at,
-        "due_at": due_at,
-        "spec": task.spec(),
-        "tzdata": tzdata_version(),
-    }
-
-
 def _coalesced(task: Task, span: PassedOver, reason: str) -> Skip:
     return Skip(task.id, task.name, span.last, f"{reason} ({span})", task.spec())
 
 
-def _paused_reason(task: Task) -> str:
+def paused_reason(task: Task) -> str:
     by = f" by {task.paused_by}" if task.paused_by else ""
     return f"paused{by}: {task.paused_reason}" if task.paused_reason else f"paused{by}"

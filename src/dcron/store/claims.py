@@ -1,13 +1,14 @@
-"""The claim protocol: write my ID, re-read what is mine, commit the start, record the end.
+"""The claim protocol: write my ID, re-read what is mine, commit the start.
 
 docs/architecture.md tells the protocol; each function here is one of its steps and runs in one transaction.
+How runs end is in `ends`.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -24,17 +25,42 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.types import TypeEngine
 
 from dcron import policy
 from dcron.database import Database
 from dcron.errors import UsageError
-from dcron.model import RunState, Task, Trigger
-from dcron.policy import CatchUp
+from dcron.model import Block, RunState, Task, Trigger
+from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schedule import tzdata_version
-from dcron.schema import ALIVE, Instant, crontab, runs
-from dcron.store import agenda, tasks
+from dcron.schema import ALIVE, DUE, Instant, crontab, runs
+from dcron.store import agenda, ends, every_node, flows, queues, tasks
 from dcron.store.tasks import task_from
 from dcron.validation import Unreadable, require_runnable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a node can take just now."""
+
+    node_id: str
+    slots: int
+    """How many more runs it may start."""
+    tags: Sequence[str] = ()
+    queues: Sequence[str] = ()
+    """None means all."""
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What it has when nothing runs."""
+    free: Mapping[str, float] = field(default_factory=dict)
+    """What of it is not taken."""
+
+    def serves(self, lane: Lane) -> bool:
+        """Whether runs of the lane are for this node at all."""
+        return policy.serves(lane, self.node_id, self.tags, self.queues, self.capacity)
+
+    def has_room_for(self, lane: Lane) -> bool:
+        """Whether one of the lane's runs could start now."""
+        return self.slots > 0 and policy.fits(lane, self.free)
 
 
 @dataclass(slots=True)
@@ -48,45 +74,57 @@ class Claimed:
     scheduled_for: datetime
     payload: str | None
     spec: dict[str, Any]
+    lane: Lane = field(default_factory=Lane)
+    due_at: datetime | None = None
+    for_node: str | None = None
+    expires_at: datetime | None = None
+    backlog_until: datetime | None = None
+    flow: int | None = None
+    event_id: int | None = None
     successor: datetime | None = None
+    delay: timedelta | None = None
+    """From its end to the next turn, where the line counts from there."""
 
 
 @dataclass
-class _Batch:
-    """What becomes of the due runs that one claim has locked."""
+class Batch:
+    """What became of the due runs that one claim has locked."""
 
     claimed: list[Claimed] = field(default_factory=list)
     skipped: list[tuple[Claimed, str]] = field(default_factory=list)
+    blocked: list[tuple[Claimed, Block]] = field(default_factory=list)
+    spread: list[Claimed] = field(default_factory=list)
+    """Turns that belong to every node; this node's share is among the others here."""
+    replacing: list[Claimed] = field(default_factory=list)
     passed_over: list[agenda.Skip] = field(default_factory=list)
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
 
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended, as its node saw it."""
-
-    id: int
-    state: RunState
-    finished_at: datetime
-    reason: str | None = None
-    exit_code: int | None = None
-    signal: int | None = None
+    @property
+    def moved_on(self) -> bool:
+        """Whether the next look will find other runs at the head."""
+        return bool(self.claimed or self.skipped or self.blocked)
 
 
 def claim(
-    connection: Connection, database: Database, node_id: str, now: datetime, limit: int
-) -> list[Claimed]:
-    """Write my ID on up to `limit` due runs that nobody has. The caller has renewed its node's row before."""
-    due = _lock_due(connection, database, node_id, now, limit)
+    connection: Connection, database: Database, offer: Offer, now: datetime, lanes: Iterable[Lane]
+) -> Batch:
+    """Write my ID on due runs of these lanes that nobody has, as many as I can take.
+
+    The caller has renewed its node's row before, and calls `agenda.unblock` for what came out blocked.
+    """
+    due = _lock_due(connection, database, offer, now, lanes)
+    batch = Batch()
     if not due:
-        return []
-    batch = _decide(due, _count_alive(connection, database, due), now)
-    _write_owner(connection, database, node_id, now, batch)
+        return batch
+    _decide(due, _count_alive(connection, database, offer.node_id, due), now, batch)
+    _write_spread(connection, database, offer.node_id, now, batch)
+    _write_owner(connection, database, offer.node_id, now, batch)
     _write_skipped(connection, database, now, batch)
+    _write_blocked(connection, database, offer.node_id, now, batch)
     agenda.skip(connection, batch.passed_over, now)
     for task, error in batch.unplannable.values():
         tasks.mark_planned(connection, task, error)
-    return batch.claimed
+    return batch
 
 
 def start(
@@ -102,41 +140,8 @@ def start(
     )
     started_ids = set(connection.scalars(mine))
     started = [run for run in claimed if run.id in started_ids]
-    _add_successors(connection, database, started)
+    _add_successors(connection, database, started, now, running=True)
     return started
-
-
-def finish(connection: Connection, database: Database, node_id: str, ended: Sequence[Ended]) -> set[int]:
-    """Record how runs ended, where they are still this node's; the ids that were.
-
-    A run that was declared lost meanwhile takes its owner's late truth.
-    """
-    batch = database.rows(
-        {
-            "id": (BigInteger(), [each.id for each in ended]),
-            "state": (Text(), [each.state.value for each in ended]),
-            "reason": (Text(), [each.reason for each in ended]),
-            "exit_code": (Integer(), [each.exit_code for each in ended]),
-            "signal": (Integer(), [each.signal for each in ended]),
-            "finished_at": (Instant(), [each.finished_at for each in ended]),
-        }
-    )
-    dead = case((batch.c.state.in_([RunState.FAILED, RunState.LOST]), batch.c.finished_at), else_=None)
-    query = (
-        update(runs)
-        .where(runs.c.id == batch.c.id, runs.c.owner == node_id)
-        .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
-        .values(
-            state=batch.c.state,
-            reason=batch.c.reason,
-            exit_code=batch.c.exit_code,
-            signal=batch.c.signal,
-            finished_at=batch.c.finished_at,
-            dead_at=dead,
-        )
-        .returning(runs.c.id)
-    )
-    return set(connection.scalars(query))
 
 
 def release(connection: Connection, node_ids: Iterable[str]) -> int:
@@ -149,17 +154,6 @@ def release(connection: Connection, node_ids: Iterable[str]) -> int:
     return connection.execute(query).rowcount
 
 
-def declare_lost(connection: Connection, now: datetime, node_ids: Iterable[str], reason: str) -> list[int]:
-    """Mark what these dead nodes were running; nobody knows how it ended. The runs' ids."""
-    query = (
-        update(runs)
-        .where(runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.RUNNING)
-        .values(state=RunState.LOST, reason=reason, finished_at=now, dead_at=now)
-        .returning(runs.c.id)
-    )
-    return list(connection.scalars(query))
-
-
 def owned(connection: Connection, node_id: str, state: RunState) -> list[int]:
     """The live runs in this state that bear the node's ID: what a lost reply is settled by."""
     query = select(runs.c.id).where(runs.c.owner == node_id, text(ALIVE), runs.c.state == state)
@@ -167,88 +161,159 @@ def owned(connection: Connection, node_id: str, state: RunState) -> list[int]:
 
 
 def _lock_due(
-    connection: Connection, database: Database, node_id: str, now: datetime, limit: int
+    connection: Connection, database: Database, offer: Offer, now: datetime, lanes: Iterable[Lane]
 ) -> list[Claimed]:
-    """Due runs with their lines, both locked: whoever counts a task's live runs holds the task's line."""
+    """Due runs with their lines, both locked: whoever counts a task's live runs holds the task's line.
+
+    Of each lane the first few; of all these the first that fit into what is free.
+    """
+    lanes = list(lanes)
+    room = queues.room(connection, {lane.queue for lane in lanes})
+    found: list[Claimed] = []
+    for lane in lanes:
+        most = min(offer.slots, room.get(lane.queue, offer.slots))
+        if most > 0 and offer.has_room_for(lane):
+            found += _lock_lane(connection, database, offer, now, lane, most)
+    return _first_that_fit(found, offer, room)
+
+
+def _lock_lane(
+    connection: Connection, database: Database, offer: Offer, now: datetime, lane: Lane, most: int
+) -> list[Claimed]:
     query = (
-        select(
-            runs.c.id.label("run_id"),
-            runs.c.trigger,
-            runs.c.attempt,
-            runs.c.scheduled_for,
-            runs.c.payload,
-            runs.c.spec,
-            *tasks.COLUMNS,
-        )
+        select(*_RUN_COLUMNS, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
-        .where(runs.c.state == RunState.WAITING, runs.c.due_at <= now)
-        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == node_id))
-        .where(or_(crontab.c.enabled, runs.c.trigger == Trigger.MANUAL))
+        .where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
+        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == offer.node_id))
         .order_by(runs.c.due_at, runs.c.id)
-        .limit(limit)
+        .limit(most)
     )
     due = []
     for row in connection.execute(database.locked(query)):
-        run_id, trigger, attempt, scheduled_for, payload, spec = row[:6]
-        due.append(Claimed(run_id, task_from(row), Trigger(trigger), attempt, scheduled_for, payload, spec))
+        run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
+        attempt, scheduled_for, payload, spec, *facts = rest
+        task = task_from(row)
+        due.append(
+            Claimed(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
+        )
     return due
 
 
-def _count_alive(connection: Connection, database: Database, due: Sequence[Claimed]) -> Counter[int]:
-    """How many runs of each task live now. A statement of its own, after the lock: it must see what
-    others committed while this one waited."""
-    limited = {run.task.id for run in due if run.task.max_running is not None}
+_RUN_COLUMNS = [
+    runs.c.id.label("run_id"),
+    runs.c.trigger,
+    runs.c.attempt,
+    runs.c.scheduled_for,
+    runs.c.payload,
+    runs.c.spec,
+    runs.c.due_at,
+    runs.c.for_node,
+    runs.c.expires_at,
+    runs.c.backlog_until,
+    runs.c.flow,
+    runs.c.event_id,
+]
+
+
+def _first_that_fit(found: list[Claimed], offer: Offer, room: dict[str, int]) -> list[Claimed]:
+    """The most urgent of these, as long as slots, queues and capacity last."""
+    found.sort(key=lambda run: (run.lane.rank(run.due_at or run.scheduled_for), run.id))
+    free = dict(offer.free)
+    taken: list[Claimed] = []
+    for run in found:
+        if len(taken) == offer.slots:
+            break
+        left = room.get(run.lane.queue)
+        if left == 0 or not policy.fits(run.lane, free):
+            continue
+        if left is not None:
+            room[run.lane.queue] = left - 1
+        for name, amount in run.lane.need:
+            free[name] = free.get(name, 0.0) - amount
+        taken.append(run)
+    return taken
+
+
+def _count_alive(
+    connection: Connection, database: Database, node_id: str, due: Sequence[Claimed]
+) -> Counter[int]:
+    """How many runs of each task live now; of one for every node, how many here. A statement of its own,
+    after the lock: it must see what others committed while this one waited."""
+    limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
     batch = database.rows({"task_id": (BigInteger(), list(limited))})
+    here = func.sum(case((runs.c.owner == node_id, 1), else_=0))
     query = (
-        select(runs.c.task_id, func.count().label("alive"))
+        select(runs.c.task_id, func.count().label("alive"), here.label("here"))
         .join_from(batch, runs, runs.c.task_id == batch.c.task_id)
         .where(text(ALIVE))
         .group_by(runs.c.task_id)
     )
-    return Counter({row.task_id: row.alive for row in connection.execute(query)})
+    counted = connection.execute(query)
+    return Counter(
+        {row.task_id: row.here if limited[row.task_id].every_node else row.alive for row in counted}
+    )
 
 
-def _decide(due: Sequence[Claimed], alive: Counter[int], now: datetime) -> _Batch:
-    batch = _Batch()
+def _decide(due: Sequence[Claimed], alive: Counter[int], now: datetime, batch: Batch) -> None:
     for run in due:
-        turn = _with_successor(run, now, batch)
-        if isinstance(run.spec, Unreadable):
-            batch.skipped.append(
-                (turn, "what it should execute cannot be read: its spec is not a JSON object")
-            )
-        elif reason := _refusal(turn, alive[run.task.id]):
+        turn, too_late = _with_successor(run, now, batch)
+        reason = too_late or _refusal(turn, now)
+        if reason:
             batch.skipped.append((turn, reason))
-        else:
-            alive[run.task.id] += 1
-            batch.claimed.append(turn)
-    return batch
+            continue
+        if turn.task.every_node and turn.for_node is None:
+            batch.spread.append(turn)
+        in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
+        match policy.admit(turn.task, turn.trigger, alive[turn.task.id], in_backlog=in_backlog):
+            case Skip(reason):
+                batch.skipped.append((turn, reason))
+            case Wait(block, replaces):
+                batch.blocked.append((turn, block))
+                if replaces:
+                    batch.replacing.append(turn)
+            case _:
+                alive[turn.task.id] += 1
+                batch.claimed.append(turn)
 
 
-def _refusal(turn: Claimed, alive: int) -> str | None:
-    """Why the turn is skipped although its time has come."""
+def _refusal(turn: Claimed, now: datetime) -> str | None:
+    """Why the turn is skipped although its time has come, whatever else is running."""
+    if isinstance(turn.spec, Unreadable):
+        return "what it should execute cannot be read: its spec is not a JSON object"
+    expired = policy.expired(turn.task, turn.expires_at, now)
+    if turn.trigger is not Trigger.SCHEDULE:
+        return expired
     try:
-        excluded = policy.excluded_by(turn.task, turn.scheduled_for)
+        return policy.excluded_by(turn.task, turn.scheduled_for) or expired
     except UsageError as error:  # of a zone or a calendar that cannot be read
         return str(error)
-    by_schedule = turn.trigger is Trigger.SCHEDULE
-    return (by_schedule and excluded) or policy.refuse_to_start(turn.task, alive)
 
 
-def _with_successor(run: Claimed, now: datetime, batch: _Batch) -> Claimed:
-    """The run as it will start: for the latest occurrence that downtime left, knowing the next one."""
+def _with_successor(run: Claimed, now: datetime, batch: Batch) -> tuple[Claimed, str | None]:
+    """The run as it will start: for the occurrence that is made up for after downtime, knowing the next one;
+    and why there is none to make up for."""
     if run.trigger is not Trigger.SCHEDULE:
-        return run
+        return run, None
     try:
         require_runnable(run.task)
-        turn = policy.catch_up(run.task, run.scheduled_for, now)
+        run.delay = policy.delay_of(run.task)
+        if run.delay:
+            return run, None
+        turn = policy.catch_up(run.task, run.scheduled_for, now, run.backlog_until)
     except UsageError as error:
         # This turn was planned while the line could be read, so it runs; the line has no next one.
         batch.unplannable[run.task.id] = (run.task, str(error))
         turn = CatchUp(run.scheduled_for, None, None)
+    run.successor, run.backlog_until = turn.successor, turn.backlog_until
+    if turn.run_for is None:
+        assert turn.passed_over
+        run.scheduled_for = turn.passed_over.last
+        return run, f"{policy.passed_over_reason(run.task, too_old=True)} ({turn.passed_over})"
     if turn.passed_over:
         batch.passed_over.append(agenda.passed_over(run.task, turn.passed_over))
-    run.scheduled_for, run.successor = turn.run_for, turn.successor
-    return run
+    run.scheduled_for = turn.run_for
+    run.expires_at = policy.too_late_after(run.task, policy.due_at(run.task, turn.run_for))
+    return run, None
 
 
 def _still(state: RunState) -> ColumnElement[bool]:
@@ -260,28 +325,44 @@ def _still(state: RunState) -> ColumnElement[bool]:
     return runs.c.state == select(literal(state.value)).scalar_subquery()
 
 
+def _write_spread(
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: Batch
+) -> None:
+    """Give each node its share of these turns; the line's turn is done with that, and the next comes in."""
+    if not batch.spread:
+        return
+    every_node.share(connection, node_id, batch.spread, now)
+    _add_successors(connection, database, batch.spread, now, running=True)
+    for turn in batch.spread:
+        turn.successor = turn.delay = None
+        turn.trigger = Trigger.NODE if turn.trigger is Trigger.SCHEDULE else turn.trigger
+
+
 def _write_owner(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: _Batch
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: Batch
 ) -> None:
     if not batch.claimed:
         return
     table = database.rows(
         {
             "id": (BigInteger(), [run.id for run in batch.claimed]),
+            # Should it be given back, it waits as what it is made up for.
             "scheduled_for": (Instant(), [run.scheduled_for for run in batch.claimed]),
+            "expires_at": (Instant(), [run.expires_at for run in batch.claimed]),
         }
     )
+    mine = {"state": RunState.CLAIMED, "owner": node_id, "claimed_at": now}
     query = (
         update(runs)
         .where(runs.c.id == table.c.id, _still(RunState.WAITING))
-        .values(state=RunState.CLAIMED, owner=node_id, claimed_at=now, scheduled_for=table.c.scheduled_for)
+        .values({name: table.c[name] for name in ("scheduled_for", "expires_at")} | mine)
         .returning(runs.c.id)
     )
     written = set(connection.scalars(query))
     batch.claimed = [run for run in batch.claimed if run.id in written]
 
 
-def _write_skipped(connection: Connection, database: Database, now: datetime, batch: _Batch) -> None:
+def _write_skipped(connection: Connection, database: Database, now: datetime, batch: Batch) -> None:
     if not batch.skipped:
         return
     table = database.rows(
@@ -302,37 +383,100 @@ def _write_skipped(connection: Connection, database: Database, now: datetime, ba
         )
     )
     connection.execute(query)
-    _add_successors(connection, database, [run for run, _ in batch.skipped])
+    _add_successors(connection, database, [run for run, _ in batch.skipped], now, running=False)
+    for run, _ in batch.skipped:
+        step = flows.Step(run.id, run.task.name, run.flow, run.scheduled_for)
+        ends.skipped(connection, database, step, run.trigger, now)
 
 
-def _add_successors(connection: Connection, database: Database, turns: Sequence[Claimed]) -> None:
-    """Insert the next turn of each line that is still as it was claimed; an edited line is planned anew."""
-    following = [run for run in turns if run.successor]
-    if not following:
+def _write_blocked(
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: Batch
+) -> None:
+    """Take what must wait out of the due ones, so that it does not stand in the way of all others."""
+    if not batch.blocked:
         return
-    batch = database.rows(
+    table = database.rows(
         {
-            "task_id": (BigInteger(), [run.task.id for run in following]),
-            "version": (Integer(), [run.task.version for run in following]),
-            "task": (Text(), [run.task.name for run in following]),
-            "due_at": (Instant(), [run.successor for run in following]),
-            "spec": (Text(), [_encoded(run.task) for run in following]),
+            "id": (BigInteger(), [run.id for run, _ in batch.blocked]),
+            "block": (Text(), [block.value for _, block in batch.blocked]),
+            # What downtime left out is told by now, so the turn goes on from what is made up for.
+            "scheduled_for": (Instant(), [run.scheduled_for for run, _ in batch.blocked]),
+            "backlog_until": (Instant(), [run.backlog_until for run, _ in batch.blocked]),
+            "expires_at": (Instant(), [run.expires_at for run, _ in batch.blocked]),
         }
     )
+    query = update(runs).where(runs.c.id == table.c.id, _still(RunState.WAITING))
+    names = ("scheduled_for", "backlog_until", "expires_at")
+    connection.execute(query.values({name: table.c[name] for name in names} | {"blocked": table.c.block}))
+    full = {run.task.id for run, block in batch.blocked if block is Block.LIMIT}
+    agenda.block_others_of(connection, full, now)
+    for run in batch.replacing:
+        _stop_oldest(connection, database, node_id, run)
+
+
+def _stop_oldest(connection: Connection, database: Database, node_id: str, run: Claimed) -> None:
+    """Ask for the end of the run that this one replaces, of one of every node the run here.
+
+    One that is being recorded as over is passed by.
+    """
+    oldest = (
+        select(runs.c.id)
+        .where(runs.c.task_id == run.task.id, text(ALIVE), runs.c.cancel_requested_by.is_(None))
+        .order_by(runs.c.id)
+        .limit(1)
+    )
+    if run.task.every_node:
+        oldest = oldest.where(runs.c.owner == node_id)
+    found = connection.scalars(database.locked(oldest)).all()
+    asked = update(runs).where(runs.c.id.in_(found))
+    connection.execute(asked.values(cancel_requested_by=f"run {run.id}, which replaces it"))
+    database.notify(connection)
+
+
+def _add_successors(
+    connection: Connection, database: Database, turns: Sequence[Claimed], now: datetime, *, running: bool
+) -> None:
+    """Insert the next turn of each line that is still as it was claimed; an edited line is planned anew."""
+    following = [turn for run in turns if (turn := _following(run, now, running=running))]
+    if not following:
+        return
+    kinds: dict[str, TypeEngine[Any]] = {
+        **{"task_id": BigInteger(), "version": Integer(), "task": Text(), "spec": Text()},
+        **{"lane": Text(), "queue": Text(), "blocked": Text(), "scheduled_for": Instant()},
+        **{"due_at": Instant(), "expires_at": Instant(), "backlog_until": Instant()},
+    }
+    batch = database.rows({name: (kind, [turn[name] for turn in following]) for name, kind in kinds.items()})
     unchanged = (crontab.c.id == batch.c.task_id) & (crontab.c.version == batch.c.version) & crontab.c.enabled
-    turn = select(
-        batch.c.task_id,
-        batch.c.task,
+    names = [name for name in kinds if name != "version"]
+    turns_of = select(
+        *(batch.c[name] for name in names),
         literal(Trigger.SCHEDULE.value),
         literal(RunState.WAITING.value),
-        batch.c.due_at,
-        batch.c.due_at,
-        batch.c.spec,
         literal(tzdata_version()),
     ).join_from(batch, crontab, unchanged)
-    names = ["task_id", "task", "trigger", "state", "scheduled_for", "due_at", "spec", "tzdata"]
-    connection.execute(database.insert_if_absent(runs).from_select(names, turn))
+    columns = [*names, "trigger", "state", "tzdata"]
+    connection.execute(database.insert_if_absent(runs).from_select(columns, turns_of))
 
 
-def _encoded(task: Task) -> str:
-    return json.dumps(task.spec(), ensure_ascii=False, separators=(",", ":"))
+def _following(run: Claimed, now: datetime, *, running: bool) -> dict[str, Any] | None:
+    """The turn after this one, or None. One that counts from this one's end waits for that."""
+    task, scheduled_for, blocked = run.task, run.successor, None
+    if run.delay:
+        scheduled_for, blocked = now + run.delay, Block.DELAY.value if running else None
+    if scheduled_for is None:
+        return None
+    due_at = policy.due_at(task, scheduled_for)
+    until = run.backlog_until
+    return {
+        "task_id": task.id,
+        "version": task.version,
+        "task": task.name,
+        "spec": json.dumps(task.spec(), ensure_ascii=False, separators=(",", ":")),
+        "lane": str(policy.lane_of(task)),
+        "queue": task.queue,
+        "blocked": blocked,
+        "scheduled_for": scheduled_for,
+        "due_at": due_at,
+        "expires_at": policy.too_late_after(task, due_at),
+        "backlog_until": until if until and scheduled_for <= until else None,
+    }

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, TextClause, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, TextClause, and_, or_, select, text, update
 
-from dcron.model import Run, RunState, Trigger
-from dcron.schema import ALIVE, UNHAPPY, crontab, runs
+from dcron.database import Database
+from dcron.model import Block, Run, RunState, Trigger
+from dcron.schema import ALIVE, DEAD, UNHAPPY, crontab, runs
 
 COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
+_WAITING = "state = 'waiting'"
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,16 @@ class Wanted:
     since: datetime | None = None
     """Runs that ended at this time or later, or have not ended."""
     before_id: int | None = None
+    flow: int | None = None
+    dead: bool = False
+    """Only dead letters."""
 
 
 def run_from(row: Row[Any]) -> Run:
     """The run in a row that has COLUMNS."""
     values = {name: getattr(row, name) for name in Run.__dataclass_fields__}
-    return Run(**{**values, "trigger": Trigger(row.trigger), "state": RunState(row.state)})
+    kinds = {"trigger": Trigger(row.trigger), "state": RunState(row.state)}
+    return Run(**{**values, **kinds, "blocked": row.blocked and Block(row.blocked)})
 
 
 def by_id(connection: Connection, run_id: int) -> Run | None:
@@ -40,11 +46,11 @@ def newest(connection: Connection, wanted: Wanted, limit: int) -> list[Run]:
     """The runs wanted, the newest first."""
     conditions = list(_conditions(wanted))
     newest_first = runs.c.id.desc()
-    for states in (ALIVE, UNHAPPY):
+    for states in (ALIVE, UNHAPPY, _WAITING):
         if wanted.states and all(repr(state.value) in states for state in wanted.states):
             conditions.append(text(states))
             # Few among many: look them up and sort them, instead of walking through the history for them.
-            newest_first = (runs.c.id + 0).desc() if states == ALIVE else newest_first
+            newest_first = newest_first if states == UNHAPPY else (runs.c.id + 0).desc()
     query = select(*COLUMNS).where(*conditions).order_by(newest_first).limit(limit)
     return [run_from(row) for row in connection.execute(query)]
 
@@ -58,15 +64,18 @@ def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool] | TextClause]:
         yield or_(runs.c.finished_at >= wanted.since, runs.c.finished_at.is_(None))
     if wanted.before_id is not None:
         yield runs.c.id < wanted.before_id
+    if wanted.flow is not None:
+        yield and_(runs.c.flow == wanted.flow, runs.c.flow.is_not(None))
+    if wanted.dead:
+        yield text(DEAD)
 
 
 def next_turns(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
     """The first waiting run of each of these lines."""
-    query = select(*COLUMNS).where(runs.c.task_id.in_(task_ids), runs.c.state == RunState.WAITING)
-    found: dict[int, Run] = {}
-    for row in connection.execute(query.order_by(runs.c.due_at.desc())):
-        found[row.task_id] = run_from(row)
-    return found
+    of_line = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text("state = 'waiting'"))
+    first = of_line.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
+    query = select(*COLUMNS).where(runs.c.id.in_(select(first).where(crontab.c.id.in_(task_ids))))
+    return {row.task_id: run_from(row) for row in connection.execute(query)}
 
 
 def last_started(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
@@ -86,10 +95,13 @@ def alive(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Run
     return found
 
 
-def cancel_waiting(connection: Connection, run_id: int, now: datetime, reason: str) -> bool:
+def cancel_waiting(
+    connection: Connection, run_id: int, now: datetime, reason: str, scheduled_for: datetime
+) -> bool:
     """End a run that has not been claimed; whether it was still waiting."""
     waiting = update(runs).where(runs.c.id == run_id, runs.c.state == RunState.WAITING)
-    values = {"state": RunState.CANCELLED, "reason": reason, "finished_at": now}
+    values = {"state": RunState.CANCELLED, "reason": reason, "finished_at": now, "blocked": None}
+    values["scheduled_for"] = scheduled_for
     return connection.execute(waiting.values(values)).rowcount == 1
 
 
@@ -114,3 +126,40 @@ def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, date
     """When these runs were started, as the database's clock had it."""
     query = select(runs.c.id, runs.c.started_at).where(runs.c.id.in_(run_ids), runs.c.started_at.is_not(None))
     return {row.id: row.started_at for row in connection.execute(query)}
+
+
+def add_retry(connection: Connection, database: Database, values: dict[str, Any]) -> Run | None:
+    """Enter a further attempt; None when the one before has been followed by one already.
+
+    Or when its task has had, or is about to have, another run in their flow: none runs there twice.
+    """
+    done = (RunState.SKIPPED, RunState.FAILED, RunState.LOST, RunState.CANCELLED)
+    in_flow = (runs.c.flow == values["flow"], runs.c.flow.is_not(None), runs.c.task_id == values["task_id"])
+    other = select(runs.c.id).where(*in_flow, runs.c.id != values["retry_of"], runs.c.state.not_in(done))
+    if connection.scalar(other.limit(1)):
+        return None
+    query = database.insert_if_absent(runs).values(values).returning(runs.c.id)
+    run_id = connection.scalar(query)
+    return by_id(connection, run_id) if run_id else None
+
+
+def dismiss(connection: Connection, run_ids: Sequence[int]) -> int:
+    """Take runs off the list of dead letters; how many were on it."""
+    listed = update(runs).where(runs.c.id.in_(run_ids), text(DEAD))
+    return connection.execute(listed.values(dead_at=None)).rowcount
+
+
+def of_event(connection: Connection, event_id: int) -> list[Run]:
+    """The runs that an event has started, or would have."""
+    query = select(*COLUMNS).where(runs.c.event_id == event_id, runs.c.trigger == text("'event'"))
+    return [run_from(row) for row in connection.execute(query.order_by(runs.c.id))]
+
+
+def occurrences_done(connection: Connection, task_id: int, first: datetime, last: datetime) -> set[datetime]:
+    """The line's occurrences in this span that have succeeded, or are going to run."""
+    span = (runs.c.task_id == task_id, runs.c.scheduled_for.between(first, last))
+    succeeded = (runs.c.finished_at.is_not(None), runs.c.state == RunState.SUCCEEDED)
+    done = select(runs.c.scheduled_for).where(*span, *succeeded)
+    waiting = select(runs.c.scheduled_for).where(*span, text("state = 'waiting'"))
+    living = select(runs.c.scheduled_for).where(*span, text(ALIVE))
+    return {moment for query in (done, waiting, living) for moment in connection.scalars(query)}

@@ -1,6 +1,6 @@
 """The crontab: its lines, written and read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,9 +21,10 @@ from sqlalchemy import (
     update,
 )
 
+from dcron import policy
 from dcron.database import Database
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
-from dcron.schema import NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs
+from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
 from dcron.validation import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
@@ -47,6 +48,8 @@ def task_from(row: Row[Any]) -> Task:
     values = dict(zip(FIELDS, row[-len(FIELDS) :], strict=True))
     if not isinstance(values["argv"], Unreadable):
         values["argv"] = tuple(values["argv"]) if values["argv"] else None
+    if not isinstance(values["require"], Unreadable):
+        values["require"] = tuple(values["require"])
     return Task(**values)
 
 
@@ -84,7 +87,24 @@ def change(connection: Connection, task: Task, values: dict[str, Any], now: date
 def remove(connection: Connection, task: Task) -> bool:
     """Take the line out if it is still of the version read; whether it was."""
     query = delete(crontab).where(crontab.c.id == task.id, crontab.c.version == task.version)
-    return connection.execute(query).rowcount == 1
+    removed = connection.execute(query).rowcount == 1
+    if removed:
+        connection.execute(delete(subscriptions).where(subscriptions.c.task_id == task.id))
+    return removed
+
+
+def subscribe(connection: Connection, lines: Sequence[Task]) -> None:
+    """Note what else than the clock makes these lines run, where it can be looked up."""
+    ids = [task.id for task in lines]
+    if ids:
+        connection.execute(delete(subscriptions).where(subscriptions.c.task_id.in_(ids)))
+    values = [
+        {"task_id": task.id, "kind": kind, "source": source}
+        for task in lines
+        for kind, source in policy.sources_of(task)
+    ]
+    if values:
+        connection.execute(insert(subscriptions), values)
 
 
 def by_name(connection: Connection, name: str) -> Task | None:
@@ -99,6 +119,18 @@ def by_id(connection: Connection, task_id: int) -> Task | None:
     return task_from(row) if row else None
 
 
+def by_ids(connection: Connection, task_ids: Collection[int]) -> list[Task]:
+    """The lines of these ids, as far as they are still there."""
+    query = select(*COLUMNS).where(crontab.c.id.in_(task_ids))
+    return [task_from(row) for row in connection.execute(query)]
+
+
+def by_names(connection: Connection, names: Collection[str]) -> list[Task]:
+    """The lines of exactly these names, as far as there are such."""
+    query = select(*COLUMNS).where(crontab.c.name.in_(names))
+    return [task_from(row) for row in connection.execute(query)]
+
+
 def lock(connection: Connection, task_id: int) -> None:
     """Let nobody else claim a turn of the line, plan it or change it until this transaction ends."""
     connection.execute(select(crontab.c.id).where(crontab.c.id == task_id).with_for_update(key_share=True))
@@ -110,12 +142,27 @@ def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str
     return list(connection.scalars(query.order_by(crontab.c.name).limit(limit)))
 
 
-def page(connection: Connection, after: str, limit: int, *, paused: bool = False) -> list[Task]:
-    """The lines that follow the name `after`, in the order of names."""
+def page(
+    connection: Connection, after: str, limit: int, *, paused: bool = False, failed: bool = False
+) -> list[Task]:
+    """The lines that follow the name `after`, in the order of names.
+
+    With `failed` those whose last run failed or was lost, or that have dead letters.
+    """
     query = select(*COLUMNS).where(crontab.c.name > after).order_by(crontab.c.name).limit(limit)
     if paused:
         query = query.where(crontab.c.enabled.is_(False))
+    if failed:
+        query = query.where(_has_failed())
     return [task_from(row) for row in connection.execute(query)]
+
+
+def _has_failed() -> ColumnElement[bool]:
+    started = select(runs.c.state).where(runs.c.task_id == crontab.c.id, runs.c.started_at.is_not(None))
+    latest = started.order_by(runs.c.id.desc()).limit(1).correlate(crontab).scalar_subquery()
+    # Looked up once for the page: few among all runs, and a task's own history may be long.
+    dead = select(runs.c.task_id).where(text(DEAD))
+    return or_(latest.in_([RunState.FAILED, RunState.LOST]), crontab.c.id.in_(dead))
 
 
 def every(connection: Connection, *, paused: bool = False, page_size: int = 1000) -> Iterator[Task]:
@@ -204,5 +251,7 @@ def retire_once(connection: Connection, limit: int) -> list[str]:
 def _values(line: Definition) -> dict[str, Any]:
     values = {name: getattr(line, name) for name in DEFINITION_FIELDS}
     values["argv"] = list(line.argv) if line.argv else None
-    values["env"] = dict(line.env)
+    values["require"] = list(line.require)
+    for name in ("env", "need", "limit"):
+        values[name] = dict(values[name])
     return values

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -52,6 +52,11 @@ class Job:
     """Seconds between SIGTERM and SIGKILL when it is cancelled or its time is over."""
     umask: int = 0o022
     """cron's own, so that a line moved here writes the same files as before."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What it and all it starts may use at most, by the names in `limits.LIMITS` (bytes, seconds, counts).
+
+    `mem` is the address space of each process (RLIMIT_AS); in a cgroup, the memory of the whole tree.
+    """
 
 
 @dataclass(frozen=True)
@@ -356,6 +361,7 @@ def _encode_job(job: Job, lookup: Callable[[str | None], Identity | None]) -> by
         timeout=job.timeout,
         grace=job.grace,
         umask=job.umask,
+        limits=dict(job.limits),
         fault=fault,
     )
     try:

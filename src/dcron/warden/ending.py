@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol
 
+from dcron.warden.cgroups import Cgroup
 from dcron.warden.descendants import Process, Processes, send, terminate
 
 RUN_ID = "DCRON_RUN_ID"
@@ -67,7 +68,8 @@ def _run_id_in_environment(pid: int) -> int:
 class Ending:
     """The end of some processes, which are looked up anew before every step: they go on forking."""
 
-    def __init__(self, kill_at: float) -> None:
+    def __init__(self, kill_at: float, cgroup: Cgroup | None = None) -> None:
+        self._cgroup = cgroup
         self.kill_at = kill_at
         """When SIGKILL follows (`linux.boottime` seconds)."""
         self.spared: set[tuple[int, int]] = set()
@@ -98,6 +100,8 @@ class Ending:
             return False
         if now < self.kill_at:
             return False
+        if self._cgroup:
+            self._cgroup.kill()
         new = [each for each in alive if each.key not in self._killed]
         for each in new:
             self._killed.add(each.key)

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from dcron.warden.cgroups import lent_cgroups
 from dcron.warden.descendants import kill_descendants
 from dcron.warden.linux import become_subreaper, hide_memory, name_process
 from dcron.warden.process import WardenProcess
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str]) -> None:
     control = socket.socket(fileno=control_fd)
     control.setblocking(False)
     try:
-        WardenProcess(control, agent, children, directory, head, tail).serve()
+        WardenProcess(control, agent, children, directory, head, tail, lent_cgroups()).serve()
     except BaseException:
         # Whatever is wrong with us, nothing may run without a warden. The agent sees us go.
         traceback.print_exc()

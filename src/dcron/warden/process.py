@@ -18,20 +18,21 @@ from math import inf
 from resource import RLIMIT_NOFILE, getrlimit, struct_rusage
 from time import time
 
+from dcron.warden.cgroups import Cgroups
+from dcron.warden.control import Control
 from dcron.warden.descendants import Processes
 from dcron.warden.ending import Ending, members
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
 from dcron.warden.linux import boottime
-from dcron.warden.protocol import Lines, Message, Start, encode, read_start
-from dcron.warden.run import NOT_STARTED, Run, StartError, not_started, spawn
+from dcron.warden.protocol import Message, Start, read_start
+from dcron.warden.run import Run, not_started
+from dcron.warden.spawning import NOT_STARTED, StartError, spawn
 from dcron.warden.timers import Timer, Timers
 
 ORPHAN_GRACE = 0.5
 """Seconds between SIGTERM and SIGKILL when the agent is gone: nobody is there to wait for a longer one."""
 _PIPE_PATIENCE = 1.0
 """Seconds after the leader's exit in which background processes may still add to the output."""
-_NEWS_PAUSE = 0.1
-"""Seconds between two words that there is new output."""
 _BURST = 16
 """Starts in one turn of the loop (0.5 ms each); output, deaths and the deadline get theirs in between."""
 _DESCRIPTORS = 32
@@ -59,27 +60,30 @@ class WardenProcess:
     """State and loop of the warden."""
 
     def __init__(
-        self, control: socket.socket, agent: int, children: int, directory: str, head: int, tail: int
+        self,
+        control: socket.socket,
+        agent: int,
+        children: int,
+        directory: str,
+        head: int,
+        tail: int,
+        cgroups: Cgroups,
     ) -> None:
         """Watch the agent by its socket and its pidfd; `children` is readable after a SIGCHLD."""
-        self._control = control
         self._directory = directory
         self._node_id = os.path.basename(directory)
         self._head = head
         self._tail = tail
+        self._cgroups = cgroups
         self._pid = os.getpid()
         self._devnull = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._timers = Timers()
-        self._lines = Lines()
-        self._outbox = bytearray()
-        self._writable = True
+        self._control = Control(control, self._timers)
         self._deadline = -inf
         self._deadline_timer: Timer | None = None
         self._waiting: deque[Start] = deque()
         self._runs: dict[int, Run] = {}
         self._leaders: dict[int, Run] = {}
-        self._news: set[int] = set()
-        self._news_due = False
         self._children_died = False
         self._sweep: Ending | None = None
         self._farewell: Reason | None = None
@@ -88,7 +92,7 @@ class WardenProcess:
 
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
-        self._watch(control.fileno(), self._on_control)
+        self._watch(self._control.fd, self._on_control)
         self._watch(agent, lambda _: self._on_agent_gone())
         self._agent = agent
         self._watch(children, lambda _: self._on_children(children))
@@ -96,7 +100,7 @@ class WardenProcess:
 
     def serve(self) -> None:
         """Work until the agent is gone, or says stop, and nothing is left."""
-        self._say({"is": "ready"})
+        self._control.say({"is": "ready"})
         while not self._is_over():
             self._timers.arm()
             self._flush()
@@ -108,6 +112,7 @@ class WardenProcess:
                 self._reap()
             self._start_some()
         self._flush()  # as much as fits: the agent finds every result in the spool as well
+        self._cgroups.close()
 
     def _is_over(self) -> bool:
         return bool(self._farewell) and not (self._sweep or self._runs or self._waiting)
@@ -124,24 +129,16 @@ class WardenProcess:
 
     def _on_control(self, events: int) -> None:
         if events & select.EPOLLOUT:
-            self._writable = True
-            self._epoll.modify(self._control.fileno(), select.EPOLLIN)
-        data = self._receive()
-        if data is None:
-            return
-        for message in self._lines.feed(data):
+            self._epoll.modify(self._control.fd, select.EPOLLIN)
+            self._control.unblock()
+        for message in self._control.receive():
             self._obey(message)
-        if not data:
+        if self._control.closed:
             self._on_agent_gone()
 
-    def _receive(self) -> bytes | None:
-        """Return what the agent sent: None when there is nothing, no bytes when there never will be."""
-        try:
-            return self._control.recv(1 << 18)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
+    def _flush(self) -> None:
+        if not self._control.flush():
+            self._epoll.modify(self._control.fd, select.EPOLLIN | select.EPOLLOUT)
 
     def _obey(self, message: Message) -> None:
         match message["do"]:
@@ -152,7 +149,7 @@ class WardenProcess:
                     self._kill(run_id, message["reason"])
             case "deadline":
                 self._set_deadline(message["at"] if message["at"] is not None else inf, message["grace"])
-                self._say({"is": "alive"})
+                self._control.say({"is": "alive"})
             case "stop":
                 self._leave("stopped", message["grace"])
             case unknown:
@@ -160,27 +157,9 @@ class WardenProcess:
 
     def _on_agent_gone(self) -> None:
         self._unwatch(self._agent)
-        self._unwatch(self._control.fileno())
-        self._outbox.clear()
+        self._unwatch(self._control.fd)
+        self._control.fall_silent()
         self._leave("agent gone", ORPHAN_GRACE)
-
-    def _say(self, message: Message) -> None:
-        if self._farewell != "agent gone":
-            self._outbox += encode(message)
-
-    def _flush(self) -> None:
-        if not self._outbox or not self._writable:
-            return
-        try:
-            sent = self._control.send(self._outbox)
-        except BlockingIOError:
-            sent = 0
-        except OSError:  # nobody listens; the end of the agent is noticed where it is read
-            sent = len(self._outbox)
-        del self._outbox[:sent]
-        if self._outbox:
-            self._writable = False
-            self._epoll.modify(self._control.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     # -- the lease
 
@@ -233,21 +212,23 @@ class WardenProcess:
 
     def _start(self, start: Start) -> None:
         journal = self._journal(start)
+        cgroup = self._cgroups.make(start.run_id, start.limits)
         try:
             self._check_descriptors()
-            pid, out, err = spawn(start, self._devnull)
+            pid, out, err = spawn(start, self._devnull, cgroup)
         except StartError as error:
+            self._cgroups.remove(cgroup)
             message = str(error)
             self._report(not_started(start, self._node_id, "spawn failed", message, error.exit_code), journal)
             return
-        run = Run(start, pid, {out, err}, journal)
+        run = Run(start, pid, {out, err}, journal, cgroup)
         self._runs[run.run_id] = self._leaders[pid] = run
         self._watch(out, partial(self._on_output, run, out, OUT))
         self._watch(err, partial(self._on_output, run, err, ERR))
         if start.timeout is not None:
             out_of_time = partial(self._kill, run.run_id, "timeout")
             run.timeout = self._timers.at(boottime() + start.timeout, out_of_time)
-        self._say({"is": "started", "run": run.run_id, "pid": pid, "at": run.started_at})
+        self._control.say({"is": "started", "run": run.run_id, "pid": pid, "at": run.started_at})
 
     def _check_descriptors(self) -> None:
         """Refuse to start more than we can look after: without a free descriptor there is no killing."""
@@ -272,7 +253,7 @@ class WardenProcess:
                 self._close_pipe(run, fd)
                 return
             run.journal.write(kind, time(), data)
-            self._have_news_of(run)
+            self._control.announce(run.run_id)
             if not events & select.EPOLLHUP:
                 return
 
@@ -281,21 +262,6 @@ class WardenProcess:
         os.close(fd)  # which takes it out of the epoll set, too: nobody else has a copy
         run.pipes.discard(fd)
         self._settle(run)
-
-    def _have_news_of(self, run: Run) -> None:
-        self._news.add(run.run_id)
-        if not self._news_due:
-            self._news_due = True
-            self._timers.at(boottime() + _NEWS_PAUSE, self._tell_news)
-
-    def _tell_news(self) -> None:
-        if self._outbox:  # the agent does not listen: say it once when it does, not ten times a second
-            self._timers.at(boottime() + _NEWS_PAUSE, self._tell_news)
-            return
-        self._news_due = False
-        if self._news:
-            self._say({"is": "output", "runs": list(self._news)})
-            self._news.clear()
 
     def _drain(self, fd: int, _: int) -> None:
         """Throw away what a finished run's background processes write: a closed pipe would kill them."""
@@ -341,17 +307,18 @@ class WardenProcess:
         self._timers.cancel(run.patience)
         del self._runs[run.run_id]
         self._leaders.pop(run.pid, None)
-        self._news.discard(run.run_id)
+        self._control.withdraw(run.run_id)
         for fd in run.pipes:
             self._handlers[fd] = partial(self._drain, fd)
         self._report(run.result(self._node_id), run.journal)
+        self._cgroups.remove(run.cgroup)
 
     def _report(self, result: Result, journal: JournalWriter) -> None:
         """Write the result down before saying it: one of the two survives whatever happens."""
         if not journal.finish(result):
             remark = "the result could not be written to the spool"
             result = result._replace(message=f"{result.message}; {remark}" if result.message else remark)
-        self._say({"is": "finished", "result": result._asdict()})
+        self._control.say({"is": "finished", "result": result._asdict()})
 
     # -- killing
 
@@ -372,7 +339,7 @@ class WardenProcess:
             run.ending.hasten(kill_at)
         elif not run.exited:  # or it ended by itself, and only its output is still awaited
             run.reason = reason
-            run.ending = Ending(kill_at)
+            run.ending = Ending(kill_at, run.cgroup)
 
     def _pursue_at(self, when: float) -> None:
         if self._pursuit and self._pursuit.call and self._pursuit.when <= when:

@@ -42,6 +42,7 @@ class Start(NamedTuple):
     timeout: float | None
     grace: float
     umask: int
+    limits: dict[str, int]
     fault: str | None
     """Why it cannot be started at all; reported like any other failure to start."""
 

@@ -40,6 +40,27 @@ def refused(text: str, *, system: bool = False) -> str:
         ),
         ("#dcron: name\n@daily x", "1:9: name: it needs a value"),
         ("#dcron: max_running=0\n@daily x", '1:21: max_running="0": it is a number from 1 on, or none'),
+        ("#dcron: tries=0\n@daily x", '1:15: tries="0": it is a number from 1 on'),
+        ("#dcron: tries=none\n@daily x", '1:15: tries="none": it is a number from 1 on'),
+        ("#dcron: every_node=maybe\n@daily x", '1:20: every_node="maybe": it stands alone, or is yes or no'),
+        (
+            "#dcron: backoff_factor=1e5\n@daily x",
+            "1:24: backoff_factor=\"1e5\": '1e5' is not a number; write digits, such as 1 or 0.5",
+        ),
+        ("#dcron: require\n@daily x", "1:9: require: it needs a value"),
+        (
+            "#dcron: need=gpu\n@daily x",
+            "1:14: need=\"gpu\": 'gpu': write a name and an amount, such as gpu=1 or mem=8G",
+        ),
+        (
+            "#dcron: need=gpu=1,gpu=2\n@daily x",
+            '1:14: need="gpu=1,gpu=2": gpu is given twice; give it once, with the amount that counts',
+        ),
+        (
+            "#dcron: limit=foo=1\n@daily x",
+            "1:15: limit=\"foo=1\": 'foo' cannot be limited; there are mem, cpu-time, files, procs,"
+            " file-size, core",
+        ),
         ("#dcron: timeout=0s\n@daily x", '1:17: timeout="0s": a duration is longer than nothing'),
         ("#dcron: env=A\n@daily x", '1:13: env="A": an environment variable is written env=NAME=value'),
         ("#dcron: name=a\n#dcron: name=b\n@daily x", "2:9: name is given twice"),

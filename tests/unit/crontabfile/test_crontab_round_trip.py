@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from dcron.crontabfile import read, write
 from dcron.crontabfile.directive import UNPRINTABLE
 from dcron.model import Definition
+from dcron.quantities import LEAST_AMOUNT, MOST_AMOUNT
+from dcron.validation import Unreadable
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "crontabs").iterdir())
 SCHEDULES = [
@@ -41,6 +43,33 @@ TEXT = ANY | NASTY
 COMMANDS = TEXT | st.sampled_from(["cmd", "a b", "date +%F", "x\\", "root x", "0 5 * * * x"])
 DESCRIPTIONS = TEXT | st.sampled_from(["ok", "a\nb", "0 5 * * * x", "dcron: x", "PATH=/bin", "----"])
 VARIABLES = TEXT | st.sampled_from(["PATH", "HOME", "SHELL", "CRON_TZ", "MAILTO", "A=B", "TZ"])
+SECONDS = st.integers(1, 10**9).map(lambda milliseconds: milliseconds / 1000)
+TAGS = st.from_regex(r"[A-Za-z0-9._-]{1,9}(=[A-Za-z0-9._-]{1,9})?", fullmatch=True)
+AMOUNTS = st.floats(LEAST_AMOUNT, MOST_AMOUNT)
+SIZES = st.integers(1, 1 << 53) | st.integers(1, 999).map(lambda gigabytes: gigabytes << 30)
+POLICIES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "overlap": st.sampled_from(["skip", "queue", "replace"]),
+        "tries": st.integers(1, 1000),
+        "backoff": st.just(0.0) | SECONDS,
+        "backoff_factor": st.floats(1, 1000),
+        "backoff_max": st.just(0.0) | SECONDS,
+        "on_lost": st.sampled_from(["dead", "retry"]),
+        "deadline": st.none() | SECONDS,
+        "catch_up": st.sampled_from(["skip", "last", "all"]),
+        "catch_up_window": st.none() | SECONDS,
+        "jitter": st.none() | SECONDS,
+        "priority": st.sampled_from(["high", "normal", "low"]),
+        "queue": st.from_regex(r"[A-Za-z0-9._-]{1,100}", fullmatch=True),
+        "require": st.lists(TAGS, max_size=3, unique=True).map(tuple),
+        "every_node": st.booleans(),
+        "need": st.fixed_dictionaries({}, optional={"gpu": AMOUNTS, "mem": SIZES.map(float)}),
+        "limit": st.fixed_dictionaries(
+            {}, optional={"mem": SIZES, "cpu-time": SIZES.map(lambda s: s % 99 + 1)}
+        ),
+    },
+)
 
 
 @st.composite
@@ -61,6 +90,7 @@ def definitions(draw: st.DrawFn) -> Definition:
         timeout=draw(st.none() | st.integers(1, 10**9).map(lambda milliseconds: milliseconds / 1000)),
         max_running=draw(st.none() | st.integers(1, 99)),
         describe=draw(st.none() | DESCRIPTIONS),
+        **draw(POLICIES),
     )
 
 
@@ -103,6 +133,22 @@ def test_each_field_of_a_definition_is_kept(field: str) -> None:
         "user": "ann",
         "timeout": 90.0,
         "max_running": None,
+        "overlap": "queue",
+        "tries": 3,
+        "backoff": 0.0,
+        "backoff_factor": 1.5,
+        "backoff_max": 7200.0,
+        "on_lost": "retry",
+        "deadline": 5400.0,
+        "catch_up": "all",
+        "catch_up_window": 86400.0,
+        "jitter": 0.25,
+        "priority": "high",
+        "queue": "mail",
+        "require": ("ssd", "zone=eu-1"),
+        "every_node": True,
+        "need": {"gpu": 1.0, "cpu": 0.5, "mem": float(8 << 30)},
+        "limit": {"mem": 1536 << 20, "cpu-time": 60, "core": 0},
         "describe": "What it does",
         "gap": "skip",
         "fold": "both",
@@ -173,6 +219,10 @@ def test_a_system_export_has_a_column_for_the_account() -> None:
         {"schedule": "@DAILY"},
         {"command": "two\nlines"},
         {"command": "\\%"},
+        {"queue": "gpu-servers"},
+        {"require": ("ssd",)},
+        {"need": {"gpu": 1.0}},
+        {"every_node": True},
     ],
     ids=str,
 )
@@ -180,3 +230,38 @@ def test_a_plain_cron_never_runs_a_task_differently(change: dict[str, Any]) -> N
     base = Definition(name="a", schedule="@daily", timezone="UTC", command="true")
     lines = write([dataclasses.replace(base, **change)]).splitlines()
     assert all(line.startswith("#") for line in lines if line and line != "CRON_TZ=UTC")
+
+
+@pytest.mark.parametrize(
+    "change", [{"tries": 3}, {"limit": {"mem": 2 << 30}}, {"overlap": "queue"}, {"priority": "low"}], ids=str
+)
+def test_a_plain_cron_runs_what_it_only_cannot_enforce(change: dict[str, Any]) -> None:
+    base = Definition(name="a", schedule="@daily", timezone="UTC", command="true")
+    assert write([dataclasses.replace(base, **change)]).splitlines()[-1] == "@daily true"
+
+
+def test_amounts_are_written_as_people_write_them() -> None:
+    task = Definition(
+        name="a",
+        schedule="@daily",
+        timezone="UTC",
+        command="train",
+        require=("ssd", "zone=eu-1"),
+        need={"gpu": 1.0, "mem": float(8 << 30)},
+        limit={"mem": 1536 << 20, "cpu-time": 90},
+    )
+    words = 'require="ssd,zone=eu-1" need="gpu=1,mem=8G" limit="mem=1536M,cpu-time=90"'
+    assert words in write([task])
+
+
+def test_what_nobody_can_read_does_not_keep_the_others_from_being_written() -> None:
+    task = Definition(
+        name="a",
+        schedule="@daily",
+        timezone="UTC",
+        command="true",
+        require=Unreadable("oops"),  # type: ignore[arg-type]
+        need={"gpu": "many", "mem": None},  # type: ignore[dict-item]
+        limit=Unreadable("oops"),
+    )
+    assert 'require="" need="gpu=many,mem=None" limit=""' in write([task])

@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGTERM
 
 import pytest
 
+from dcron.warden.cgroups import Cgroup
 from dcron.warden.descendants import Process, Processes
 from dcron.warden.ending import Ending, members
 
@@ -129,6 +131,20 @@ def test_an_ending_asks_waits_and_kills_each_once(signals: list[tuple[int, int]]
     assert not ending.step([child, other], 5.1, group=None)
     assert ending.step([process(103, 102)], 5.2, group=None)
     assert signals == [(103, SIGKILL)]
+
+
+def test_a_cgroup_is_killed_whole_and_not_before_its_time(
+    signals: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    order = tmp_path / "cgroup.kill"
+    order.touch()
+    ending = Ending(5.0, Cgroup(str(tmp_path), {}))
+    for now in (1.0, 4.9):
+        ending.step([process(100, WARDEN)], now, group=100)
+        assert order.read_text() == ""
+    assert ending.step([process(100, WARDEN)], 5.0, group=100)
+    assert order.read_text() == "1"
+    assert signals[-1] == (100, SIGKILL)
 
 
 def test_an_ending_can_come_sooner_but_not_later() -> None:

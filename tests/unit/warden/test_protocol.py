@@ -26,6 +26,7 @@ START = Start(
     timeout=1.5,
     grace=10.0,
     umask=0o22,
+    limits={"mem": 1 << 33, "core": 0},
     fault=None,
 )
 BARE = START._replace(identity=None, stdin=None, timeout=None, cwd=None, fault="no")

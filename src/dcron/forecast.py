@@ -1,18 +1,30 @@
-"""What a schedule will do, in words: shared by `add`, `set`, `view` and `preview`. Needs no database."""
+"""What a schedule will do, in words: for every face of dcron. Needs no database."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from dcron.cli import printing, words
-from dcron.cli.tables import Struck
+from dcron import words
 from dcron.errors import UsageError
-from dcron.model import Definition, Task
+from dcron.model import TIMES_FIELDS, Definition, Task
 from dcron.policy import rules_of
 from dcron.policy import schedule_of as policy_schedule_of
-from dcron.schedule import Occurrence, Rules, Schedule, advise, clock_changes, explain, upcoming, zone
+from dcron.schedule import (
+    ClockChange,
+    Occurrence,
+    Rules,
+    Schedule,
+    advise,
+    explain,
+    upcoming,
+    zone,
+)
+from dcron.schedule import clock_changes as schedule_clock_changes
+from dcron.words import Struck
 
 SKIPPED_SHOWN = 2
 """Skipped turns in a row that `add` and `view` show; `preview` shows more."""
+_TELLING = (*TIMES_FIELDS, "except_calendar", "only_calendar")
+"""What the next runs depend on, and advice."""
 LOCAL_CELLS = len("Sun 2026-11-22 02:30:00 CEST +01:00")
 
 
@@ -42,12 +54,52 @@ def coming(
     return upcoming(schedule_of(line), zone(line.timezone), after, rules, count=count, until=until)
 
 
-def next_runs(line: Definition, now: datetime, count: int = 3) -> list[str] | None:
-    """The next turns, one a line; None for a line that does not follow the clock."""
+def next_runs(
+    line: Definition,
+    now: datetime,
+    count: int = 3,
+    *,
+    planned: datetime | None = None,
+    rules: Rules | None = None,
+) -> list[str] | None:
+    """The next turns, one a line, or what has to happen first; None where nothing can be told.
+
+    `planned` is when the run of a line that does not follow the clock is due, if one waits.
+    """
     try:
-        return list(_few_skipped(coming(line, now, count=count), now)) or None
+        if schedule_of(line).timed:
+            return list(_few_skipped(coming(line, now, rules, count=count), now)) or None
+        if planned:
+            return [f"{words.full(planned.astimezone(zone(line.timezone)))}   {_distance(planned, now)}"]
+        return [explanation(line)]
     except UsageError:
         return None
+
+
+def times_differ(before: Definition | None, after: Definition) -> bool:
+    """Whether what was said of the line's times is another than before."""
+    return any(getattr(before, field, None) != getattr(after, field) for field in _TELLING)
+
+
+def moved_runs(
+    before: Definition | None, after: Definition, now: datetime, rules: Rules | None = None
+) -> Iterator[tuple[str, str | list[str] | None]]:
+    """When the line ran next, and when it will, name by name; nothing where an edit moves no run.
+
+    `rules` are those of the line as it will be, where it does not bring its calendars along.
+    """
+    following = next_runs(after, now, rules=rules)
+    earlier = before and next_runs(before, now)
+    if earlier == following and not times_differ(before, after):
+        return  # a new name alone moves only what is spread by it
+    yield "when", explanation(after)
+    if isinstance(after, Task) and not after.enabled:
+        yield "paused", "it stays so; what follows is when it would run"
+    if before and earlier != following:
+        yield "before", earlier or explanation(before)
+        yield "after", following
+    else:
+        yield "next", following
 
 
 def _few_skipped(found: Iterable[Occurrence], now: datetime) -> Iterator[str]:
@@ -101,13 +153,6 @@ def warnings(line: Definition, now: datetime, rules: Rules | None = None) -> lis
     return [(each.code, each.message) for each in found]
 
 
-def print_warnings(line: Definition, now: datetime, rules: Rules | None = None) -> None:
-    """Say on stderr what is probably not meant."""
-    for code, message in warnings(line, now, rules):
-        printing.complain(f"warning: {message} [{code}]")
-
-
-def print_clock_changes(line: Definition, after: datetime, rules: Rules | None = None) -> None:
-    """Say what the clock changes that come next do to the schedule, also where they lie far off."""
-    for change in clock_changes(schedule_of(line), zone(line.timezone), after, rules or rules_of(line)):
-        printing.note(f"clock change {change.local:%a %Y-%m-%d}: {change.text}")
+def clock_changes(line: Definition, after: datetime, rules: Rules | None = None) -> list[ClockChange]:
+    """What the clock changes that come next do to the schedule, also where they lie far off."""
+    return schedule_clock_changes(schedule_of(line), zone(line.timezone), after, rules or rules_of(line))

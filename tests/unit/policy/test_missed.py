@@ -1,73 +1,17 @@
-"""Decisions on values: catching up, passing over, overlapping."""
+"""What was missed: which occurrences are made up for, and how the others are counted."""
 
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.unit.policy.lines import NOON, line, minutes
 
 from dcron import policy
-from dcron.errors import ScheduleError, ZoneError
-from dcron.model import Definition, Task
 from dcron.policy import COUNT_LIMIT, CatchUp, PassedOver
 
-NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 QUICK = 1.0
 """Seconds; each of these takes a few milliseconds, and took minutes when written carelessly."""
-
-
-def line(schedule: str = "*/10 * * * *", name: str = "backup", **fields: Any) -> Definition:
-    return Definition(**{"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields})
-
-
-def minutes(number: float) -> datetime:
-    return NOON + timedelta(minutes=number)
-
-
-def test_the_next_occurrence_is_strictly_later() -> None:
-    assert policy.next_occurrence(line(), NOON) == minutes(10)
-    assert policy.next_occurrence(line(), NOON - timedelta(microseconds=1)) == NOON
-    assert policy.next_occurrence(line("@at 2027-06-01T12:00:00Z"), NOON) is None
-    assert policy.next_occurrence(line("@reboot"), NOON) is None
-
-
-def test_the_next_occurrence_is_in_the_lines_zone() -> None:
-    assert policy.next_occurrence(line("0 15 * * *", timezone="Europe/Berlin"), NOON) == minutes(60)
-
-
-def test_what_cannot_be_read_has_no_occurrence() -> None:
-    with pytest.raises(ScheduleError):
-        policy.next_occurrence(line("nonsense"), NOON)
-    with pytest.raises(ZoneError):
-        policy.next_occurrence(line(timezone="Mars"), NOON)
-
-
-def test_a_schedule_says_what_makes_it_run() -> None:
-    assert policy.is_timed(line())
-    assert not policy.is_timed(line("@reboot"))
-    assert policy.starts_with_node(line("@reboot"))
-    assert not policy.starts_with_node(line())
-
-
-@pytest.mark.parametrize(
-    ("changes", "same"),
-    [
-        ({}, True),
-        ({"command": "false"}, True),
-        ({"name": "other"}, True),
-        ({"schedule": "*/20 * * * *"}, False),
-        ({"timezone": "Europe/Berlin"}, False),
-    ],
-)
-def test_a_planned_turn_stands_while_its_times_do(changes: dict[str, Any], same: bool) -> None:
-    planned = line()
-    assert policy.same_times(line(**changes), planned.name, planned.spec()) is same
-
-
-def test_a_turn_whose_time_follows_from_the_name_falls_with_it() -> None:
-    planned = line("H * * * *")
-    assert policy.same_times(line("H * * * *"), "backup", planned.spec())
-    assert not policy.same_times(line("H * * * *", name="other"), "backup", planned.spec())
 
 
 @pytest.mark.parametrize("now", [10, 10.5, 19.99])
@@ -112,6 +56,7 @@ def test_a_year_of_downtime_is_caught_up_quickly(schedule: str) -> None:
     caught = policy.catch_up(sparse, first, NOON + timedelta(seconds=30))
     assert time.monotonic() - began < QUICK
     assert caught.successor == policy.next_occurrence(sparse, NOON + timedelta(seconds=30))
+    assert caught.run_for
     assert caught.run_for <= NOON + timedelta(seconds=30)
     following = policy.next_occurrence(sparse, caught.run_for)
     assert following
@@ -143,20 +88,74 @@ def test_what_was_planned_tells_what_was_passed_over_though_its_line_has_changed
     assert policy.passed_over_as_planned("backup", {}, minutes(10), minutes(31)) is None
 
 
+def span(first: float, last: float, count: int) -> PassedOver:
+    return PassedOver(minutes(first), minutes(last), count, counted=True)
+
+
 @pytest.mark.parametrize(
-    ("max_running", "alive", "reason"),
+    ("fields", "run_for", "passed_over", "backlog"),
     [
-        (1, 0, None),
-        (1, 1, "overlap: the previous run is still alive"),
-        (3, 2, None),
-        (3, 3, "overlap: 3 runs are still alive"),
-        (1, 2, "overlap: 2 runs are still alive"),
-        (None, 99, None),
+        ({"catch_up": "last"}, 50, span(10, 40, 4), None),
+        ({"catch_up": "last", "catch_up_window": 300.0}, 50, span(10, 40, 4), None),
+        ({"catch_up": "last", "catch_up_window": 299.0}, None, span(10, 50, 5), None),
+        ({"catch_up": "all"}, 10, None, 55),
+        ({"catch_up": "all", "catch_up_window": 1500.0}, 30, span(10, 20, 2), 55),
+        ({"catch_up": "all", "catch_up_window": 1499.0}, 40, span(10, 30, 3), 55),
+        ({"catch_up": "all", "catch_up_window": 60.0}, None, span(10, 50, 5), None),
+        ({"catch_up": "skip"}, None, span(10, 50, 5), None),
     ],
 )
-def test_a_run_starts_while_fewer_are_alive_than_may_be(
-    max_running: int | None, alive: int, reason: str | None
+def test_of_five_missed_turns(
+    fields: dict[str, Any], run_for: float | None, passed_over: PassedOver | None, backlog: float | None
 ) -> None:
-    known: dict[str, Any] = dict.fromkeys(Task.__dataclass_fields__)
-    task = Task(**{**known, **vars(line()), "max_running": max_running})
-    assert policy.refuse_to_start(task, alive) == reason
+    caught = policy.catch_up(line(**fields), minutes(10), minutes(55))
+    assert caught.run_for == (None if run_for is None else minutes(run_for))
+    assert caught.passed_over == passed_over
+    assert caught.backlog_until == (None if backlog is None else minutes(backlog))
+    following = minutes(60) if run_for in (None, 50) else minutes((run_for or 0) + 10)
+    assert caught.successor == following
+
+
+@pytest.mark.parametrize(("late", "runs"), [(60.0, True), (60.001, False)])
+def test_with_skip_a_turn_is_missed_after_a_minute(late: float, runs: bool) -> None:
+    now = minutes(10) + timedelta(seconds=late)
+    caught = policy.catch_up(line(catch_up="skip"), minutes(10), now)
+    assert (caught.run_for is not None) is runs
+    assert caught.successor == minutes(20)
+
+
+def test_with_skip_what_comes_more_often_than_every_minute_is_made_up_for_by_its_last() -> None:
+    caught = policy.catch_up(line("@every 10s", catch_up="skip"), NOON, minutes(0.55))
+    assert caught.run_for == minutes(0.5)
+    assert caught.passed_over
+
+
+def test_a_backlog_is_worked_off_one_by_one_whatever_the_line_makes_up_for() -> None:
+    for policy_name in ("skip", "last", "all"):
+        caught = policy.catch_up(line(catch_up=policy_name), minutes(10), minutes(55), minutes(30))
+        assert caught == CatchUp(minutes(10), None, minutes(20), minutes(30))
+    beyond = policy.catch_up(line(), minutes(40), minutes(55), minutes(30))
+    assert beyond.run_for == minutes(50)
+
+
+def test_what_its_jitter_holds_back_is_not_late() -> None:
+    jittered = line("* * * * *", jitter=600.0)
+    assert policy.catch_up(jittered, minutes(10), minutes(20)).run_for == minutes(10)
+    assert policy.catch_up(jittered, minutes(10), minutes(22)).run_for == minutes(12)
+    assert policy.catch_up(line(jitter=600.0, catch_up="skip"), minutes(10), minutes(20.5)).run_for
+
+
+def test_the_reason_names_the_policy_that_passed_over() -> None:
+    told = "missed: no agent was there, or free, to run it"
+    assert policy.passed_over_reason(line(), too_old=False) == told
+    skip = line(catch_up="skip")
+    assert policy.passed_over_reason(skip, too_old=True) == f"{told}, and catch-up is skip"
+    windowed = line(catch_up_window=3600.0)
+    assert policy.passed_over_reason(windowed, too_old=True) == f"{told} within the catch-up window of 1h"
+
+
+def test_the_end_of_a_window_ends_the_making_up() -> None:
+    closed = line(not_after=minutes(30))
+    assert policy.catch_up(closed, minutes(10), minutes(55)) == CatchUp(minutes(30), span(10, 20, 2), None)
+    missed = policy.catch_up(line(not_after=minutes(30), catch_up="skip"), minutes(10), minutes(55))
+    assert missed == CatchUp(None, span(10, 30, 3), None)

@@ -3,12 +3,22 @@
 import signal
 from datetime import datetime, tzinfo
 
-from dcron.model import Run, RunState
+from dcron.model import Block, Run, RunState
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NEAR_DAYS = 180
 _MANY_DAYS = 100
+HELD = {
+    Block.PAUSED: "held while its task is paused",
+    Block.LIMIT: "held until a run of its task ends: as many as may are alive",
+    Block.DELAY: "held until the run before it ends",
+}
+"""Why a waiting run is not started, although its time may have come."""
+
+
+class Struck(str):
+    """What will not happen; the text beside it says so too, for those who see no lines."""
 
 
 def span(seconds: float) -> str:

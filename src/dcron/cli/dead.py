@@ -1,0 +1,171 @@
+"""`dead` and `retry`: runs that ended badly and are not tried again by themselves."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, tzinfo
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron import words
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.parameters import Db, Force, Json, Verb
+from dcron.cli.running import RunId, mention_idleness, pages
+from dcron.cli.tables import Alarm, Column, print_table
+from dcron.errors import UsageError
+from dcron.model import Run
+from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.dead_letters import DeadLetters
+
+COUNTED = 1000
+"""Dead letters that a question before their end counts."""
+
+dead_app = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[dismiss ...]")
+
+
+@dead_app.callback(invoke_without_command=True)
+def dead(
+    ctx: typer.Context,
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="RUN", help="Only older ones than this run.", min=0)
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List the runs that failed or were lost and are not tried again.
+
+    The newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN` takes it off the list.
+
+    \b
+    dcron dead -n 50
+    dcron retry 1307
+    dcron dead dismiss 1307
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from dcron.cli import shapes
+    from dcron.store.runs import Wanted
+
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        found = pages(crontab, Wanted(dead=True, before_id=before), count + 1)
+        if as_json:
+            printing.emit_list(shapes.run_shape(each, now) for each in islice(found, count))
+        else:
+            _print(found, count, now, is_first=before is None)
+
+
+@dead_app.command("dismiss", cls=Verb)
+def dismiss(
+    run_id: Annotated[
+        int | None,
+        typer.Argument(metavar="RUN", help="The run's number, as `dcron dead` shows it.", min=0),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Take runs off the list; their records and output stay.
+
+    \b
+    dcron dead dismiss 1307
+    dcron dead dismiss --all
+    """
+    if (run_id is not None) == everything:
+        raise UsageError("give a run's number, or --all for all of them")
+    with opened_crontab(db) as crontab:
+        from dcron.dead_letters import DeadLetters
+
+        letters = DeadLetters(crontab)
+        if run_id is None:
+            _dismiss_all(letters, force=force, as_json=as_json)
+            return
+        run = letters.dismiss(run_id)
+        if as_json:
+            printing.emit({"dismissed": 1})
+        else:
+            told = f"run {run.id} of {run.task}, {words.result(run, crontab.now())}"
+            printing.data(f"dismissed  {safe(told)}")
+
+
+def retry(run_id: RunId, as_json: Json = False, db: Db = None) -> None:
+    """Try a run that ended badly once more, now.
+
+    It executes what its task says now, with the payload of then. A flow that the run is part of goes on when
+    it succeeds. Runs that were skipped or cancelled can be tried too.
+
+    \b
+    dcron retry 1307
+    """
+    from dcron.cli import shapes
+
+    with opened_crontab(db) as crontab:
+        from dcron.dead_letters import DeadLetters
+
+        retried = DeadLetters(crontab).retry(run_id)
+        mention_idleness(crontab)
+        if as_json:
+            printing.emit(shapes.run_shape(retried, crontab.now()))
+        else:
+            printing.data(
+                f"run {retried.id} of {safe(retried.task)} is due, as attempt {retried.attempt};"
+                f" `dcron logs -f {retried.id}` follows it"
+            )
+
+
+def _print(found: Iterator[Run], count: int, now: datetime, *, is_first: bool) -> None:
+    from dcron.schedule import zone
+
+    here = zone(own_zone())
+    shown: list[int] = []
+    if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
+        printing.note("there are no dead letters" if is_first else "there are no older ones")
+    if next(found, None):
+        printing.note(f"there are more: dcron dead --before {shown[-1]}")
+
+
+def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -> Iterator[list[str]]:
+    for run in found:
+        shown[:] = [run.id]
+        yield [
+            str(run.id),
+            run.task,
+            Alarm(words.result(run, now)),
+            str(run.attempt),
+            words.clock(run.scheduled_for, here, now),
+            words.ago(run.finished_at, now) if run.finished_at else "",
+            run.node or "",
+            run.reason or "",
+        ]
+
+
+def _columns(here: tzinfo) -> list[Column]:
+    return [
+        Column("RUN", right=True),
+        Column("TASK", least=10),
+        Column("RESULT"),
+        Column("TRY", right=True),
+        Column(f"DUE ({here})", least=15),
+        Column("ENDED", right=True),
+        Column("NODE", least=6),
+        Column("REASON", least=8),
+    ]
+
+
+def _dismiss_all(letters: "DeadLetters", *, force: bool, as_json: bool) -> None:
+    count = len(letters.page(COUNTED))
+    if count:
+        told = f"{COUNTED:,} dead letters or more" if count == COUNTED else words.plural(count, "dead letter")
+        printing.require_consent(f"dismiss {told}", force=force)
+    dismissed = letters.dismiss_all()
+    if as_json:
+        printing.emit({"dismissed": dismissed})
+    elif dismissed:
+        printing.data(f"dismissed  {words.plural(dismissed, 'dead letter')}")
+    else:
+        printing.note("there are no dead letters")

@@ -1,0 +1,168 @@
+"""`edit`: the whole crontab, or one task, as text in an editor."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.parameters import Db, MaybeName
+from dcron.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from dcron.crontab import Crontab
+    from dcron.editing import Editing
+    from dcron.editor import TextFile
+    from dcron.edits import BadText, Change, Changes, Draft, EditConflict
+
+SHOWN = 50
+"""Changes that are shown in full; the rest are counted. The same for mistakes."""
+LONGEST = 1_000
+"""Characters of a line in a difference."""
+ROUNDS = 100
+"""How often somebody may look at the changes and edit on."""
+
+
+def edit(
+    name: MaybeName = None,
+    force: Annotated[
+        bool, typer.Option("-f", "--force", help="Apply what was changed without asking.")
+    ] = False,
+    db: Db = None,
+) -> None:
+    """Change the crontab, or one task, as text in your editor.
+
+    The editor is $VISUAL or $EDITOR. What was saved is checked; then you see what would change, and the next
+    runs of every schedule that does, and are asked. It is done wholly or not at all.
+
+    \b
+    dcron edit
+    EDITOR=nano dcron edit backup
+    EDITOR="sed -i s/03:00/04:00/" dcron edit --force
+    """
+    from dcron.editing import Editing
+    from dcron.editor import TextFile
+
+    with opened_crontab(db) as crontab:
+        editing = Editing(crontab, own_zone())
+        draft = editing.text(None if name is None else [name])
+        with TextFile(draft.text) as file, _nothing_lost(file, draft):
+            changes = _edited(crontab, editing, draft, file, force=force)
+            if changes.changes:
+                editing.apply(changes)
+    printing.data(_summary(changes) if changes.changes else "no change")
+
+
+def _edited(
+    crontab: "Crontab", editing: "Editing", draft: "Draft", file: "TextFile", *, force: bool
+) -> "Changes":
+    """The changes that a person has made and agreed to; none if there are none."""
+    from dcron.editing import revise
+    from dcron.editor import open_editor
+
+    crontab.database.close()  # nobody's connection idles while somebody types; it opens again by itself
+    for _ in range(ROUNDS):
+        changes = revise(editing, draft, file, open_editor, again=_is_attended())
+        for notice in changes.notices:
+            printing.complain(f"warning: {notice}")
+        if not changes.changes:
+            return changes
+        _show(changes, crontab.now())
+        if force or not _wants_to_edit_on(changes):
+            return changes
+    raise Refused("nothing was changed")
+
+
+@contextmanager
+def _nothing_lost(file: "TextFile", draft: "Draft") -> Iterator[None]:
+    """However it ends, a text that was not applied is kept, and said where; and what was wrong with it."""
+    from dcron import edits
+    from dcron.editing import keep
+
+    try:
+        yield
+    except BaseException as error:
+        kept = keep(file, draft)
+        if isinstance(error, edits.BadText):
+            _tell_mistakes(error, str(kept or "text"))
+        if isinstance(error, edits.EditConflict):
+            _tell_conflicts(error)
+        if kept:
+            printing.note(f"your text is kept in {kept}")
+        if isinstance(error, edits.BadText):
+            raise UsageError("nothing was changed") from None
+        raise
+
+
+def _tell_mistakes(bad: "BadText", source: str) -> None:
+    for line, column, message in bad.mistakes[:SHOWN]:
+        printing.note(f"{source}:{line}:{column}: {message}")
+    if len(bad.mistakes) > SHOWN:
+        printing.note(f"and {len(bad.mistakes) - SHOWN:,} more")
+
+
+def _tell_conflicts(conflict: "EditConflict") -> None:
+    """What the others' lines and one's own have in common, and what they have not."""
+    for each in conflict.overtaken[:SHOWN]:
+        printing.note("- theirs, + yours:")
+        for line in each.difference():
+            printing.note(f"  {line[:LONGEST]}")
+
+
+def _show(changes: "Changes", now: "datetime") -> None:
+    for change in changes.changes[:SHOWN]:
+        _show_change(change, now)
+    if rest := changes.changes[SHOWN:]:
+        removed = sum(change.kind == "removed" for change in rest)
+        printing.data(f"… and {len(rest):,} more" + (f", {removed:,} of them removed" if removed else ""))
+    sys.stdout.flush()
+
+
+def _show_change(change: "Change", now: "datetime") -> None:
+    from dcron import forecast
+    from dcron.cli.tables import Alarm, print_facts
+
+    lines = [line[:LONGEST] + ("…" if len(line) > LONGEST else "") for line in change.difference()]
+    old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""
+    shown = [Alarm(line) if line.startswith("-") else line for line in lines]
+    moved = forecast.moved_runs(change.before, change.after, now) if change.after else ()
+    print_facts([(change.kind, [old + change.name, *shown]), *moved])
+    printing.data()
+    if change.after and forecast.times_differ(change.before, change.after):
+        sys.stdout.flush()
+        for code, message in forecast.warnings(change.after, now):
+            printing.complain(f"warning: {change.name}: {message} [{code}]")
+
+
+def _wants_to_edit_on(changes: "Changes") -> bool:
+    """Ask whether to apply; Enter is No where something is removed. Raises Refused where it is no."""
+    if not _is_attended():
+        raise Refused(f"{_summary(changes)}: nobody is here to say yes; repeat it with --force")
+    default = "n" if changes.count("removed") else "y"
+    choices = "[y/N/e]" if default == "n" else "[Y/n/e]"
+    sys.stderr.write(f"{_summary(changes)}: apply? {choices} (e: edit on) ")
+    sys.stderr.flush()
+    said = sys.stdin.readline()
+    if not said.endswith("\n"):
+        sys.stderr.write("\n")
+        said = "n"
+    answer = said.strip().lower() or default
+    if answer in ("e", "edit"):
+        return True
+    if answer not in ("y", "yes"):
+        raise Refused("nothing was changed")
+    return False
+
+
+def _is_attended() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _summary(changes: "Changes") -> str:
+    counts = (changes.count("added"), changes.count("changed", "renamed"), changes.count("removed"))
+    return "{:,} added, {:,} changed, {:,} removed".format(*counts)

@@ -1,0 +1,243 @@
+"""`nodes`, `drain` and `queue`: who runs tasks, and how many at once."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron import words
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab
+from dcron.cli.parameters import Db, Json, Verb
+from dcron.cli.running import pauses
+from dcron.cli.tables import Alarm, Column, print_table
+from dcron.errors import UsageError
+from dcron.model import Node, NodeState, Queue
+from dcron.quantities import format_amount
+from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+
+NODES = [
+    Column("NODE", least=12),
+    Column("HOST", least=6),
+    Column("PID", right=True),
+    Column("STATE"),
+    Column("RUNNING", right=True),
+    Column("STARTED", right=True),
+    Column("LEASE", right=True),
+    Column("CLOCK", right=True),
+    Column("VERSION"),
+    Column("TZDATA"),
+]
+ROUTES: dict[str, Callable[[Node], str]] = {
+    "TAGS": lambda node: " ".join(node.tags),
+    "QUEUES": lambda node: " ".join(node.queues) or "all",
+    "CAPACITY": lambda node: " ".join(format_amount(*each) for each in node.capacity.items()),
+}
+"""Columns that are shown when a node has something to say in one of them."""
+QUEUES = [Column("QUEUE", least=10), Column("LIMIT", right=True), Column("RUNNING", right=True)]
+CLOCK_TOLERANCE = 2.0
+"""Seconds a node's clock may be off before it catches the eye."""
+
+queue_app = typer.Typer(
+    help="Limit how many runs of a queue are alive at once, over all nodes.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+def nodes(as_json: Json = False, db: Db = None) -> None:
+    """List the running agents, and those that ended within a day.
+
+    With the tags, queues and capacity they were given, when any of them was given some.
+    """
+    from dcron.cli import shapes
+
+    with opened_crontab(db) as crontab:
+        found = crontab.nodes()
+        now = crontab.now()
+        if as_json:
+            printing.emit_list(shapes.node_shape(node, now) for node in found)
+        elif not _print_nodes(found, now):
+            printing.note("no agents yet: start `dcron agent` on each server that should run tasks")
+        _tell_of_zones(found, now)
+
+
+def drain(
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="A node's name or ID, as `dcron nodes` shows it.")
+    ],
+    wait: Annotated[bool, typer.Option("--wait", help="Return when nothing runs there any more.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Let a node take nothing new; what it runs runs on.
+
+    It holds until the agent there is started again. Of a name, all nodes that live and have it.
+
+    \b
+    dcron drain web-1 --wait && ssh web-1 reboot
+    """
+    from dcron.cli import shapes
+
+    with opened_crontab(db) as crontab:
+        from dcron.fleet import Fleet
+
+        drained = Fleet(crontab).drain(node)
+        if not as_json:
+            for each in drained:
+                busy = words.plural(each.running, "command") if each.running else "nothing"
+                printing.data(f"draining  {safe(each.id)}, which runs {busy}")
+        if wait:
+            _wait_until_idle(crontab, {each.id for each in drained})
+        if as_json:
+            now = crontab.now()
+            ids = {each.id for each in drained}
+            printing.emit([shapes.node_shape(each, now) for each in crontab.nodes() if each.id in ids])
+        elif wait:
+            printing.data("drained   nothing runs there any more")
+
+
+@queue_app.command("set", cls=Verb)
+def set_queue(
+    queue: Annotated[
+        str, typer.Argument(metavar="QUEUE", help="The queue's name, as in --queue of tasks and agents.")
+    ],
+    max_running: Annotated[
+        str,
+        typer.Option(
+            "--max-running", metavar="N|none", help="Runs alive at once, over all nodes; 0 stops it."
+        ),
+    ],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Set how many runs of a queue may be alive at once. What runs runs on.
+
+    \b
+    dcron queue set mail --max-running 3
+    dcron queue set mail --max-running none
+    """
+    from dcron.cli import shapes
+
+    limit = _limit(max_running)
+    with opened_crontab(db) as crontab:
+        from dcron.fleet import Fleet
+
+        fleet = Fleet(crontab)
+        fleet.set_queue(queue, limit)
+        alive = sum(each.alive for each in fleet.queues() if each.name == queue)
+        changed = Queue(name=queue, max_running=limit, alive=alive)
+        if as_json:
+            printing.emit(shapes.queue_shape(changed))
+        else:
+            printing.data(f"queue {queue}: {_told(changed)}")
+
+
+@queue_app.command("list", cls=Verb)
+def list_queues(as_json: Json = False, db: Db = None) -> None:
+    """List the queues that were given a limit, or in which something runs."""
+    from dcron.cli import shapes
+
+    with opened_crontab(db) as crontab:
+        from dcron.fleet import Fleet
+
+        found = Fleet(crontab).queues()
+        if as_json:
+            printing.emit_list(map(shapes.queue_shape, found))
+        elif not print_table(QUEUES, map(_queue_row, found)):
+            printing.note("no queue has a limit; `dcron queue set NAME --max-running N` sets one")
+
+
+def _print_nodes(found: Sequence[Node], now: datetime) -> int:
+    said = any(node.tags or node.queues or node.capacity for node in found)
+    routes = ROUTES if said else {}
+    columns = [*NODES, *(Column(title, least=6) for title in routes)]
+    rows = ([*_node_row(node, now), *(told(node) for told in routes.values())] for node in found)
+    return print_table(columns, rows)
+
+
+def _node_row(node: Node, now: datetime) -> list[str]:
+    state = node.state(now)
+    ended = state in (NodeState.STOPPED, NodeState.DEAD)
+    lease = "" if ended else words.left(node.alive_until, now)
+    return [
+        node.id,
+        node.host,
+        str(node.pid),
+        Alarm(state.value) if state in (NodeState.LATE, NodeState.DEAD) else state.value,
+        f"{node.running}/{node.slots}",
+        words.ago(node.started_at, now),
+        lease,
+        _clock_offset(node),
+        node.version,
+        node.tzdata,
+    ]
+
+
+def _tell_of_zones(found: Iterable[Node], now: datetime) -> None:
+    """Say so where living nodes do not have the same time zones."""
+    living = [node for node in found if node.state(now) in (NodeState.ALIVE, NodeState.DRAINING)]
+    by_zones: dict[tuple[str, str | None], list[str]] = {}
+    for node in living:
+        by_zones.setdefault((node.tzdata, node.tzdata_fingerprint), []).append(node.name)
+    if len(by_zones) > 1:
+        told = "; ".join(
+            f"{version}{f' ({digits})' if digits else ''} on {', '.join(sorted(set(names))[:5])}"
+            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            for (version, digits), names in sorted(by_zones.items(), key=str)
+        )
+        printing.complain(
+            f"warning: the nodes' time zones differ: tzdata {told}. Where a zone's rules have changed between"
+            " these, a task's next time depends on which node plans it: install the newest tzdata on all"
+        )
+
+
+def _clock_offset(node: Node) -> str:
+    if node.clock_offset is None:
+        return ""
+    told = f"{node.clock_offset:+.1f}s"
+    return Alarm(told) if abs(node.clock_offset) > CLOCK_TOLERANCE else told
+
+
+def _wait_until_idle(crontab: "Crontab", node_ids: set[str]) -> None:
+    """Return when these nodes run nothing, or are no more; tell whenever there is news."""
+    told = ""
+    for pause in pauses():
+        busy = [node for node in crontab.nodes() if node.id in node_ids and node.running]
+        if not busy:
+            return
+        news = ", ".join(f"{words.plural(node.running, 'command')} on {node.id}" for node in busy)
+        if news != told:
+            printing.note(f"still running: {news}")
+            told = news
+        time.sleep(pause)
+
+
+def _limit(text: str) -> int | None:
+    if text == "none":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"--max-running {text!r}: give a number, 0 to stop the queue, or none for no limit")
+    return int(text[:9])
+
+
+def _told(queue: Queue) -> str:
+    if queue.max_running is None:
+        return "no limit"
+    if queue.max_running == 0:
+        limit = "nothing is started from now on"
+    else:
+        limit = f"at most {words.plural(queue.max_running, 'run')} at once"
+    over = queue.alive > queue.max_running
+    return limit + (f"; {queue.alive:,} are alive now, and run on" if over else "")
+
+
+def _queue_row(queue: Queue) -> list[str]:
+    limit = "none" if queue.max_running is None else f"{queue.max_running:,}"
+    over = queue.max_running is not None and queue.alive > queue.max_running
+    return [queue.name, limit, Alarm(f"{queue.alive:,}") if over else f"{queue.alive:,}"]

@@ -1,0 +1,68 @@
+"""`tui`: everything on one screen."""
+
+import os
+import sys
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli.parameters import Db
+from dcron.errors import Refused
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+
+
+def tui(
+    readonly: Annotated[bool, typer.Option("--readonly", help="Look only: no key changes anything.")] = False,
+    db: Db = None,
+) -> None:
+    """See everything, change anything, on one screen.
+
+    `dcron` alone opens it too. ? shows the keys, q leaves. Everything it shows and does has a command of
+    its own, which is told after each act.
+    """
+    require_screen()
+    from dcron.config import database_url, load_config
+    from dcron.tui.app import DcronApp
+    from dcron.tui.settings import settings_of
+
+    config = load_config()
+    settings = settings_of(config, database_url(db, config), readonly=readonly)
+    error = DcronApp(settings, lambda: _connect(db), _zone).run()
+    if error:
+        raise error
+
+
+def _connect(db: str | None) -> "Crontab":
+    """The crontab in force, on connections of its own, which end with the program."""
+    from dcron.cli.opening import new_database
+    from dcron.config import actor
+    from dcron.crontab import Crontab
+
+    return Crontab(new_database(db), actor())
+
+
+def _zone() -> tzinfo:
+    from dcron.cli.opening import own_zone
+    from dcron.schedule import zone
+
+    return zone(own_zone())
+
+
+def require_screen() -> None:
+    """Raise Refused where there is nothing to draw on, or nobody to press a key."""
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise Refused("tui needs a terminal; `dcron list`, `dcron runs` and `dcron nodes` print without one")
+    if os.environ.get("TERM", "dumb") in ("", "dumb"):
+        raise Refused("tui cannot draw on a terminal that calls itself dumb ($TERM); use `dcron list`")
+
+
+def has_screen() -> bool:
+    """Whether `tui` would start."""
+    try:
+        require_screen()
+    except Refused:
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""`emit` and `backfill`: runs that come neither of the clock nor of `dcron run`."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron import words
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab
+from dcron.cli.parameters import Db, Json, Name
+from dcron.cli.running import mention_idleness, past_time
+from dcron.cli.tables import print_facts
+from dcron.model import Run, RunState
+from dcron.safetext import safe
+from dcron.typed import text_or_file
+
+if TYPE_CHECKING:
+    from dcron.launching import Backfill
+    from dcron.model import Task
+
+EventName = Annotated[
+    str, typer.Argument(metavar="EVENT", help="The event's name, such as deploy.", show_default=False)
+]
+
+
+def emit(
+    event: EventName,
+    payload: Annotated[
+        str | None,
+        typer.Option(
+            "--payload", metavar="TEXT|@FILE", help="What the commands get on stdin and in $DCRON_PAYLOAD."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Of events of one name and key only the first counts."),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Send an event: starts every task whose schedule is '@on EVENT'.
+
+    Each of them runs once; one that is paused is recorded as skipped.
+
+    \b
+    dcron add -n migrate '@on deploy' ./migrate
+    dcron emit deploy --payload v1.4.2
+    dcron emit upload --key "$order" --payload @order.json
+    """
+    from dcron.cli import shapes
+
+    text = text_or_file(payload, "--payload") if payload is not None else None
+    with opened_crontab(db) as crontab:
+        from dcron.launching import Launching
+
+        emitted = Launching(crontab).emit(event, text, key)
+        now = crontab.now()
+        if as_json:
+            printing.emit(shapes.emitted_shape(emitted, now))
+        else:
+            for run in emitted.runs:
+                printing.data(_told(run))
+        if emitted.event is None:
+            printing.note(f"an event {event} with this key came before; nothing was done")
+        elif not emitted.runs:
+            printing.note("no task waits for this event")
+        elif any(run.state is RunState.WAITING for run in emitted.runs):
+            mention_idleness(crontab)
+
+
+def backfill(
+    name: Name,
+    first: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="TIME", help="From then on: 2027-01-01, '2027-01-01 09:00', 2d (ago)…"
+        ),
+    ],
+    last: Annotated[
+        str, typer.Option("--to", metavar="TIME", help="Up to and with then; a date alone is its midnight.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Make up for a task's times in the past that never succeeded.
+
+    They run one after the other, as far as the task's limits let them, and behind what is due today; each
+    sees its own time in $DCRON_SCHEDULED_FOR. Times are in the task's zone.
+
+    \b
+    dcron backfill report --from 2027-01-01 --to 2027-02-01 --dry-run
+    dcron backfill report --from 2d --to now
+    """
+    from dcron.cli import shapes
+    from dcron.schedule import zone
+
+    with opened_crontab(db) as crontab:
+        from dcron.launching import Launching
+
+        task = crontab.get(name)
+        here, now = zone(task.timezone), crontab.now()
+        begin, end = past_time(first, here, now), past_time(last, here, now)
+        filled = Launching(crontab).backfill(task, begin, end, dry_run=dry_run)
+        if as_json:
+            printing.emit(shapes.backfill_shape(task.name, begin, end, filled, dry_run=dry_run))
+        else:
+            print_facts(_facts(task, filled, dry_run=dry_run))
+        if filled.occurrences and not dry_run:
+            if not task.enabled:
+                printing.note(f"{task.name} is paused: they wait until it is resumed")
+            mention_idleness(crontab)
+
+
+def _told(run: Run) -> str:
+    told = f"is skipped: {run.reason}" if run.state is RunState.SKIPPED else "is due"
+    return safe(f"run {run.id} of {run.task} {told}")
+
+
+def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple[str, str | None]]:
+    count = len(filled.occurrences)
+    yield "would make" if dry_run else "made", f"{words.plural(count, 'run')} of {task.name}"
+    if count:
+        yield "first", _local(filled.occurrences[0], task)
+        yield "last", _local(filled.occurrences[-1], task)
+    if filled.there_already:
+        yield "left alone", f"{filled.there_already:,} that succeeded, or wait or run already"
+
+
+def _local(moment: datetime, task: "Task") -> str:
+    from dcron.schedule import zone
+
+    return words.full(moment.astimezone(zone(task.timezone)))

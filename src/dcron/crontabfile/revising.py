@@ -1,0 +1,98 @@
+"""The crontab as a text that a person changes by hand: what stands above it, and what became of each task."""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from difflib import unified_diff
+
+from dcron.crontabfile.writing import HEADER, write
+from dcron.model import Definition
+
+MARK = "# !! "
+"""Begins the lines that dcron puts on top of a text to say what is wrong with it."""
+MARKS = re.compile(rf"\A(?:{MARK}[^\n]*+(?:\n|\Z))*+")
+MARKS_SHOWN = 20
+MARK_LENGTH = 300
+GREETING = """\
+# Change the tasks, save, and leave the editor: you see what would change, and
+# are asked, first. Change name= to rename a task, delete its lines to remove
+# it, write new lines to add one. An empty text changes nothing. Comments that
+# do not stand directly above a task are not kept.
+"""
+WITHOUT_ONE_OFFS = """\
+# One-offs (`dcron at`, `dcron in`) are not here; `dcron edit NAME` shows them.
+"""
+
+
+def greet(definitions: Iterable[Definition], *, whole: bool) -> str:
+    """The tasks as `write` has them, below a few lines that say what can be done."""
+    greeting = GREETING + (WITHOUT_ONE_OFFS if whole else "")
+    return greeting + write(definitions).removeprefix(HEADER)
+
+
+def mark(text: str, mistakes: Sequence[tuple[int, str]]) -> tuple[str, int]:
+    """The text below what is wrong with its lines; and the line where the first of it then stands."""
+    shown = mistakes[:MARKS_SHOWN]
+    more = len(mistakes) - len(shown)
+    height = len(shown) + (1 if more else 0) + 1
+    marks = ["not right yet, and nothing is changed; leave the text as it is to give up"]
+    marks += [f"line {line + height}: {_on_one_line(message)}" for line, message in shown]
+    marks += [f"and {more:,} more"] if more else []
+    return "".join(f"{MARK}{each}\n" for each in marks) + text, mistakes[0][0] + height
+
+
+def unmark(text: str) -> str:
+    """The text without what `mark` put on top of it."""
+    return MARKS.sub("", text, count=1)
+
+
+def difference(before: Definition | None, after: Definition | None) -> list[str]:
+    """The lines of a task as a unified diff: each begins with a space, a minus or a plus."""
+    lines = unified_diff(_lines(before), _lines(after), lineterm="")
+    return [line for line in list(lines)[2:] if not line.startswith("@@")]
+
+
+def pair_renamed(gone: Sequence[Definition], new: Sequence[Definition]) -> dict[str, str]:
+    """By new name, the old one: of lines that are else the same, then of the only two with one command."""
+    pairs = _pair(gone, new, lambda line: write([replace(line, name="")]), alone=False)
+    gone = [line for line in gone if line.name not in pairs.values()]
+    new = [line for line in new if line.name not in pairs]
+    return pairs | _pair(gone, new, lambda line: (line.command, str(line.argv)), alone=True)
+
+
+def _on_one_line(message: str) -> str:
+    message = " ".join(message.split())
+    return message if len(message) <= MARK_LENGTH else message[:MARK_LENGTH] + "…"
+
+
+def _lines(definition: Definition | None) -> list[str]:
+    if definition is None:
+        return []
+    return [line for line in write([definition]).removeprefix(HEADER).split("\n") if line]
+
+
+def _pair(
+    gone: Sequence[Definition],
+    new: Sequence[Definition],
+    key: Callable[[Definition], Hashable],
+    *,
+    alone: bool,
+) -> dict[str, str]:
+    """Those with the same key, in order; with `alone`, only where no third one has it."""
+    before, after = _grouped(gone, key), _grouped(new, key)
+    both = [(after[each], before[each]) for each in after if each in before]
+    return {
+        new_name: name
+        for new_names, names in both
+        if not alone or len(new_names) == len(names) == 1
+        for new_name, name in zip(new_names, names, strict=False)
+    }
+
+
+def _grouped(
+    definitions: Sequence[Definition], key: Callable[[Definition], Hashable]
+) -> dict[Hashable, list[str]]:
+    groups: dict[Hashable, list[str]] = {}
+    for definition in definitions:
+        groups.setdefault(key(definition), []).append(definition.name)
+    return groups

@@ -1,0 +1,100 @@
+"""Runs that failed, or were lost, and are not tried again: a list that people work off."""
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from dcron.crontab import Crontab
+from dcron.errors import NotFound, Refused
+from dcron.model import Run, RunState
+from dcron.store import changes, ends, nodes, runs, tasks
+from dcron.store.runs import Wanted
+from dcron.validation import require_runnable
+
+_AT_ONCE = 1000
+
+
+class DeadLetters:
+    """The dead letters of a crontab. Every method but `dismiss_all` is one transaction."""
+
+    def __init__(self, crontab: Crontab) -> None:
+        """Use the crontab's database, and act as whoever acts there."""
+        self._crontab = crontab
+        self._database = crontab.database
+        self._actor = crontab.actor
+
+    def page(self, limit: int, before_id: int | None = None) -> list[Run]:
+        """The dead letters, the newest first, older than the run `before_id`."""
+        return self._crontab.runs(Wanted(dead=True, before_id=before_id), limit)
+
+    def retry(self, run_id: int) -> Run:
+        """Try a run that ended badly, or never ran, once more: as its line is now, due at once.
+
+        Where it is part of a flow, the flow goes on when it succeeds. Raises NotFound or Refused.
+        """
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            run = self._find(connection, run_id)
+            self._require_retryable(connection, run)
+            ends.lock_lines(connection, {run.task_id: run.task})
+            line = tasks.by_id(connection, run.task_id)
+            if line is None:
+                raise Refused(f"{run.task} was removed; add it again, then `dcron run` it")
+            require_runnable(line)
+            retried = runs.add_retry(connection, self._database, ends.retry_of(run, line, now))
+            if retried is None:
+                raise Refused(f"run {run_id} was tried again already: `dcron runs {run.task}` shows it")
+            runs.dismiss(connection, [run_id])
+            detail = {"run": retried.id, "retry_of": run_id}
+            changes.record(connection, now, self._actor, "retry", after=line, detail=detail)
+            self._database.notify(connection)
+        return retried
+
+    def dismiss(self, run_id: int) -> Run:
+        """Take a run off the list; its record stays. Raises NotFound, or Refused when it is not on it."""
+        with self._database.write() as connection:
+            run = self._find(connection, run_id)
+            if not runs.dismiss(connection, [run_id]):
+                told = _TELL.get(run.state, f"is {run.state}")
+                raise Refused(f"run {run_id} of {run.task} is no dead letter: it {told}")
+            self._note(connection, [run])
+        return replace(run, dead_at=None)
+
+    def dismiss_all(self) -> int:
+        """Take all runs off the list, some at a time; how many."""
+        dismissed = 0
+        while True:
+            with self._database.write() as connection:
+                found = runs.newest(connection, Wanted(dead=True), _AT_ONCE)
+                dismissed += runs.dismiss(connection, [run.id for run in found])
+                self._note(connection, found)
+            if len(found) < _AT_ONCE:
+                return dismissed
+
+    def _find(self, connection: Connection, run_id: int) -> Run:
+        run = runs.by_id(connection, run_id)
+        if run is None:
+            raise NotFound(f"there is no run {run_id}")
+        return run
+
+    def _require_retryable(self, connection: Connection, run: Run) -> None:
+        if run.state is RunState.SUCCEEDED:
+            raise Refused(f"run {run.id} succeeded; `dcron run {run.task}` runs the task once more")
+        if not run.state.is_final:
+            raise Refused(f"run {run.id} is not over: it is {run.state}")
+        if run.for_node and not nodes.is_alive(connection, run.for_node):
+            raise Refused(f"run {run.id} belongs to node {run.for_node}, which is gone")
+
+    def _note(self, connection: Connection, dismissed: list[Run]) -> None:
+        now = self._database.now(connection)
+        lines = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
+        for run in dismissed:
+            if line := lines.get(run.task_id):
+                changes.record(connection, now, self._actor, "dismiss", after=line, detail={"run": run.id})
+
+
+_TELL = {
+    RunState.SUCCEEDED: "succeeded",
+    RunState.FAILED: "failed, and was dismissed or tried again",
+    RunState.LOST: "was lost, and was dismissed or tried again",
+}

@@ -1,0 +1,62 @@
+"""The nodes that serve a crontab, and the queues whose limits they share."""
+
+from dcron.crontab import Crontab
+from dcron.errors import NotFound, UsageError
+from dcron.model import Node, Queue
+from dcron.store import nodes, queues
+from dcron.validation import MOST_RUNNING, require_queue
+
+
+class Fleet:
+    """The fleet of a crontab. Every method is one transaction."""
+
+    def __init__(self, crontab: Crontab) -> None:
+        """Use the crontab's database, and act as whoever acts there."""
+        self._database = crontab.database
+        self._actor = crontab.actor
+
+    def living(self) -> list[Node]:
+        """The nodes whose leases are not over."""
+        with self._database.read() as connection:
+            return nodes.living(connection, self._database.now(connection))
+
+    def find(self, name: str) -> list[Node]:
+        """The living nodes of this ID or name. Raises NotFound."""
+        with self._database.read() as connection:
+            living = nodes.listing(connection, self._database.now(connection))
+        found = [node for node in living if name in (node.id, node.name)]
+        if not found:
+            raise NotFound(f"there is no living node {name!r}; `dcron nodes` shows those there are")
+        return found
+
+    def drain(self, name: str) -> list[Node]:
+        """Let the living nodes of this ID or name take nothing new; what they run runs on.
+
+        It holds until their agents are started again. Raises NotFound.
+        """
+        found = self.find(name)
+        with self._database.write() as connection:
+            for node in found:
+                nodes.drain(connection, node.id)
+            self._database.notify(connection)
+        return found
+
+    def queues(self) -> list[Queue]:
+        """The queues that have a limit, or runs under way, in the order of names."""
+        with self._database.read() as connection:
+            return queues.listing(connection)
+
+    def set_queue(self, name: str, max_running: int | None) -> None:
+        """Let no more than so many runs of this queue be alive at once, over all nodes; None for no limit.
+
+        What runs runs on. Raises UsageError.
+        """
+        require_queue("queue", name)
+        if max_running is not None and not 0 <= max_running <= MOST_RUNNING:
+            raise UsageError(
+                f"--max-running {max_running}: give 0 to {MOST_RUNNING:,}, or none for no limit;"
+                " with 0 the queue stands still"
+            )
+        with self._database.write() as connection:
+            queues.put(connection, name, max_running, self._database.now(connection), self._actor)
+            self._database.notify(connection)

@@ -1,0 +1,65 @@
+"""What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
+
+from dcron.policy.admission import Skip, Start, Wait, admit, expired
+from dcron.policy.lanes import Lane, fits, lane_of, read_lane, serves, unserved
+from dcron.policy.missed import (
+    COUNT_LIMIT,
+    INSTANT,
+    CatchUp,
+    PassedOver,
+    catch_up,
+    passed_over_as_planned,
+    passed_over_between,
+    passed_over_reason,
+)
+from dcron.policy.retries import retry_at, wait_after
+from dcron.policy.times import (
+    delay_of,
+    due_at,
+    excluded_by,
+    is_timed,
+    next_occurrence,
+    next_wanted,
+    rules_of,
+    same_times,
+    schedule_of,
+    sources_of,
+    starts_with_node,
+    too_late_after,
+)
+
+__all__ = [
+    "COUNT_LIMIT",
+    "INSTANT",
+    "CatchUp",
+    "Lane",
+    "PassedOver",
+    "Skip",
+    "Start",
+    "Wait",
+    "admit",
+    "catch_up",
+    "delay_of",
+    "due_at",
+    "excluded_by",
+    "expired",
+    "fits",
+    "is_timed",
+    "lane_of",
+    "next_occurrence",
+    "next_wanted",
+    "passed_over_as_planned",
+    "passed_over_between",
+    "passed_over_reason",
+    "read_lane",
+    "retry_at",
+    "rules_of",
+    "same_times",
+    "schedule_of",
+    "serves",
+    "sources_of",
+    "starts_with_node",
+    "too_late_after",
+    "unserved",
+    "wait_after",
+]

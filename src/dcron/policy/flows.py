@@ -1,0 +1,75 @@
+"""What comes after what: the graph of `@after`, and what a finished step means for the steps behind it."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+Graph = Mapping[str, Collection[str]]
+"""The tasks that each task comes after, by name."""
+
+
+def find_cycle(graph: Graph, start: str) -> list[str] | None:
+    """The names of a circle that leads from `start` back to it, in the order they would run; or None."""
+    path: dict[str, str] = {}
+    open_names = [start]
+    while open_names:
+        name = open_names.pop()
+        for earlier in graph.get(name, ()):
+            if earlier == start:
+                return _path_to(name, path, start)
+            if earlier not in path:
+                path[earlier] = name
+                open_names.append(earlier)
+    return None
+
+
+def _path_to(name: str, path: Mapping[str, str], start: str) -> list[str]:
+    circle = [start, name] if name != start else [start]
+    while name != start:
+        name = path[name]
+        circle.append(name)
+    return circle if len(circle) > 1 else [start, start]
+
+
+def before(graph: Graph, names: Iterable[str]) -> set[str]:
+    """All tasks that come, at any distance, before these."""
+    return _reach(graph, names)
+
+
+def behind(graph: Graph, names: Iterable[str]) -> set[str]:
+    """All tasks that come, at any distance, after these."""
+    following: dict[str, list[str]] = {}
+    for name, earlier in graph.items():
+        for each in earlier:
+            following.setdefault(each, []).append(name)
+    return _reach(following, names)
+
+
+def roots(graph: Graph, names: Iterable[str]) -> set[str]:
+    """The tasks with which flows that come to these begin."""
+    return {name for name in before(graph, names) if not graph.get(name)}
+
+
+def missing(graph: Graph, name: str, succeeded: Collection[str]) -> list[str]:
+    """What the task still waits for, when these have succeeded in its flow."""
+    return [each for each in graph.get(name, ()) if each not in succeeded]
+
+
+def cannot_come(graph: Graph, name: str, members: Collection[str]) -> bool:
+    """Whether the task, not yet part of a flow with these members, never will be.
+
+    It comes when a task before it is part of it. Tasks with which flows begin may join a flow that began
+    with another of them, and then bring in what comes after them.
+    """
+    if before(graph, [name]) & set(members):
+        return False
+    return all(graph.get(member) for member in members)
+
+
+def _reach(edges: Graph, names: Iterable[str]) -> set[str]:
+    reached: set[str] = set()
+    open_names = list(names)
+    while open_names:
+        for each in edges.get(open_names.pop(), ()):
+            if each not in reached:
+                reached.add(each)
+                open_names.append(each)
+    return reached

@@ -1,0 +1,31 @@
+"""What follows a failure."""
+
+from datetime import datetime, timedelta
+
+from dcron.model import Definition, RunState
+from dcron.policy.times import fraction
+
+SPREAD = 0.25
+"""By how much of itself a wait may be longer, so that what failed together does not come back together."""
+
+
+def retry_at(
+    line: Definition, run_id: int, attempt: int, state: RunState, ended_at: datetime
+) -> datetime | None:
+    """When the next attempt is due after this one, the `attempt`-th, failed or was lost; None for no more."""
+    if state not in (RunState.FAILED, RunState.LOST) or attempt >= line.tries:
+        return None
+    if state is RunState.LOST and line.on_lost != "retry":
+        return None
+    return ended_at + timedelta(seconds=wait_after(line, run_id, attempt))
+
+
+def wait_after(line: Definition, run_id: int, attempt: int) -> float:
+    """Seconds from the end of the `attempt`-th try to the next: growing, spread, never above the ceiling."""
+    if not line.backoff:
+        return 0.0
+    try:
+        grown = line.backoff * line.backoff_factor ** (attempt - 1)
+    except OverflowError:
+        grown = line.backoff_max
+    return min(line.backoff_max, grown * (1 + SPREAD * fraction(f"retry of {run_id}")))

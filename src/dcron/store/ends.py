@@ -1,0 +1,204 @@
+"""How runs end: recorded once, and followed by whatever was waiting for it.
+
+An end may bring a retry or a dead letter, the next steps of a flow, and room for runs that were kept waiting.
+Locks are taken in one order everywhere: first lines, by their ids, then runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    Row,
+    Text,
+    exists,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from dcron import policy
+from dcron.database import Database
+from dcron.model import RunState, Task, Trigger
+from dcron.schema import ALIVE, Instant, crontab, runs, subscriptions
+from dcron.store import agenda, flows, tasks
+
+_BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
+_BAD = (RunState.FAILED, RunState.LOST)
+_AFTER_ALL = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended, as its node saw it."""
+
+    id: int
+    state: RunState
+    finished_at: datetime
+    reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+def finish(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[Ended], now: datetime
+) -> set[int]:
+    """Record how runs ended, where they are still this node's; the ids that were.
+
+    A run that was declared lost meanwhile takes its owner's late truth.
+    """
+    followed = _followed(connection, database, ended)
+    lock_lines(connection, {row.task_id: row.task for row in followed})
+    written = _write(connection, database, node_id, ended)
+    truths = [row for row in followed if row.id in written]
+    if truths:
+        _follow_up(connection, database, {each.id: each for each in ended}, truths, now)
+    return written
+
+
+def declare_lost(
+    connection: Connection, database: Database, now: datetime, node_ids: Iterable[str], reason: str
+) -> list[int]:
+    """Mark what these dead nodes were running; nobody knows how it ended. The runs' ids."""
+    running = (runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.RUNNING)
+    found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
+    lock_lines(connection, {row.task_id: row.task for row in found})
+    query = update(runs).where(*running)
+    values = {"state": RunState.LOST, "reason": reason, "finished_at": now}
+    lost = connection.execute(query.values(values).returning(*_COLUMNS)).all()
+    ended = {row.id: Ended(row.id, RunState.LOST, now, reason) for row in lost}
+    _follow_up(connection, database, ended, lost, now)
+    return list(ended)
+
+
+_COLUMNS = [
+    *(runs.c.id, runs.c.task_id, runs.c.task, runs.c.trigger, runs.c.attempt, runs.c.flow),
+    *(runs.c.scheduled_for, runs.c.for_node, runs.c.payload, runs.c.event_id, runs.c.spec),
+]
+
+
+def _followed(connection: Connection, database: Database, ended: Sequence[Ended]) -> Sequence[Row[Any]]:
+    """Those of the runs whose end something follows; for most of them it is one look, and nothing."""
+    batch = database.rows(
+        {
+            "id": (BigInteger(), [each.id for each in ended]),
+            "bad": (Integer(), [int(each.state in _BAD) for each in ended]),
+        }
+    )
+    other = runs.alias("other")
+    kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
+    retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
+    comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
+    query = (
+        select(*_COLUMNS)
+        .join_from(batch, runs, runs.c.id == batch.c.id)
+        .where(or_(batch.c.bad == 1, kept_waiting, retry, comes_after))
+    )
+    return connection.execute(query).all()
+
+
+def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
+    """Lock these lines, names by id, and all that come after them: before any of their runs."""
+    if names:
+        ids = sorted(names.keys() | flows.lines_behind(connection, set(names.values())))
+        lines = select(crontab.c.id).where(crontab.c.id.in_(ids)).order_by(crontab.c.id)
+        connection.execute(lines.with_for_update(key_share=True))
+
+
+def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[Ended]) -> set[int]:
+    batch = database.rows(
+        {
+            "id": (BigInteger(), [each.id for each in ended]),
+            "state": (Text(), [each.state.value for each in ended]),
+            "reason": (Text(), [each.reason for each in ended]),
+            "exit_code": (Integer(), [each.exit_code for each in ended]),
+            "signal": (Integer(), [each.signal for each in ended]),
+            "finished_at": (Instant(), [each.finished_at for each in ended]),
+        }
+    )
+    names = ("state", "reason", "exit_code", "signal", "finished_at")
+    query = (
+        update(runs)
+        .where(runs.c.id == batch.c.id, runs.c.owner == node_id)
+        .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
+        .values({name: batch.c[name] for name in names} | {"dead_at": None})
+        .returning(runs.c.id)
+    )
+    return set(connection.scalars(query))
+
+
+def _follow_up(
+    connection: Connection,
+    database: Database,
+    ended: dict[int, Ended],
+    rows: Sequence[Row[Any]],
+    now: datetime,
+) -> None:
+    lines = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
+    for row in rows:
+        end = ended[row.id]
+        if end.state in _BAD and _try_again(connection, database, row, end, lines.get(row.task_id)):
+            continue
+        if end.state in _BAD:
+            connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
+        else:
+            _call_off_retry(connection, end, now)
+        step = flows.Step(row.id, row.task, row.flow, row.scheduled_for)
+        flows.step_ended(connection, database, step, end.state, now)
+    agenda.unblock(connection, [row.task_id for row in rows], now)
+    database.notify(connection)
+
+
+def _try_again(
+    connection: Connection, database: Database, row: Row[Any], end: Ended, line: Task | None
+) -> bool:
+    """Insert the next attempt, if there is to be one."""
+    if line is None:  # it was removed meanwhile
+        return False
+    due_at = policy.retry_at(line, row.id, row.attempt, end.state, end.finished_at)
+    if due_at is None:
+        return False
+    values = retry_of(row, line, due_at) | {"spec": row.spec}
+    connection.execute(database.insert_if_absent(runs).values(values))
+    return True
+
+
+def retry_of(row: Any, line: Task, due_at: datetime) -> dict[str, Any]:
+    """The row of the attempt that follows this run's; it executes what the line says now."""
+    trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
+    return agenda.waiting(line, Trigger.RETRY, row.scheduled_for) | {
+        "due_at": due_at,
+        "expires_at": policy.too_late_after(line, due_at),
+        "attempt": row.attempt + 1,
+        "retry_of": row.id,
+        "for_node": row.for_node,
+        "lane": str(policy.lane_of(line, trigger).on(row.for_node)),
+        "payload": row.payload,
+        "flow": row.flow,
+        "event_id": row.event_id,
+    }
+
+
+def skipped(
+    connection: Connection, database: Database, step: flows.Step, trigger: Trigger, now: datetime
+) -> None:
+    """What follows when a run whose time has come is skipped. A retry was all that its failure had left."""
+    if trigger is not Trigger.RETRY:
+        flows.step_skipped(connection, database, step, now)
+        return
+    failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
+    agenda.bury(connection, runs.c.id == failed, now)
+    flows.step_ended(connection, database, step, RunState.SKIPPED, now)
+
+
+def _call_off_retry(connection: Connection, end: Ended, now: datetime) -> None:
+    """The late truth of a run that was taken for lost: there is nothing to try again."""
+    waiting = update(runs).where(runs.c.retry_of == end.id, runs.c.state == RunState.WAITING)
+    reason = f"run {end.id} had {_AFTER_ALL[end.state]} after all"
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
+    connection.execute(waiting.values(ended))

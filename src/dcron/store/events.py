@@ -1,0 +1,94 @@
+"""Events: what happened, and the runs it starts."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select, text, update
+
+from dcron.database import Database
+from dcron.errors import UsageError
+from dcron.model import Event, RunState, Task, Trigger
+from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
+from dcron.store import agenda, tasks
+from dcron.validation import require_text
+
+COLUMNS = [events.c[name] for name in Event.__dataclass_fields__]
+
+
+def add(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    actor: str,
+    *,
+    name: str,
+    payload: str | None,
+    key: str | None,
+) -> Event | None:
+    """Enter an event, not yet handled; None when one of this name and key has come before."""
+    values = {"name": name, "payload": payload, "key": key, "created_at": now, "created_by": actor}
+    query = database.insert_if_absent(events).values(values).returning(*COLUMNS)
+    row = connection.execute(query).first()
+    return Event(**row._mapping) if row else None
+
+
+@dataclass(frozen=True)
+class News:
+    """What runs are made from of an event that came in by plain SQL: the rest of it may be anything."""
+
+    id: int
+    name: Any
+    payload: Any
+
+
+def unhandled(connection: Connection, database: Database, limit: int) -> list[News]:
+    """Events whose runs are not made yet, locked, the oldest first."""
+    query = select(events.c.id, events.c.name, events.c.payload).where(text(UNHANDLED))
+    found = connection.execute(database.locked(query.order_by(events.c.id).limit(limit)))
+    return [News(*row) for row in found]
+
+
+def any_unhandled(connection: Connection) -> bool:
+    """Whether `unhandled` would find anything."""
+    return connection.scalar(select(select(events.c.id).where(text(UNHANDLED)).exists())) is True
+
+
+def handle(connection: Connection, database: Database, event: Event | News, now: datetime) -> list[Task]:
+    """Make the runs of an event, locked by the caller, once for each task that waits for it; those tasks."""
+    unusable = event.payload is not None and _problem("payload", event.payload)
+    listeners = [] if _problem("name", event.name) else _listeners(connection, event.name)
+    for task in listeners:
+        values = agenda.waiting(task, Trigger.EVENT, now) | {"payload": event.payload, "event_id": event.id}
+        if unusable:
+            values |= _never(f"no command can be given what event {event.id} carries: {unusable}", now)
+            values["payload"] = None
+        elif task.error:
+            values |= _never(f"suspended: {task.error}", now)
+        elif not task.enabled:
+            values |= _never(agenda.paused_reason(task), now)
+        connection.execute(database.insert_if_absent(runs).values(values))
+    connection.execute(update(events).where(events.c.id == event.id).values(handled_at=now))
+    return listeners
+
+
+def _problem(what: str, value: Any) -> str | None:
+    try:
+        require_text(what, value)
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _never(reason: str, now: datetime) -> dict[str, Any]:
+    return {"state": RunState.SKIPPED, "reason": reason, "finished_at": now}
+
+
+def _listeners(connection: Connection, name: str) -> list[Task]:
+    query = (
+        select(*tasks.COLUMNS)
+        .join_from(subscriptions, crontab, crontab.c.id == subscriptions.c.task_id)
+        .where(subscriptions.c.kind == "event", subscriptions.c.source == name)
+        .order_by(crontab.c.id)
+    )
+    return [tasks.task_from(row) for row in connection.execute(query)]

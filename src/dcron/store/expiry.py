@@ -1,0 +1,62 @@
+"""Runs that were not started in time: skipped, whether anybody could take them or not."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, text, update
+
+from dcron import policy
+from dcron.database import Database
+from dcron.errors import UsageError
+from dcron.model import Block, RunState, Task, Trigger
+from dcron.policy import INSTANT
+from dcron.schema import EXPIRING, crontab, runs
+from dcron.store import agenda, ends, flows, tasks
+
+
+def expire(connection: Connection, database: Database, now: datetime, limit: int) -> int:
+    """Skip runs for which it is too late, also where no node can take them; how many."""
+    columns = (
+        runs.c.id.label("run_id"),
+        runs.c.trigger,
+        runs.c.scheduled_for,
+        runs.c.expires_at,
+        runs.c.flow,
+    )
+    query = (
+        select(*columns, *tasks.COLUMNS)
+        .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+        .where(text(EXPIRING), runs.c.expires_at < now)
+        # One that is counted from the end of a run has no time of its own before that.
+        .where(runs.c.blocked.is_distinct_from(Block.DELAY))
+        .order_by(runs.c.expires_at)
+        .limit(limit)
+    )
+    rows = connection.execute(database.locked(query)).all()
+    for row in rows:
+        _expire(connection, database, row, tasks.task_from(row), now)
+    return len(rows)
+
+
+def _expire(connection: Connection, database: Database, row: Row[Any], task: Task, now: datetime) -> None:
+    reason = policy.expired(task, row.expires_at, now) or "expired"
+    last = row.scheduled_for
+    if row.trigger == Trigger.SCHEDULE:
+        span = _too_late(task, row.scheduled_for, now)
+        if span and span.count > 1:
+            last, reason = span.last, f"{reason} ({span})"
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
+    connection.execute(update(runs).where(runs.c.id == row.run_id).values({**ended, "scheduled_for": last}))
+    if row.trigger == Trigger.SCHEDULE and task.planned_version == task.version:
+        agenda.plan_after(connection, task, now if policy.delay_of(task) else last)
+    step = flows.Step(row.run_id, task.name, row.flow, last)
+    ends.skipped(connection, database, step, Trigger(row.trigger), now)
+
+
+def _too_late(task: Task, first: datetime, now: datetime) -> policy.PassedOver | None:
+    """The occurrences, from this one on, that nobody may start any more."""
+    end = now - timedelta(seconds=(task.deadline or 0) + (task.jitter or 0))
+    try:
+        return policy.passed_over_between(task, first, max(end, first + INSTANT))
+    except UsageError:  # planning says what is wrong with the line
+        return None

@@ -1,0 +1,55 @@
+"""The queues: limits that many tasks share, over all nodes."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from dcron.model import Queue
+from dcron.schema import ALIVE, LIMITED, queues, runs
+
+
+def room(connection: Connection, names: Collection[str]) -> dict[str, int]:
+    """How many more runs each of these queues takes; one without a limit is left out.
+
+    Their rows stay locked until the transaction ends, so that nobody else counts meanwhile.
+    """
+    limited = select(queues.c.name, queues.c.max_running).where(
+        queues.c.name.in_(sorted(names)), text(LIMITED)
+    )
+    locked = limited.order_by(queues.c.name).with_for_update(key_share=True)
+    limits = {row.name: row.max_running for row in connection.execute(locked)}
+    if not limits:
+        return {}
+    # A statement of its own, after the lock: it sees what whoever held it before has committed.
+    alive = _alive(connection, limits)
+    return {name: max(0, int(limit) - alive.get(name, 0)) for name, limit in limits.items()}
+
+
+def put(connection: Connection, name: str, max_running: int | None, now: datetime, actor: str) -> None:
+    """Set the queue's limit; None takes it away."""
+    values = {"max_running": max_running, "changed_at": now, "changed_by": actor}
+    setting = update(queues).where(queues.c.name == name).values(values)
+    if connection.execute(setting).rowcount:
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(queues.insert().values(name=name, **values))
+    except IntegrityError:  # somebody else has set it meanwhile
+        connection.execute(setting)
+
+
+def listing(connection: Connection) -> list[Queue]:
+    """The queues that have a limit, or runs that are alive, in the order of names."""
+    limits = {row.name: row.max_running for row in connection.execute(select(queues))}
+    alive = _alive(connection, None)
+    names = sorted({*limits, *alive})
+    return [Queue(name=name, max_running=limits.get(name), alive=alive.get(name, 0)) for name in names]
+
+
+def _alive(connection: Connection, names: Collection[str] | None) -> dict[str, int]:
+    query = select(runs.c.queue, func.count().label("alive")).where(text(ALIVE)).group_by(runs.c.queue)
+    if names is not None:
+        query = query.where(runs.c.queue.in_(sorted(names)))
+    return {row.queue: row.alive for row in connection.execute(query)}

@@ -1,0 +1,1 @@
+"""The terminal interface: `dcron tui`. Textual is imported here and nowhere else."""

@@ -1,0 +1,77 @@
+"""Acts: each is a call of the service, made in a thread of its own, and told with its command line."""
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from dcron.errors import DcronError
+
+if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
+    from dcron.crontab import Crontab
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something to be done."""
+
+    what: str
+    """In a few words: `pause backup`."""
+    command: str
+    """The command line that does the same."""
+    do: "Callable[[Crontab], str]"
+    """Does it, and tells what was done. Raises DcronError."""
+    afresh: "Callable[[Crontab], str] | None" = None
+    """The same, on the line as it stands by then: for when somebody else was first."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an act went."""
+
+    act: Act
+    told: str
+    error: DcronError | None = None
+
+
+class Acted(Message):
+    """Acts were done, or refused."""
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        """In the order in which they were asked for."""
+        super().__init__()
+        self.outcomes = outcomes
+
+
+class Acting:
+    """Does what people asked for, one thing after the other. A daemon thread: quitting waits for no lock."""
+
+    def __init__(self, connect: "Callable[[], Crontab]", tell: Callable[[Message], object]) -> None:
+        """`connect` opens the crontab, or gives the open one; `tell` is safe to call from threads."""
+        self._connect = connect
+        self._tell = tell
+        self._acts: queue.SimpleQueue[Sequence[Act]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, acts: Sequence[Act]) -> None:
+        """Do these."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="acting", daemon=True)
+            self._thread.start()
+        self._acts.put(acts)
+
+    def _run(self) -> None:
+        while True:
+            acts = self._acts.get()
+            self._tell(Acted([self._done(act) for act in acts]))
+
+    def _done(self, act: Act) -> Outcome:
+        try:
+            return Outcome(act, act.do(self._connect()))
+        except DcronError as error:
+            return Outcome(act, str(error), error)
+        except Exception as error:  # a mistake of ours must not leave the screen without an answer
+            return Outcome(act, f"{type(error).__name__}: {error}", DcronError(str(error)))

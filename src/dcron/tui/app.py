@@ -1,0 +1,334 @@
+"""The app: what is on the screen first, and the database after."""
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from dcron.errors import Conflict, DcronError
+from dcron.safetext import safe, safe_lines
+from dcron.tui.acting import Act, Acted, Acting, Outcome
+from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.health import Health
+from dcron.tui.main import MainScreen
+from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
+from dcron.tui.settings import Settings
+from dcron.tui.theme import CSS, THEMES
+
+if TYPE_CHECKING:
+    from dcron.board import Board, Counts
+    from dcron.crontab import Crontab
+
+T = TypeVar("T")
+TICK = 1.0
+INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+COUNTS_EVERY = 15.0
+"""Seconds between two counts of the whole crontab at least; a slow one is counted more seldom still."""
+COUNTS_SHARE = 100
+TOASTS = 3
+KEY_NAMES = {
+    "enter": "Enter",
+    "escape": "Esc",
+    "space": "Space",
+    "tab": "Tab",
+    "up": "Up",
+    "down": "Down",
+    "left": "Left",
+    "right": "Right",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+}
+ERROR_SECONDS = 12.0
+
+
+def _palette() -> Any:
+    from dcron.tui.palette import Commands
+
+    return Commands
+
+
+class Loaded(Message):
+    """All that the views need is loaded."""
+
+
+class DcronApp(App[Exception]):
+    """`dcron tui`. Returns the error that ended it, or None."""
+
+    CSS = CSS
+    COMMANDS: ClassVar[set[Any]] = {_palette}
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "help", "help", id="app.help", key_display="?"),
+        Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, settings: Settings, connect: Callable[[], "Crontab"], find_zone: Callable[[], tzinfo]
+    ) -> None:
+        """`connect` opens the crontab, for each thread anew; both are called in threads."""
+        super().__init__()
+        self.settings = settings
+        self.signs = UNICODE_SIGNS if settings.unicode else ASCII_SIGNS
+        self.health = Health()
+        self.zone = datetime.now().astimezone().tzinfo or UTC
+        """Of the times on the screen."""
+        self.reader = Reader(lambda: self._open(connect, find_zone), self._post, self.health)
+        self.acting = Acting(self._shared_crontab, self._post)
+        self.counts: Counts | None = None
+        self.as_of: datetime | None = None
+        """The database's time when it last answered."""
+        self._counted_at = 0.0
+        self._connect = connect
+        self._connecting = threading.Lock()
+        self._crontab: Crontab | None = None
+        self.main = MainScreen()
+        self.animation_level = "none"
+        self.theme = THEMES[settings.theme]
+
+    # From the threads -------------------------------------------------------------------------------
+
+    def _post(self, message: Message) -> None:
+        """Tell the app; once it is gone there is nobody to tell."""
+        try:
+            self.post_message(message)
+        except RuntimeError:  # its loop has ended
+            return
+
+    def _open(self, connect: "Callable[[], Crontab]", find_zone: Callable[[], tzinfo]) -> "Board":
+        """In the reader's thread: load what takes long, then connect."""
+        from dcron.board import Board
+
+        self.main.view.load()
+        self.zone = find_zone()
+        self._post(Loaded())
+        return Board(connect())
+
+    def _shared_crontab(self) -> "Crontab":
+        """For acts and logs, in their threads: the reader's change tokens need a connection of its own."""
+        with self._connecting:
+            if self._crontab is None:
+                self._crontab = self._connect()
+            return self._crontab
+
+    def on_loaded(self, _: "Loaded") -> None:
+        """The first view can be shown, though there is no database yet."""
+        self.main.begin()
+        self._count()
+
+    def on_answered(self, message: Answered) -> None:
+        """Hand the answer to who asked, unless something newer was asked meanwhile."""
+        if self.reader.is_current(message.request):
+            self.as_of = self.health.now()
+            message.request.receive(message.answer)
+
+    def on_changed(self, _: Changed) -> None:
+        """Somebody has written: what is shown may be old."""
+        if self.main.pane and self.screen is self.main:
+            self.main.pane.refresh_data()
+            self._count()
+
+    def on_health_changed(self, _: HealthChanged) -> None:
+        """Show it at once."""
+        self.redraw_chrome()
+        if self.main.pane:
+            self.main.pane.tick()
+
+    def on_unusable(self, message: Unusable) -> None:
+        """Say why on the terminal, where it can be read and copied."""
+        self.exit(message.error)
+
+    def on_acted(self, message: Acted) -> None:
+        """Tell how it went."""
+        self._counted_at = 0.0
+        self.reader.look_now()
+        done = [outcome for outcome in message.outcomes if outcome.error is None]
+        failed = [outcome for outcome in message.outcomes if outcome.error]
+        if done:
+            more = f", and {len(done) - 1:,} more" if len(done) > 1 else ""
+            self.tell(f"{done[0].told}{more}\n{done[0].act.command}")
+        for outcome in failed[:TOASTS]:
+            self._tell_failed(outcome)
+        if len(failed) > TOASTS:
+            self.tell(f"and {len(failed) - TOASTS:,} more were not done", error=True)
+
+    def _tell_failed(self, outcome: Outcome) -> None:
+        afresh = outcome.act.afresh
+        if not isinstance(outcome.error, Conflict) or afresh is None:
+            self.tell(f"{outcome.act.what}: {outcome.told}", error=True)
+            return
+        from dcron.tui.modals import Conflicted
+
+        again = Act(outcome.act.what, outcome.act.command, afresh, afresh)
+        self.push_screen(
+            Conflicted(outcome.told, outcome.act.command), lambda yes: self.act([again]) if yes else None
+        )
+
+    # The screen -------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Chrome first, database after."""
+        self.set_keymap(dict(self.settings.keys))
+        self.push_screen(self.main)
+        self.set_interval(TICK, self._tick)
+
+    def on_unmount(self) -> None:
+        """Ask nothing more."""
+        self.reader.stop()
+
+    def _tick(self) -> None:
+        if self.screen is self.main:
+            self.main.redraw_bar()
+            if self.main.pane:
+                self.main.pane.tick()
+
+    def redraw_chrome(self) -> None:
+        """Bar and tabs tell something else."""
+        if self.main.is_mounted:
+            self.main.redraw_chrome()
+
+    def counted(self) -> str:
+        """`60 tasks  R9 x9 -8 !8`."""
+        counts = self.counts
+        if counts is None:
+            return ""
+        signs = self.signs
+        told = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
+        told += f"  {signs['running']}{counts.running}"
+        for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
+            told += f" {signs[look]}{number:,}" if number else ""
+        return told
+
+    def _count(self) -> None:
+        """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
+        now = self.health.now().timestamp()
+        if now >= self._counted_at:
+            self._counted_at = now + COUNTS_EVERY
+            self.reader.ask("counts", _timed_counts, self._take_counts)
+
+    def _take_counts(self, found: "tuple[Counts, float]") -> None:
+        self.counts, seconds = found
+        self._counted_at = self.health.now().timestamp() + max(COUNTS_EVERY, COUNTS_SHARE * seconds)
+        self.redraw_chrome()
+
+    # For panes and commands -------------------------------------------------------------------------
+
+    def fetch(self, question: "Callable[[Board], T]", receive: Callable[[T], None]) -> None:
+        """Ask the database something once, and go on with the answer; an error of the question is told."""
+        self.reader.ask("fetch", question, receive, self.complain)
+
+    def tell(self, text: str, *, error: bool = False) -> None:
+        """A toast. The text is made inert here."""
+        self.notify(
+            safe_lines(text),
+            severity="error" if error else "information",
+            timeout=ERROR_SECONDS if error else 5.0,
+            markup=False,
+        )
+
+    def complain(self, error: DcronError) -> None:
+        """A toast of what went wrong."""
+        self.tell(str(error), error=True)
+
+    def may_act(self, things: Sequence[object]) -> bool:
+        """Whether there is something to act upon, and nothing forbids it; says so if not."""
+        if self.settings.readonly:
+            self.tell("read-only: it was started with --readonly", error=True)
+        elif not things:
+            self.tell("nothing is chosen")
+        return bool(things) and not self.settings.readonly
+
+    def act(self, acts: Sequence[Act]) -> None:
+        """Do these in the acting thread."""
+        if self.may_act(acts):
+            self.acting.submit(acts)
+
+    def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
+        """Ask a question that silence answers with No."""
+        from dcron.tui.modals import Confirm
+
+        self.push_screen(Confirm(f"{question}?", [*details, f"on {self.settings.address}"]), done)
+
+    def ask_for(
+        self,
+        question: str,
+        done: Callable[[str | None], None],
+        *,
+        hint: str = "",
+        must_be: str | None = None,
+    ) -> None:
+        """Ask for a line of text; None after Esc."""
+        from dcron.tui.modals import Ask
+
+        self.push_screen(Ask(question, hint=hint, must_be=must_be), done)
+
+    def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
+        """Let one of a few words be chosen."""
+        from dcron.tui.modals import Choose
+
+        self.push_screen(Choose(question, choices), lambda chosen: done(chosen) if chosen else None)
+
+    def open_log(self, run_id: int) -> None:
+        """Show what a run printed."""
+
+        def show(crontab: "Crontab") -> None:
+            from dcron.tui.log.screen import LogScreen
+            from dcron.tui.log.source import RunLog
+
+            self.push_screen(LogScreen(RunLog(crontab), run_id, self.zone))
+
+        self.fetch(lambda _: self._shared_crontab(), show)
+
+    # Keys -------------------------------------------------------------------------------------------
+
+    def action_help(self) -> None:
+        from dcron.tui.keys import help_content
+        from dcron.tui.modals import Notice
+
+        self.push_screen(Notice("keys", help_content(cast("Any", self.screen))))
+
+    def action_error(self) -> None:
+        from dcron.tui.modals import Notice
+
+        error = self.health.error
+        self.push_screen(Notice("the database", safe(str(error)) if error else "the database answers"))
+
+    def action_pause(self) -> None:
+        self.health.paused = not self.health.paused
+        self.reader.look_now()
+        self.redraw_chrome()
+
+    def action_faster(self) -> None:
+        self._set_interval(-1)
+
+    def action_slower(self) -> None:
+        self._set_interval(1)
+
+    def action_refresh_now(self) -> None:
+        self.reader.look_now()
+
+    def _set_interval(self, step: int) -> None:
+        position = min(range(len(INTERVALS)), key=lambda i: abs(INTERVALS[i] - self.health.interval))
+        self.health.interval = INTERVALS[max(0, min(len(INTERVALS) - 1, position + step))]
+        self.reader.look_now()
+        self.redraw_chrome()
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Keys by their names: signs for them are missing in many fonts."""
+        return binding.key_display or KEY_NAMES.get(binding.key) or super().get_key_display(binding)
+
+    def get_system_commands(self, screen: Any) -> Any:
+        """None of Textual's own: the commands are dcron's words."""
+        return ()
+
+
+def _timed_counts(board: "Board") -> "tuple[Counts, float]":
+    import time
+
+    began = time.perf_counter()
+    return board.counts(), time.perf_counter() - began

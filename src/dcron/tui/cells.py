@@ -1,0 +1,141 @@
+"""What stands in a cell of a table: inert text and a look. Foreign text gets there through `cell` only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from dcron import words
+from dcron.model import Run, RunState
+from dcron.safetext import NAME_CELLS, safe
+
+if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
+    from dcron.board import Recent, TaskRow
+
+
+class Cell(NamedTuple):
+    """Inert text, and the name of the look it has (theme.py)."""
+
+    text: str
+    look: str = ""
+
+
+EMPTY = Cell("")
+
+
+def cell(text: str | bytes | None, look: str = "") -> Cell:
+    """A cell of any text, made inert."""
+    return Cell(safe(text, NAME_CELLS), look) if text else EMPTY
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a task or a run stands: a word, and the name of its look and of its sign."""
+
+    word: str
+    look: str
+
+
+ASCII_SIGNS: Mapping[str, str] = {
+    "running": "R",
+    "ok": "+",
+    "failed": "x",
+    "lost": "?",
+    "late": "!",
+    "error": "!",
+    "paused": "-",
+    "quiet": ".",
+    "waiting": ".",
+}
+UNICODE_SIGNS: Mapping[str, str] = {
+    **ASCII_SIGNS,
+    "running": "▶",
+    "ok": "✓",
+    "failed": "✗",
+    "paused": "‖",
+    "quiet": "·",
+    "waiting": "·",
+}
+_OF_RUN = {
+    RunState.WAITING: Standing("waiting", "waiting"),
+    RunState.CLAIMED: Standing("starting", "running"),
+    RunState.RUNNING: Standing("running", "running"),
+    RunState.SUCCEEDED: Standing("ok", "ok"),
+    RunState.FAILED: Standing("failed", "failed"),
+    RunState.LOST: Standing("lost", "lost"),
+    RunState.SKIPPED: Standing("skipped", "quiet"),
+    RunState.CANCELLED: Standing("cancelled", "quiet"),
+}
+
+
+def run_standing(run: Run) -> Standing:
+    """How a run stands."""
+    return _OF_RUN.get(run.state) or Standing(run.state.value, "quiet")
+
+
+def task_standing(row: "TaskRow", now: datetime) -> Standing:
+    """How a task stands: what happens now before what is wrong, before how it went last."""
+    if row.view.alive:
+        return run_standing(row.view.alive[-1])
+    if not row.task.enabled:
+        return Standing("paused", "paused")
+    if row.task.error:
+        return Standing("error", "error")
+    if row.is_late(now):
+        return Standing("late", "late")
+    if row.view.last_run:
+        return run_standing(row.view.last_run)
+    return Standing("new", "quiet")
+
+
+def next_cell(row: "TaskRow", now: datetime) -> Cell:
+    """The time to the next run; `!` where the clocks change before it."""
+    if not row.task.enabled and row.view.next_run is None:
+        return Cell("paused", "paused")
+    if row.next_at is None:
+        return Cell("error", "error") if row.task.error else Cell("-", "quiet")
+    if row.is_late(now):
+        return Cell(f"LATE {words.rough_span((now - row.next_at).total_seconds())}", "late")
+    if row.next_at <= now:
+        return Cell("now", "running")
+    mark = "!" if row.clock_change else ""
+    return Cell(words.left(row.next_at, now) + mark, "late" if mark else "")
+
+
+def last_cell(row: "TaskRow", now: datetime) -> Cell:
+    """What happens, or how it went last and when."""
+    run = row.view.alive[-1] if row.view.alive else row.view.last_run
+    if run is None:
+        return EMPTY
+    told = words.result(run, now)
+    if run.state is RunState.SUCCEEDED:
+        told = "ok"
+    if run.finished_at:
+        told = f"{told} {words.ago(run.finished_at, now)}"
+    return cell(told, run_standing(run).look)
+
+
+def owner_cell(row: "TaskRow") -> Cell:
+    """The node that runs the task now; elsewhere the one that ran it last, told quietly."""
+    if row.view.alive:
+        return cell(row.view.alive[-1].node, "running")
+    return cell(row.view.last_run.node, "quiet") if row.view.last_run else EMPTY
+
+
+_HEIGHTS = {True: "▁▂▃▄▅▆▇█", False: "_.-=#"}
+_SPARK_SIGNS = {
+    True: {RunState.FAILED: "×", RunState.LOST: "?", RunState.SKIPPED: "·", RunState.CANCELLED: "-"},
+    False: {RunState.FAILED: "x", RunState.LOST: "?", RunState.SKIPPED: ",", RunState.CANCELLED: ":"},
+}
+
+
+def spark(recent: "Sequence[Recent]", *, unicode: bool) -> Cell:
+    """A column a run, as high as it was long beside the longest; what did not end well has a sign."""
+    longest = max((run.seconds or 0.0 for run in recent if run.state is RunState.SUCCEEDED), default=0.0)
+    heights, signs = _HEIGHTS[unicode], _SPARK_SIGNS[unicode]
+    return Cell("".join(signs.get(run.state) or _height(run.seconds, longest, heights) for run in recent))
+
+
+def _height(seconds: float | None, longest: float, heights: str) -> str:
+    share = (seconds or 0.0) / longest if longest > 0 else 0.0
+    return heights[min(len(heights) - 1, int(share * len(heights)))]

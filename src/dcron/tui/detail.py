@@ -1,0 +1,69 @@
+"""All there is to say about a task, for the pane beside the tasks."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from dcron import policies, words
+from dcron.board import TaskDetail
+from dcron.graphing import graph_lines
+from dcron.model import Run, Task
+from dcron.tui.facts import Fact
+
+LISTED = 5
+"""Waiting runs that are told one by one."""
+
+
+def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
+    """All there is to say about a task, name by name; what keeps it from running stands first."""
+    task, view = detail.row.task, detail.row.view
+    yield "", task.describe or ""
+    yield "when", f"{task.schedule}\n  {detail.explanation}"
+    yield "zone", task.timezone
+    yield "suspended", task.error or ""
+    yield "paused", _paused(task, now)
+    yield "agents", f"none takes its next run:\n  {view.unserved}" if view.unserved and task.enabled else ""
+    yield "waiting", _waiting(detail, now)
+    for each in detail.coming:
+        note = each.reason or each.note
+        yield "next", f"{words.full(each.local)}" + (f"\n  ! {note}" if note else "")
+    yield "graph", "".join(f"\n  {line}" for line in graph_lines(detail.graph, task.name))
+    yield "command", task.command
+    yield "user", task.user or ""
+    yield from policies.asked(task)
+    for run in view.alive:
+        yield "now", _run_told(run, now)
+    for run in detail.last:
+        yield "last", _run_told(run, now)
+    yield "changed", f"{words.ago(task.changed_at, now)} by {task.changed_by or 'somebody'}"
+
+
+def _paused(task: Task, now: datetime) -> str:
+    if task.enabled:
+        return ""
+    since = words.ago(task.paused_at, now) if task.paused_at else ""
+    by = f" by {task.paused_by}" if task.paused_by else ""
+    until = f", until {words.full(task.paused_until)}" if task.paused_until else ""
+    return f"{since}{by}{until} {task.paused_reason or ''}"
+
+
+def _waiting(detail: TaskDetail, now: datetime) -> str:
+    told = [_waiting_told(run, detail.row.task.tries, now) for run in detail.waiting[:LISTED]]
+    more = len(detail.waiting) - len(told)
+    return "\n  ".join([*told, *([f"and {more} more"] if more else [])])
+
+
+def _waiting_told(run: Run, tries: int, now: datetime) -> str:
+    what = f"{run.id} {run.trigger.value}"
+    if run.attempt > 1:
+        what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
+    if run.blocked:
+        return f"{what}: {words.HELD[run.blocked]}"
+    left = words.left(run.due_at, now)
+    return f"{what}: in {left}" if run.due_at > now else f"{what}: due {left}"
+
+
+def _run_told(run: Run, now: datetime) -> str:
+    ended = f" {words.ago(run.finished_at, now)}" if run.finished_at else ""
+    where = f" on {run.node}" if run.node else ""
+    reason = f": {run.reason}" if run.reason and run.exit_code is None else ""
+    return f"{run.id} {words.result(run, now)}{ended}{where}{reason}"

@@ -1,0 +1,51 @@
+"""The filter language: words that all have to hold, `!word`, `field:value`, and states such as `late`."""
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from dcron.errors import UsageError
+from dcron.store.spine import RUN_FIELDS, TASK_FIELDS, Term
+
+STATES = ("late", "failed", "paused", "running", "dead")
+"""Words that stand for themselves; `text:late` looks for the word."""
+LONGEST = 200
+MOST_TERMS = 12
+SHORTHANDS = {"state": "st", "tz": "zone", "cmd": "command"}
+
+
+def parse_filter(text: str, fields: Collection[str]) -> tuple[Term, ...]:
+    """The terms of a filter. Raises UsageError for a field that there is none of."""
+    if len(text) > LONGEST:
+        raise UsageError(f"a filter of {len(text)} characters; {LONGEST} are the most")
+    terms = tuple(_term(word, fields) for word in text.split())
+    if len(terms) > MOST_TERMS:
+        raise UsageError(f"a filter of {len(terms)} words; {MOST_TERMS} are the most")
+    return terms
+
+
+def parse_task_filter(text: str) -> Sequence[Term]:
+    """A filter for tasks."""
+    return parse_filter(text, TASK_FIELDS)
+
+
+def parse_run_filter(text: str) -> Sequence[Term]:
+    """A filter for runs."""
+    return parse_filter(text, RUN_FIELDS)
+
+
+def _term(word: str, fields: Collection[str]) -> Term:
+    negated = word.startswith("!") and len(word) > 1
+    word = word[1:] if negated else word
+    if word.lower() in STATES and word.lower() in fields:
+        return Term(word.lower(), negated=negated)
+    field, colon, value = word.partition(":")
+    if not colon or not field.isalpha():
+        return Term("text", word, negated)
+    field = SHORTHANDS.get(field.lower(), field.lower())
+    takes = [name for name in fields if name not in STATES and name != "errors"]
+    if field not in takes:
+        near = get_close_matches(field, takes, n=1)
+        hint = f"; did you mean {near[0]}:?" if near else f"; there are {', '.join(sorted(takes))}"
+        raise UsageError(f"no field {field}:{hint}")
+    # While the value is being typed, the field alone asks for nothing yet.
+    return Term(field, value, negated) if value else Term("text", "", negated=False)

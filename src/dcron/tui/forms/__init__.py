@@ -1,0 +1,1 @@
+"""Writing in the TUI: tasks as forms and as text, and the questions before an act."""

@@ -1,0 +1,59 @@
+"""The command line that does what a form does."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+
+from dcron.model import Definition
+from dcron.tui.forms.fields import FIELDS, Field
+from dcron.tui.forms.reading import changed_fields
+
+_BY_NAME = ("env", "need", "limit")
+_PLACED = ("schedule", "command", "argv", "name", "timezone")
+
+
+def add_line(line: Definition, *, named: bool = True) -> str:
+    """`dcron add` for a line that is not there yet."""
+    words = ["-n", line.name] if named else []
+    words += ["-z", line.timezone]
+    blank = Definition(name="", schedule="", timezone="", command="")
+    for name in changed_fields(blank, line):
+        if name not in _PLACED:
+            words += _options(FIELDS[name], blank, line)
+    return shlex.join(["dcron", "add", *words, line.schedule, *(line.argv or (line.command,))])
+
+
+def set_line(before: Definition, after: Definition) -> str:
+    """`dcron set` for the difference; words to run without a shell can be changed in a text only."""
+    changed = changed_fields(before, after)
+    if after.argv and {"command", "argv"} & set(changed):
+        return shlex.join(["dcron", "edit", before.name])
+    words = [word for name in changed if name != "argv" for word in _options(FIELDS[name], before, after)]
+    return shlex.join(["dcron", "set", before.name, *words])
+
+
+def _options(field: Field, before: Definition, after: Definition) -> Iterator[str]:
+    """The words that bring one field from its value before to that after."""
+    old, value = getattr(before, field.name), getattr(after, field.name)
+    if field.name in _BY_NAME:
+        yield from _by_name(field, old, value)
+    elif field.name == "every_node":
+        yield "--every-node" if value else "--no-every-node"
+    elif field.name == "require" and value:
+        for tag in value:
+            yield from ("--require", str(tag))
+    elif value == field.default and field.name not in _PLACED:
+        yield from ("--clear", field.option)
+    else:
+        text = field.text_of(after) or field.write(value, after.timezone)
+        yield from (f"--{field.option}={text}",) if text.startswith("-") else (f"--{field.option}", text)
+
+
+def _by_name(field: Field, old: Mapping[str, object], value: Mapping[str, object]) -> Iterator[str]:
+    option = "-e" if field.name == "env" else f"--{field.option}"
+    for name in value:
+        if name not in old or old[name] != value[name]:
+            pair = f"{name}={value[name]}" if field.name == "env" else field.write({name: value[name]}, "")
+            yield from (option, pair)
+    for name in old:
+        if name not in value:
+            yield from ("--clear", f"{field.name}.{name}")

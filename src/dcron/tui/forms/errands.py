@@ -1,0 +1,41 @@
+"""Calls of the service that may write, each in a thread of its own; the answer comes back into the app."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from dcron.errors import DcronError
+
+if TYPE_CHECKING:
+    from dcron.crontab import Crontab
+    from dcron.tui.app import DcronApp
+
+T = TypeVar("T")
+
+
+def errand(
+    app: "DcronApp",
+    do: "Callable[[Crontab], T]",
+    done: Callable[[T], None],
+    failed: Callable[[DcronError], None],
+) -> None:
+    """Call `do` in a daemon thread, and then `done` or `failed` in the app, if it is still there."""
+
+    def run() -> None:
+        try:
+            answer = do(app._shared_crontab())
+        except DcronError as error:
+            _later(app, failed, error)
+        except Exception as error:  # a mistake of ours must not leave the screen without an answer
+            _later(app, failed, DcronError(f"{type(error).__name__}: {error}"))
+        else:
+            _later(app, done, answer)
+
+    threading.Thread(target=run, name="errand", daemon=True).start()
+
+
+def _later(app: "DcronApp", call: Callable[[T], None], value: T) -> None:
+    try:
+        app.call_from_thread(call, value)
+    except RuntimeError:  # the app is gone
+        return

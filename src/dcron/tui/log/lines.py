@@ -1,0 +1,158 @@
+"""A line as it is shown: the one place where what a command wrote becomes inert."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from rich.style import Style
+
+from dcron.safetext import LINE_CELLS, TAB, cells, safe, safe_line, shorten
+from dcron.tui.log.index import GAP
+from dcron.tui.log.walking import RawLine
+
+_SGR = re.compile("\x1b\\[([0-9;]{0,60})m")
+_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+_UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that can do nothing to a terminal."""
+
+    number: int
+    """Among all lines of the log that are kept, from 0."""
+    kind: int
+    at: datetime | None
+    text: str
+    looks: tuple[tuple[int, int, Style], ...] = ()
+    """Which characters the command wanted to look how."""
+
+
+def log_line(raw: RawLine, number: int, *, colours: bool) -> LogLine:
+    """The line, inert and no wider than LINE_CELLS; with `colours`, coloured as the command wished."""
+    if raw.kind == GAP:
+        dropped = size(raw.more) if raw.more else "a little"
+        return LogLine(number, GAP, None, f"... {dropped} dropped here ...")
+    looks: tuple[tuple[int, int, Style], ...] = ()
+    if colours and b"\x1b[" in raw.data:
+        text, looks = _coloured(raw.data)
+    else:
+        text = safe_line(raw.data, None)
+    if raw.more or (len(text) > LINE_CELLS // 2 and cells(text) > LINE_CELLS):
+        kept = shorten(text, LINE_CELLS).removesuffix("…")
+        looks = tuple((begin, min(end, len(kept)), look) for begin, end, look in looks if begin < len(kept))
+        left = raw.more + len(raw.data) - len(kept.encode())
+        text = f"{kept}... +{size(max(1, left))}, | opens pager"
+    return LogLine(number, raw.kind, raw.at, text, looks)
+
+
+def size(count: int) -> str:
+    """`28.1 MB`: so many bytes."""
+    for unit, name in _UNITS:
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} B" if count == 1 else f"{count} bytes"
+
+
+def shown(raw: RawLine) -> str:
+    """The text that is searched: all that is kept of the line."""
+    return "" if raw.kind == GAP else safe_line(raw.data, None)
+
+
+@lru_cache(maxsize=512)
+def breaks(text: str, width: int) -> tuple[int, ...]:
+    """Where the parts of a line begin when it is wrapped at `width` cells."""
+    if text.isascii():
+        return tuple(range(0, max(1, len(text)), width))
+    starts, taken = [0], 0
+    for position, character in enumerate(text):
+        wide = cells(character)
+        if taken + wide > width and position > starts[-1]:
+            starts.append(position)
+            taken = 0
+        taken += wide
+    return tuple(starts)
+
+
+def _coloured(data: bytes) -> tuple[str, tuple[tuple[int, int, Style], ...]]:
+    """Text between the colour sequences, each piece made inert, and how the pieces look."""
+    written = data.decode("utf-8", errors="replace").rstrip("\r\n").rpartition("\r")[2]
+    text, looks = "", []
+    for piece, look in _pieces(written):
+        column = cells(text) % TAB
+        inert = safe((" " * column + piece).expandtabs(TAB)[column:])
+        if inert and look:
+            looks.append((len(text), len(text) + len(inert), look))
+        text += inert
+    return text, tuple(looks)
+
+
+def _pieces(written: str) -> Iterator[tuple[str, Style | None]]:
+    look, begin = _Look(), 0
+    for match in _SGR.finditer(written):
+        yield written[begin : match.start()], look.style()
+        look.take(match[1])
+        begin = match.end()
+    yield written[begin:], look.style()
+
+
+class _Look:
+    """What a terminal remembers of colour sequences; nothing that blinks or hides."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self.colour: str | None = None
+        self.background: str | None = None
+        self.bold = False
+
+    def style(self) -> Style | None:
+        if not (self.colour or self.background or self.bold):
+            return None
+        return _style(self.colour, self.background, self.bold)
+
+    def take(self, parameters: str) -> None:
+        codes = [int(code[:5] or 0) for code in parameters.split(";")]
+        while codes:
+            code = codes.pop(0)
+            if code in (38, 48):
+                self._set(code == 38, _extended(codes))
+            else:
+                self._simple(code)
+
+    def _simple(self, code: int) -> None:
+        if code == 0:
+            self._reset()
+        elif code in (1, 22):
+            self.bold = code == 1
+        elif code in (39, 49):
+            self._set(code == 39, None)
+        elif 30 <= code <= 37 or 40 <= code <= 47:
+            self._set(code < 40, _COLOURS[code % 10])
+        elif 90 <= code <= 97 or 100 <= code <= 107:
+            self._set(code < 100, f"bright_{_COLOURS[code % 10]}")
+
+    def _set(self, is_colour: bool, colour: str | None) -> None:
+        if is_colour:
+            self.colour = colour
+        else:
+            self.background = colour
+
+
+def _extended(codes: list[int]) -> str | None:
+    """The colour that follows 38 or 48; takes its codes away."""
+    kind = codes.pop(0) if codes else 0
+    taken, codes[:] = codes[: {5: 1, 2: 3}.get(kind, 0)], codes[{5: 1, 2: 3}.get(kind, 0) :]
+    if kind == 5 and taken:
+        return f"color({min(taken[0], 255)})"
+    if kind == 2 and len(taken) == 3:
+        return "rgb({},{},{})".format(*(min(part, 255) for part in taken))
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _style(colour: str | None, background: str | None, bold: bool) -> Style:
+    return Style(color=colour, bgcolor=background, bold=bold or None)

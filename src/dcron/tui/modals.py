@@ -1,0 +1,211 @@
+"""Dialogs. What they say is foreign text in part, so it is `Content` of inert text and never markup."""
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from dcron.safetext import safe_lines
+
+PATIENCE = 0.3
+"""Seconds in which a new dialog hears no key: it was typed for what was there before."""
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer]):
+    """A box over the screen. Keys that were typed before it was seen do not reach it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", id="dialog.leave")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opened = time.monotonic()
+
+    def on_mount(self) -> None:
+        """From now on it can be seen, and nothing lies over it."""
+        self._opened = time.monotonic()
+        self.app.clear_notifications()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Drop the keys that come too soon, whoever would get them."""
+        if isinstance(event, events.Key | events.Paste) and time.monotonic() - self._opened < PATIENCE:
+            event.stop()
+            return
+        await super().on_event(event)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+
+class Confirm(Dialog[bool]):
+    """A question that silence answers with No."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "yes", "yes", id="confirm.yes"),
+        Binding("n,q", "no", "no", id="confirm.no"),
+        Binding("tab,left,right,h,l", "other", "the other answer", id="confirm.other", show=False),
+        Binding("enter", "answer", "the marked answer", id="confirm.answer", show=False),
+    ]
+
+    def __init__(self, question: str, details: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._question = question
+        self._details = details
+        self._yes = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog -asks"):
+            yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
+            yield Static(Content(safe_lines("\n".join(self._details))), markup=False)
+            yield Static(self._choices(), classes="choices", markup=False)
+
+    def action_yes(self) -> None:
+        self.dismiss(True)
+
+    def action_no(self) -> None:
+        self.dismiss(False)
+
+    def action_leave(self) -> None:
+        self.dismiss(False)
+
+    def action_answer(self) -> None:
+        self.dismiss(self._yes)
+
+    def action_other(self) -> None:
+        self._yes = not self._yes
+        self.query_one(".choices", Static).update(self._choices())
+
+    def _choices(self) -> Content:
+        yes, no = ("bold reverse", "") if self._yes else ("", "bold reverse")
+        return Content.assemble((" n  No ", no), "   ", (" y  Yes ", yes))
+
+
+class Ask(Dialog[str | None]):
+    """A question with a line to answer it on; Esc is no answer."""
+
+    def __init__(self, question: str, text: str = "", *, hint: str = "", must_be: str | None = None) -> None:
+        """With `must_be`, Enter does nothing until exactly that was typed."""
+        super().__init__()
+        self._question = question
+        self._text = text
+        self._hint = hint
+        self._must_be = must_be
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
+            yield Input(self._text, max_length=500)
+            yield Static(
+                Content.styled(safe_lines(self._hint or "Enter does it  Esc leaves"), "dim"), markup=False
+            )
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """That is the answer."""
+        event.stop()
+        if self._must_be is None or event.value == self._must_be:
+            self.dismiss(event.value)
+
+
+class Choose(Dialog[str | None]):
+    """A few words to choose from, by key or by their first free letter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j,tab", "move(1)", "down", id="choose.down", show=False),
+        Binding("up,k,shift+tab", "move(-1)", "up", id="choose.up", show=False),
+        Binding("enter", "answer", "choose", id="choose.answer", show=False),
+    ]
+
+    def __init__(self, question: str, choices: Sequence[str]) -> None:
+        super().__init__()
+        self._question = question
+        self._choices = choices
+        self._at = 0
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
+            yield Static(self._list(), classes="list", markup=False)
+
+    def action_move(self, by: int) -> None:
+        self._at = (self._at + by) % len(self._choices)
+        self.query_one(".list", Static).update(self._list())
+
+    def action_answer(self) -> None:
+        self.dismiss(self._choices[self._at])
+
+    def on_key(self, event: events.Key) -> None:
+        """A digit chooses at once."""
+        if event.character and event.character.isdigit() and 0 < int(event.character) <= len(self._choices):
+            event.stop()
+            self.dismiss(self._choices[int(event.character) - 1])
+
+    def _list(self) -> Content:
+        lines = [
+            (f" {number} {safe_lines(choice)} \n", "bold reverse" if number - 1 == self._at else "")
+            for number, choice in enumerate(self._choices, 1)
+        ]
+        return Content.assemble(*lines)
+
+
+class Notice(Dialog[None]):
+    """Something to read; any of the leaving keys leaves."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,q,question_mark", "leave", "leave", id="notice.leave", show=False),
+        Binding("down,j", "scroll(1)", "down", id="notice.down", show=False),
+        Binding("up,k", "scroll(-1)", "up", id="notice.up", show=False),
+        Binding("pagedown,ctrl+d", "scroll(10)", "page down", id="notice.page_down", show=False),
+        Binding("pageup,ctrl+u", "scroll(-10)", "page up", id="notice.page_up", show=False),
+    ]
+
+    def __init__(self, heading: str, content: Content | str) -> None:
+        super().__init__()
+        self._heading = heading
+        self._content = Content(safe_lines(content)) if isinstance(content, str) else content
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
+            yield Static(self._content, markup=False)
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(".dialog").scroll_relative(y=by, animate=False)
+
+
+class Conflicted(Dialog[bool]):
+    """Somebody else was first: what they did, and what was wanted here; neither is lost."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "again", "do it all the same", id="conflict.again"),
+        Binding("enter,q", "leave", "leave it", id="conflict.leave", show=False),
+    ]
+
+    def __init__(self, theirs: str, mine: str) -> None:
+        super().__init__()
+        self._theirs = theirs
+        self._mine = mine
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog"):
+            yield Static(Content.styled("somebody else changed it first", "bold"), markup=False)
+            yield Static(Content(safe_lines(self._theirs)), markup=False)
+            yield Static(
+                Content.assemble(("\nyours, not done: ", "bold"), safe_lines(self._mine)), markup=False
+            )
+            yield Static(
+                Content.styled("\nr  do it to the task as it is now   Esc  leave it", "dim"), markup=False
+            )
+
+    def action_again(self) -> None:
+        self.dismiss(True)
+
+    def action_leave(self) -> None:
+        self.dismiss(False)

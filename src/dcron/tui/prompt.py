@@ -1,0 +1,77 @@
+"""The line on which filters and commands are typed."""
+
+from collections.abc import Callable
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from dcron.errors import UsageError
+from dcron.safetext import safe
+
+DEBOUNCE = 0.15
+"""Seconds without a key before a filter is applied."""
+
+
+class Prompt(Horizontal):
+    """A line to type a filter or a command on. Esc leaves, Enter does it."""
+
+    def __init__(
+        self, sign: str, text: str, *, typed: Callable[[str], None] | None, done: Callable[[str | None], None]
+    ) -> None:
+        """`typed` is called when the keys rest, `done` with the text at Enter, or with None after Esc."""
+        super().__init__()
+        self._sign = sign
+        self._text = text
+        self._typed = typed
+        self._done = done
+        self._pause: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(self._sign), classes="prompt--sign", markup=False)
+        yield Input(self._text, select_on_focus=False, max_length=200)
+        yield Static(Content(""), classes="prompt--told", markup=False)
+
+    def on_mount(self) -> None:
+        """Type at once."""
+        self.query_one(Input).focus()
+
+    def complain(self, error: UsageError | None) -> None:
+        """Say what is wrong with what was typed."""
+        self.query_one(".prompt--told", Static).update(Content(f" {safe(str(error), 60)}" if error else ""))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Not at every key: a filter is a question to the database."""
+        event.stop()
+        if self._typed is None or event.value == self._text:
+            return
+        self._text = event.value
+        if self._pause:
+            self._pause.stop()
+        self._pause = self.set_timer(DEBOUNCE, self._apply)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep it."""
+        event.stop()
+        if self._pause:
+            self._pause.stop()
+        self._done(event.value)
+
+    def key_escape(self, event: events.Key) -> None:
+        """Drop it."""
+        event.stop()
+        if self._pause:
+            self._pause.stop()
+        self._done(None)
+
+    def _apply(self) -> None:
+        assert self._typed
+        try:
+            self._typed(self._text)
+        except UsageError as error:
+            self.complain(error)
+        else:
+            self.complain(None)

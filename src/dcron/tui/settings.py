@@ -1,0 +1,45 @@
+"""What the command line and the config file say about the screen."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dcron.config import Config
+from dcron.errors import UsageError
+from dcron.safetext import safe
+from dcron.tui.theme import THEMES
+
+_USER = re.compile(r"(://)[^/]*@")
+GLYPHS = ("ascii", "unicode")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line and the config file say."""
+
+    address: str
+    """The database, inert and without its password."""
+    readonly: bool = False
+    unicode: bool = False
+    theme: str = "dark"
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def settings_of(config: Config, url: str, *, readonly: bool) -> Settings:
+    """The settings in force. Raises UsageError for words that there are none of in the config file."""
+    theme = config.tui.theme or "dark"
+    if theme not in THEMES:
+        raise UsageError(f"[tui]: there is no theme {theme!r}; there are {', '.join(THEMES)}")
+    glyphs = config.tui.glyphs or "ascii"
+    if glyphs not in GLYPHS:
+        raise UsageError(f"[tui]: glyphs are {' or '.join(GLYPHS)}, not {glyphs!r}")
+    if config.tui.keys:
+        from dcron.tui.keys import require_known
+
+        require_known(config.tui.keys)
+    return Settings(shown_address(url), readonly, glyphs == "unicode", theme, config.tui.keys)
+
+
+def shown_address(url: str) -> str:
+    """The URL as it may be read by whoever looks over a shoulder: without its user, password and options."""
+    return safe(_USER.sub(r"\1", url.partition("?")[0]))

@@ -1,0 +1,381 @@
+"""A table over ids: it holds the rows in sight, so it costs the same for ten rows and for a million."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dcron.tui.cells import Cell
+from dcron.tui.columns import GAP, Column, Placed, fitted, place
+from dcron.tui.theme import LOOKS
+
+LOADING = Cell("...", "quiet")
+MARK_CELLS = 1
+_GAP = " " * GAP
+HEADER = 1
+
+
+class RowTable(ScrollView, can_focus=True):
+    """Rows by id, drawn line by line. The cursor keeps to its row's id, wherever the row goes."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "table--header",
+        "table--cursor",
+        "table--marked",
+        *(f"look--{look}" for look in LOOKS),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "down", "down", id="table.down", show=False),
+        Binding("up,k", "up", "up", id="table.up", show=False),
+        Binding("g,home", "first", "first row", id="table.first", show=False),
+        Binding("G,end", "last", "last row", id="table.last", show=False),
+        Binding("ctrl+d", "half_down", "half a page down", id="table.half_down", show=False),
+        Binding("ctrl+u", "half_up", "half a page up", id="table.half_up", show=False),
+        Binding("pagedown,ctrl+f", "page_down", "page down", id="table.page_down", show=False),
+        Binding("pageup", "page_up", "page up", id="table.page_up", show=False),
+        Binding("enter", "choose", "open", id="table.open"),
+        Binding("space", "mark", "mark", id="table.mark", show=False),
+        Binding("a", "mark_all", "mark all shown, or none", id="table.mark_all", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+    class Chosen(Message):
+        """Somebody wants to see more of the row under the cursor."""
+
+    class Wanting(Message):
+        """Rows in sight are missing, or the end of the ids is near."""
+
+    class OrderChosen(Message):
+        """The title of a column was clicked."""
+
+        def __init__(self, order: str) -> None:
+            """Of a column with this order."""
+            super().__init__()
+            self.order = order
+
+    def __init__(
+        self, columns: Sequence[Column], now: Callable[[], datetime], *, keeps_top: bool = False
+    ) -> None:
+        """`now` is the database's clock. With `keeps_top` a cursor on the first row stays there."""
+        super().__init__()
+        self.columns = columns
+        self.ids: Sequence[Any] = ()
+        self.rows: Mapping[Any, Any] = {}
+        """The rows that are known, by id."""
+        self.marks: set[Hashable] = set()
+        self.order: tuple[str, bool] | None = None
+        """What the rows are sorted by, and whether backwards; shown in the header."""
+        self.note = ""
+        """What stands there while there are no rows."""
+        self.is_old = False
+        self._now = now
+        self._keeps_top = keeps_top
+        self._cursor = 0
+        self._strips: dict[int, Strip] = {}
+        self._placed: tuple[int, list[Placed]] = (0, [])
+        self._styles: dict[tuple[str, ...], Style] = {}
+        self._region = Region()
+
+    # What it holds ----------------------------------------------------------------------------------
+
+    @property
+    def cursor(self) -> int:
+        """Where the cursor is among the ids."""
+        return self._cursor
+
+    @property
+    def cursor_id(self) -> Any:
+        """The id of the row under the cursor; None when there are no rows."""
+        return self.ids[self._cursor] if self._cursor < len(self.ids) else None
+
+    @property
+    def cursor_row(self) -> Any:
+        """The row under the cursor; None when there is none, or it is not known yet."""
+        return self.rows.get(self.cursor_id)
+
+    @property
+    def is_near_end(self) -> bool:
+        """Whether what follows the last id will soon be in sight."""
+        return self.scroll_offset.y + 3 * self._page() > len(self.ids)
+
+    def chosen_rows(self) -> list[Any]:
+        """The marked rows that are known, else the one under the cursor."""
+        ids = self.marks or {self.cursor_id}
+        return [self.rows[each] for each in ids if each in self.rows]
+
+    def visible_ids(self, margin: int = 0) -> list[Any]:
+        """The ids in sight, and `margin` more on either side."""
+        top = max(0, self.scroll_offset.y - margin)
+        return list(self.ids[top : self.scroll_offset.y + self._page() + margin])
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Show other columns of the same rows."""
+        self.columns, self._placed = columns, (0, [])
+        self._redraw()
+
+    def set_ids(self, ids: Sequence[Any]) -> None:
+        """Take other ids, or another order; the cursor stays on its row, and that on its line."""
+        held, line = self.cursor_id, self._cursor - self.scroll_offset.y
+        stays_on_top = self._keeps_top and self._cursor == 0
+        self.ids = ids
+        self.marks &= set(ids) if self.marks else set()
+        self.virtual_size = Size(self.size.width, len(ids) + HEADER)
+        if not stays_on_top:
+            self._cursor = _position(ids, held, self._cursor)
+        if self.scroll_offset.y > 0 and not stays_on_top:
+            self._scroll(self._cursor - line)
+        self._keep_in_sight()
+        self._redraw()
+        if self.cursor_id != held:
+            self.post_message(self.Moved())
+
+    def set_rows(self, rows: Mapping[Any, Any]) -> None:
+        """Take what is known of the rows in sight."""
+        before, self.rows = self.rows, rows
+        top = self.scroll_offset.y
+        for y in list(self._strips):
+            row_id = self.ids[top + y - HEADER] if HEADER <= y < len(self.ids) - top + HEADER else None
+            if row_id is not None and before.get(row_id) is not rows.get(row_id):
+                del self._strips[y]
+                self.refresh_line(top + y)
+        self._want()
+        if not before:
+            self.post_message(self.Moved())
+
+    def tick(self) -> None:
+        """Time has passed: draw the lines that look different by now."""
+        before, self._strips = self._strips, {}
+        self._region = self.scrollable_content_region
+        for y in range(HEADER, self._region.height):
+            strip = self._strips[y] = self._drawn(y)
+            if before.get(y) != strip:
+                self.refresh_line(self.scroll_offset.y + y)
+
+    def refresh_all(self) -> None:
+        """Draw every line anew."""
+        self._redraw()
+
+    def move_to(self, position: int) -> None:
+        """Put the cursor on a row, as near as there is one."""
+        position = max(0, min(position, len(self.ids) - 1))
+        if position == self._cursor:
+            return
+        before, self._cursor = self._cursor, position
+        top = self.scroll_offset.y
+        self._keep_in_sight()
+        if self.scroll_offset.y == top:
+            for row in (before, position):
+                self._strips.pop(row - top + HEADER, None)
+                self.refresh_line(row + HEADER)
+        self.post_message(self.Moved())
+
+    # Keys -------------------------------------------------------------------------------------------
+
+    def action_down(self) -> None:
+        self.move_to(self._cursor + 1)
+
+    def action_up(self) -> None:
+        self.move_to(self._cursor - 1)
+
+    def action_first(self) -> None:
+        self.move_to(0)
+
+    def action_last(self) -> None:
+        self.move_to(len(self.ids) - 1)
+
+    def action_half_down(self) -> None:
+        self.move_to(self._cursor + max(1, self._page() // 2))
+
+    def action_half_up(self) -> None:
+        self.move_to(self._cursor - max(1, self._page() // 2))
+
+    def action_page_down(self) -> None:
+        self._turn_page(1)
+
+    def action_page_up(self) -> None:
+        self._turn_page(-1)
+
+    def action_choose(self) -> None:
+        if self.cursor_id is not None:
+            self.post_message(self.Chosen())
+
+    def action_mark(self) -> None:
+        if self.cursor_id is None:
+            return
+        self.marks ^= {self.cursor_id}
+        self._redraw()
+        self.move_to(self._cursor + 1)
+        self.post_message(self.Moved())
+
+    def action_mark_all(self) -> None:
+        """Mark the rows in sight; when all of them are marked, none anywhere."""
+        shown = set(self.visible_ids())
+        self.marks = set() if shown <= self.marks else self.marks | shown
+        self._redraw()
+        self.post_message(self.Moved())
+
+    def on_click(self, event: events.Click) -> None:
+        """A click puts the cursor there, a second one opens; on a title it sorts."""
+        place_clicked = event.get_content_offset(self)
+        if place_clicked is None:
+            return
+        if place_clicked.y < HEADER:
+            self._choose_order(place_clicked.x)
+            return
+        position = self.scroll_offset.y + place_clicked.y - HEADER
+        if position >= len(self.ids):
+            return
+        if position == self._cursor and event.chain > 1:
+            self.action_choose()
+        self.move_to(position)
+
+    def _choose_order(self, x: int) -> None:
+        for placed in self._layout():
+            if placed.x <= x - MARK_CELLS < placed.x + placed.width and placed.column.order:
+                self.post_message(self.OrderChosen(placed.column.order))
+
+    def _turn_page(self, pages: int) -> None:
+        """A page further, the cursor on the same line of the screen."""
+        rows = pages * max(1, self._page() - 1)
+        self._scroll(self.scroll_offset.y + rows)
+        self.move_to(self._cursor + rows)
+
+    # Drawing ----------------------------------------------------------------------------------------
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Some lines of the screen; how wide they are is asked once for all of them."""
+        self._region = self.scrollable_content_region
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen: the titles, or a row."""
+        strip = self._strips.get(y)
+        if strip is None:
+            strip = self._strips[y] = self._drawn(y)
+        return strip
+
+    def _drawn(self, y: int) -> Strip:
+        width = self._region.width
+        if y < HEADER:
+            return self._header(width)
+        position = self.scroll_offset.y + y - HEADER
+        if position >= len(self.ids):
+            note = self.note if y == HEADER + 1 and not self.ids else ""
+            quiet = self._style("look--quiet")
+            return _strip([Segment(fitted(f" {note}", width), quiet)], width, width, quiet)
+        return self._row(position, width)
+
+    def _header(self, width: int) -> Strip:
+        style = self._style("table--header")
+        line = " " * MARK_CELLS
+        for placed in self._layout():
+            title = placed.column.title
+            if self.order and placed.column.order == self.order[0]:
+                title += "-" if self.order[1] else "+"
+            line += fitted(title, placed.width, right=placed.column.right) + _GAP
+        return _strip([Segment(line, style)], self._filled(), width, style)
+
+    def _row(self, position: int, width: int) -> Strip:
+        row_id = self.ids[position]
+        base = ["table--cursor"] if position == self._cursor else []
+        if row_id in self.marks:
+            base.append("table--marked")
+        plain = self._style(*base)
+        row, now = self.rows.get(row_id), self._now()
+        segments, text, style = [], "*" if row_id in self.marks else " ", plain
+        for placed in self._layout():
+            cell = placed.column.show(row, now) if row is not None else LOADING
+            look = "quiet" if self.is_old else cell.look
+            looks = self._style(f"look--{look}", *base) if look else plain
+            if looks is not style:  # neighbours of one look are one segment
+                segments.append(Segment(text, style))
+                text, style = "", looks
+            text += fitted(cell.text, placed.width, right=placed.column.right) + _GAP
+        segments.append(Segment(text, style))
+        return _strip(segments, self._filled(), width, plain)
+
+    def _layout(self) -> list[Placed]:
+        width = self._region.width - MARK_CELLS
+        if self._placed[0] != width:
+            self._placed = (width, place(self.columns, width))
+        return self._placed[1]
+
+    def _filled(self) -> int:
+        """The cells of a line that columns take."""
+        placed = self._layout()
+        return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
+
+    def _style(self, *classes: str) -> Style:
+        """The style of these looks over the table's own, found once."""
+        style = self._styles.get(classes)
+        if style is None:
+            style = self.get_visual_style(*classes).rich_style
+            for name in classes:  # the visual style leaves out `reverse`
+                style = style + self.get_component_styles(name).text_style
+            self._styles[classes] = style
+        return style
+
+    def _redraw(self) -> None:
+        self._strips.clear()
+        self.refresh()
+        self._want()
+
+    def _want(self) -> None:
+        if self.is_near_end or any(each not in self.rows for each in self.visible_ids()):
+            self.post_message(self.Wanting())
+
+    def _keep_in_sight(self) -> None:
+        top, page = self.scroll_offset.y, self._page()
+        if self._cursor < top:
+            self._scroll(self._cursor)
+        elif self._cursor >= top + page:
+            self._scroll(self._cursor - page + 1)
+
+    def _scroll(self, top: int) -> None:
+        self.scroll_to(y=max(0, min(top, len(self.ids) - self._page())), animate=False, force=True)
+
+    def _page(self) -> int:
+        return max(1, self.scrollable_content_region.height - HEADER)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """All lines are others now."""
+        super().watch_scroll_y(old_value, new_value)
+        self._strips.clear()
+        self._want()
+
+    def on_resize(self) -> None:
+        """Lines are as long as the table is wide."""
+        self.virtual_size = Size(self.size.width, len(self.ids) + HEADER)
+        self._keep_in_sight()
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        super().notify_style_update()
+        self._styles.clear()
+        self._strips.clear()
+
+
+def _strip(segments: list[Segment], length: int, width: int, rest: Style) -> Strip:
+    """A line of so many cells, made as wide as the table."""
+    return Strip(segments, length).adjust_cell_length(width, rest)
+
+
+def _position(ids: Sequence[Any], held: Any, before: int) -> int:
+    """Where the row went; where it was, when it is gone."""
+    if held is not None:
+        try:
+            return ids.index(held)
+        except ValueError:
+            pass
+    return max(0, min(before, len(ids) - 1))

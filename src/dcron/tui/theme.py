@@ -1,0 +1,57 @@
+"""How it looks: themes by the words of the config file, and the styles of the looks of cells."""
+
+from collections.abc import Mapping
+
+LOOKS = ("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name")
+"""The looks of cells. No meaning is carried by them alone: each has its word or sign beside it."""
+
+THEMES: Mapping[str, str] = {
+    "dark": "textual-dark",
+    "light": "textual-light",
+    "ansi": "ansi-dark",
+    "ansi-light": "ansi-light",
+}
+"""What the config file and `:theme` call Textual's themes; `ansi` has the terminal's own colours."""
+
+CSS = """
+Screen { layout: vertical; overflow: hidden; }
+Bar, Tabs, Hints { height: 1; background: $panel; color: $foreground; }
+Tabs { background: $surface; }
+#body { height: 1fr; }
+Pane { height: 1fr; width: 1fr; layout: horizontal; }
+RowTable {
+    width: 1fr; height: 1fr; background: $background; color: $foreground;
+    scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+}
+RowTable > .table--header { text-style: bold; color: $foreground-muted; background: $surface; }
+RowTable > .table--cursor { text-style: bold; background: $primary-muted; color: $foreground; }
+RowTable:focus > .table--cursor { text-style: bold reverse; }
+RowTable > .table--marked { text-style: underline; }
+RowTable > .look--running { color: $text-primary; }
+RowTable > .look--ok { color: $text-success; }
+RowTable > .look--failed, RowTable > .look--lost, RowTable > .look--error {
+    color: $text-error; text-style: bold;
+}
+RowTable > .look--late { color: $text-warning; text-style: bold; }
+RowTable > .look--paused, RowTable > .look--quiet, RowTable > .look--waiting { color: $foreground-muted; }
+RowTable > .look--name { text-style: bold; }
+Facts { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
+.-wide Facts { display: block; }
+.-hide-facts Facts { display: none; }
+Prompt { height: 1; layout: horizontal; background: $surface; }
+Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
+Prompt Input:focus { border: none; }
+Prompt .prompt--sign { width: auto; }
+Prompt .prompt--told { width: auto; max-width: 60%; color: $text-error; }
+.-short Tabs, .-short Hints { display: none; }
+ModalScreen { align: center middle; }
+.dialog {
+    width: 72; max-width: 96%; height: auto; max-height: 96%; padding: 0 1;
+    border: round $primary; background: $surface; overflow-y: auto;
+}
+.dialog Input { border: none; height: 1; padding: 0; background: $panel; }
+.dialog .choices { height: 1; dock: bottom; }
+.dialog.-asks { padding-bottom: 1; }
+Toast { max-width: 90%; padding: 0 1; }
+SearchIcon { display: none; }
+"""

@@ -1,0 +1,1 @@
+"""How the timeline is drawn: the scale, its header, and the row of a task."""

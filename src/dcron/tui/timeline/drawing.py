@@ -1,0 +1,89 @@
+"""The row of a task on the timeline, a sign a cell."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from statistics import median
+
+from dcron.board import TimelineRow
+from dcron.model import RunState
+from dcron.starts import Filled, Span
+
+NOW = "|"
+ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"
+BEGUN, RUNNING, EXPECTED = "[", "=", "~"
+BAR_CELLS = 3
+"""So many cells with a start in each, one beside the other, are a bar."""
+
+
+def signs(row: TimelineRow, now: datetime) -> str:
+    """`^` a start, `=====` many, `.` passed over; `[==|~~` runs, and as long as it usually does."""
+    span = row.span
+    line = [_sign(cell, now, span.start_of(position + 1)) for position, cell in enumerate(row.cells)]
+    _join(line)
+    _put_next(line, row, span, now)
+    here = span.position(now)
+    if 0 <= here < span.cells and line[here] == " ":
+        line[here] = NOW
+    for run in row.view.alive:
+        _put_run(line, span, run.started_at or now, now, usual_length(row))
+    if row.is_late(now) and row.next_at and here >= 0:
+        line[max(0, min(span.position(row.next_at), span.cells - 1))] = LATE
+    return "".join(line)
+
+
+def starts_told(row: TimelineRow, now: datetime) -> str:
+    """How many starts are to come in the cells; `150+` where they were not all counted."""
+    number = sum(len(_coming(cell, now)) for cell in row.cells)
+    if not number and row.next_at and now <= row.next_at < row.span.end:
+        number = 1  # it does not follow the clock
+    return f"{number}+" if any(cell.has_more for cell in row.cells) else str(number)
+
+
+def usual_length(row: TimelineRow) -> timedelta | None:
+    """The median of its last runs that went well; None when there are none."""
+    took = [each.seconds for each in row.recent if each.state is RunState.SUCCEEDED and each.seconds]
+    return timedelta(seconds=median(took)) if took else None
+
+
+def _coming(cell: Filled, now: datetime) -> Sequence[datetime]:
+    return [start for start in cell.starts if start >= now]
+
+
+def _sign(cell: Filled, now: datetime, end: datetime) -> str:
+    if end <= now:
+        return " "
+    coming = _coming(cell, now)
+    if len(coming) > 1 or cell.has_more:
+        return MANY
+    return ONE if coming else SKIPPED if cell.skipped else " "
+
+
+def _join(line: list[str]) -> None:
+    """Make bars of starts that stand side by side."""
+    position = 0
+    for is_start, same in groupby(line, lambda sign: sign in (ONE, MANY)):
+        length = len(list(same))
+        if is_start and length >= BAR_CELLS:
+            line[position : position + length] = MANY * length
+        position += length
+
+
+def _put_next(line: list[str], row: TimelineRow, span: Span, now: datetime) -> None:
+    """A turn that does not follow the clock: a further try, or one after a delay."""
+    if row.next_at is None or row.next_at < now:
+        return
+    position = span.position(row.next_at)
+    if 0 <= position < span.cells and line[position] == " ":
+        line[position] = ONE
+
+
+def _put_run(line: list[str], span: Span, started: datetime, now: datetime, usual: timedelta | None) -> None:
+    first, here = span.position(started), span.position(now)
+    for position in range(max(0, first), min(here, span.cells)):
+        line[position] = BEGUN if position == first else RUNNING
+    if 0 <= first == here < span.cells:
+        line[first] = BEGUN
+    until = min(span.cells, span.position(started + usual) + 1) if usual else 0
+    for position in range(max(0, here + 1), until):
+        line[position] = EXPECTED if line[position] == " " else line[position]

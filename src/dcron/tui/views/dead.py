@@ -1,0 +1,140 @@
+"""The dead letters: runs that failed, or were lost, and are not tried again by themselves."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from dcron import words
+from dcron.board import Letters
+from dcron.model import Run
+from dcron.store.spine import LettersPage, Term
+from dcron.tui import recovering
+from dcron.tui.cells import EMPTY, Cell, cell, run_standing
+from dcron.tui.columns import Column
+from dcron.tui.filters import parse_run_filter
+from dcron.tui.pane import TablePane
+from dcron.tui.table import RowTable
+
+PAGE = 200
+MOST = 100_000
+"""Dead letters held at most; a filter finds older ones."""
+
+
+class DeadPane(TablePane):
+    """Dead letters, the newest first; those that were tried again or dismissed go."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "log", "log", id="dead.log"),
+        Binding("t", "retry", "try again", id="dead.retry"),
+        Binding("D", "dismiss", "dismiss", id="dead.dismiss"),
+        Binding("X", "dismiss_all", "dismiss all", id="dead.dismiss_all"),
+    ]
+    title = "Dead"
+    keeps_top = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[int, Run] = {}
+        self._end: int | None = None
+        self._is_asking = False
+
+    def columns(self) -> Sequence[Column]:
+        """The task and how it ended always stay."""
+        return (
+            Column("sign", "", 1, self._sign),
+            Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
+            Column("task", "task", 12, lambda run, _: cell(run.task, "name"), grows=True),
+            Column("state", "result", 9, _result),
+            Column("ended", "when", 8, _when, rank=1),
+            Column("attempt", "try", 3, lambda run, _: Cell(str(run.attempt)), right=True, rank=3),
+            Column("node", "node", 10, lambda run, _: cell(run.node), rank=4, from_width=60),
+            Column("reason", "reason", 18, lambda run, _: cell(run.reason, "quiet"), rank=2, from_width=56),
+            Column("trigger", "trigger", 8, lambda run, _: cell(run.trigger.value), rank=5, from_width=90),
+        )
+
+    def parse(self, text: str) -> Sequence[Term]:
+        """They are runs, with the fields of runs."""
+        return parse_run_filter(text)
+
+    def _sign(self, run: Run, now: datetime) -> Cell:
+        look = run_standing(run).look
+        return Cell(self.dcron.signs[look], look)
+
+    def action_errors(self) -> None:
+        self.dcron.tell("all of these are errors")
+
+    # Data -------------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Begin again at the newest."""
+        self._held, self._end = {}, None
+        self.refresh_data()
+
+    def refresh_data(self) -> None:
+        """The newest page, and which of the others still are dead letters."""
+        terms, since = tuple(self.wanted), min(self._held, default=None)
+        self.ask(
+            "newest",
+            lambda board: board.dead_letters(terms, since, PAGE),
+            lambda found: self._take(found, fresh=since is None),
+        )
+
+    def _take(self, found: Letters, *, fresh: bool) -> None:
+        newest = {run.id: run for run in found.page.runs}
+        older = {i: run for i, run in self._held.items() if i in found.standing and i not in newest}
+        if fresh or not (newest.keys() & self._held.keys()):
+            older = {}  # else there would be a gap between them
+        if not older:
+            self._end = found.page.end
+        self._show(newest | older)
+
+    def _take_earlier(self, page: LettersPage) -> None:
+        self._is_asking = False
+        self._end = page.end
+        self._show(self._held | {run.id: run for run in page.runs})
+
+    def _show(self, rows: dict[int, Run]) -> None:
+        self._held = rows
+        if list(rows) != self.table.ids:
+            self.show_ids(list(rows), "no dead letters: nothing failed for good, or all has been seen to")
+        self.show_rows(rows)
+
+    @on(RowTable.Wanting)
+    def _want(self, message: RowTable.Wanting) -> None:
+        """The end is near: ask for the page behind it."""
+        message.stop()
+        if not self.table.is_near_end or self._end is None or len(self._held) >= MOST or self._is_asking:
+            return
+        terms, end, self._is_asking = tuple(self.wanted), self._end, True
+        self.ask("earlier", lambda board: board.earlier_letters(terms, end, PAGE), self._take_earlier)
+
+    # Acts -------------------------------------------------------------------------------------------
+
+    @on(RowTable.Chosen)
+    def _open(self, message: RowTable.Chosen) -> None:
+        message.stop()
+        self.action_log()
+
+    def action_log(self) -> None:
+        if run := self.table.cursor_row:
+            self.dcron.open_log(run.id)
+
+    def action_retry(self) -> None:
+        recovering.retry(self.dcron, self.table.chosen_rows())
+
+    def action_dismiss(self) -> None:
+        recovering.dismiss(self.dcron, self.table.chosen_rows())
+
+    def action_dismiss_all(self) -> None:
+        recovering.dismiss_all(self.dcron)
+
+
+def _result(run: Run, now: datetime) -> Cell:
+    return cell(words.result(run, now), run_standing(run).look)
+
+
+def _when(run: Run, now: datetime) -> Cell:
+    return Cell(words.ago(run.finished_at, now)) if run.finished_at else EMPTY

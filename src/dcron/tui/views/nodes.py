@@ -1,0 +1,149 @@
+"""The nodes: who is alive, how busy, and whose clock is off."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from dcron import words
+from dcron.model import Node, NodeState
+from dcron.store.spine import Term
+from dcron.tui import recovering
+from dcron.tui.cells import EMPTY, Cell, cell
+from dcron.tui.columns import Column
+from dcron.tui.pane import TablePane
+from dcron.tui.table import RowTable
+
+CLOCK_TOLERANCE = 2.0
+"""Seconds a node's clock may be off before it catches the eye."""
+_LOOKS = {
+    NodeState.ALIVE: "ok",
+    NodeState.DRAINING: "paused",
+    NodeState.LATE: "late",
+    NodeState.DEAD: "failed",
+    NodeState.STOPPED: "quiet",
+}
+_LIVING = (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)
+
+
+class NodesPane(TablePane):
+    """The nodes that live, and those that ended within a day."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "drain", "drain", id="nodes.drain")]
+    title = "Nodes"
+    can_filter = False
+    orders: ClassVar[Sequence[str]] = ("state", "name", "running", "since")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: list[Node] = []
+
+    def columns(self) -> Sequence[Column]:
+        """A node's name and state always stay."""
+        return (
+            Column("sign", "", 1, self._sign),
+            Column("node", "node", 14, lambda node, _: cell(node.id, "name"), grows=True, order="name"),
+            Column("state", "state", 9, _state, order="state"),
+            Column("running", "running", 8, _running, right=True, rank=1, order="running"),
+            Column("beat", "lease", 9, _lease, right=True, rank=2),
+            Column("clock", "clock", 8, _clock, right=True, rank=3),
+            Column("since", "since", 8, _since, right=True, rank=4, order="since"),
+            Column("version", "version", 8, lambda node, _: cell(node.version), rank=5),
+            Column("tags", "tags", 12, _tags, rank=6, from_width=90),
+            Column("host", "host", 12, lambda node, _: cell(node.host), rank=7, from_width=100),
+        )
+
+    def parse(self, text: str) -> Sequence[Term]:
+        """There are too few nodes to filter them."""
+        return ()
+
+    def _sign(self, node: Node, now: datetime) -> Cell:
+        look = _LOOKS[node.state(now)]
+        return Cell(self.dcron.signs[look], look)
+
+    def refresh_data(self) -> None:
+        """All of them: there are as many as there are servers."""
+        self.ask("nodes", lambda board: board.nodes(), self._take)
+
+    def reload(self) -> None:
+        """Only the order can be another."""
+        self._show()
+
+    def _take(self, found: list[Node]) -> None:
+        self._found = found
+        self._show()
+
+    def _show(self) -> None:
+        now = self.dcron.health.now()
+        shown = [node for node in self._found if not self.errors_only or _is_trouble(node, now)]
+        shown.sort(key=lambda node: _key(node, self.order, now), reverse=self.backwards)
+        self.show_ids([node.id for node in shown], "no agents yet: start `dcron agent` on each server")
+        self.show_rows({node.id: node for node in shown})
+
+    @on(RowTable.Wanting)
+    def _want(self, message: RowTable.Wanting) -> None:
+        message.stop()
+
+    def action_drain(self) -> None:
+        recovering.drain(self.dcron, self.table.chosen_rows())
+
+    @on(RowTable.Chosen)
+    def _open(self, message: RowTable.Chosen) -> None:
+        from dcron.tui.views.runs import RunsPane
+
+        message.stop()
+        if node := self.table.cursor_row:
+            self.dcron.main.drill(RunsPane(node_id=node.id, node_since=node.started_at, title=node.id))
+
+
+def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
+    match order:
+        case "running":
+            return (-node.running, node.id)
+        case "since":
+            return (-node.started_at.timestamp(), node.id)
+        case "name":
+            return (node.id,)
+    return (node.state(now) not in _LIVING, node.id)
+
+
+def _is_trouble(node: Node, now: datetime) -> bool:
+    return node.state(now) in (NodeState.LATE, NodeState.DEAD) or _is_off(node)
+
+
+def _is_off(node: Node) -> bool:
+    return node.clock_offset is not None and abs(node.clock_offset) > CLOCK_TOLERANCE
+
+
+def _state(node: Node, now: datetime) -> Cell:
+    state = node.state(now)
+    return Cell(state.value, _LOOKS[state])
+
+
+def _running(node: Node, now: datetime) -> Cell:
+    return Cell(f"{node.running}/{node.slots}", "running" if node.running else "")
+
+
+def _lease(node: Node, now: datetime) -> Cell:
+    """How long the node still counts as alive without another heartbeat."""
+    if node.state(now) not in _LIVING:
+        return Cell(words.ago(node.died_at, now), "quiet") if node.died_at else EMPTY
+    told = words.left(node.alive_until, now)
+    return Cell(told, "late" if told.startswith("late") else "")
+
+
+def _clock(node: Node, now: datetime) -> Cell:
+    if node.clock_offset is None:
+        return EMPTY
+    mark = "!" if _is_off(node) else ""
+    return Cell(f"{node.clock_offset:+.1f}s{mark}", "late" if mark else "")
+
+
+def _since(node: Node, now: datetime) -> Cell:
+    return Cell(words.rough_span((now - node.started_at).total_seconds()))
+
+
+def _tags(node: Node, now: datetime) -> Cell:
+    return cell(" ".join(getattr(node, "tags", ())))

@@ -1,0 +1,169 @@
+"""The runs: those under way, and the latest of those that are over, of all tasks or of one."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from dcron import words
+from dcron.board import LatestRuns
+from dcron.model import Run, RunState
+from dcron.store.spine import Place, RunsPage, Term, WantedRuns
+from dcron.tui import actions, recovering
+from dcron.tui.cells import EMPTY, Cell, cell, run_standing
+from dcron.tui.columns import Column
+from dcron.tui.filters import parse_run_filter
+from dcron.tui.pane import TablePane
+from dcron.tui.table import RowTable
+
+PAGE = 200
+MOST = 100_000
+"""Runs held at most; a filter finds older ones."""
+
+
+class RunsPane(TablePane):
+    """Runs, the latest end first; those under way stand on top."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "table_open", "log", id="runs.log"),
+        Binding("K", "cancel", "cancel", id="runs.cancel"),
+        Binding("t", "retry", "try again", id="runs.retry"),
+        Binding("D", "dismiss", "dismiss", id="runs.dismiss", show=False),
+    ]
+    keeps_top = True
+
+    def __init__(
+        self,
+        task_id: int | None = None,
+        node_id: str | None = None,
+        node_since: datetime | None = None,
+        title: str = "Runs",
+    ) -> None:
+        self._of = WantedRuns(task_id, node_id, node_since)
+        super().__init__()
+        self.title = title
+        self._unfinished: dict[int, Run] = {}
+        self._finished: dict[int, Run] = {}
+        self._end: Place | None = None
+        self._is_asking = False
+
+    def columns(self) -> Sequence[Column]:
+        """Of one task its name goes without saying."""
+        task = Column("task", "task", 12, lambda run, _: cell(run.task, "name"), grows=True)
+        reason = Column("reason", "reason", 12, _reason, rank=6, grows=self._of.task_id is not None)
+        return (
+            Column("sign", "", 1, self._sign),
+            Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
+            *([] if self._of.task_id is not None else [task]),
+            Column("state", "result", 13, _result, rank=0),
+            Column("ended", "when", 8, _when, rank=1),
+            Column("took", "took", 8, _took, right=True, rank=2, from_width=50),
+            Column("node", "node", 10, lambda run, _: cell(run.node), rank=3, from_width=60),
+            Column("trigger", "trigger", 8, lambda run, _: cell(run.trigger.value), rank=5, from_width=90),
+            reason,
+        )
+
+    def parse(self, text: str) -> Sequence[Term]:
+        """Runs have fields of their own."""
+        return parse_run_filter(text)
+
+    def _sign(self, run: Run, now: datetime) -> Cell:
+        look = run_standing(run).look
+        return Cell(self.dcron.signs[look], look)
+
+    # Data -------------------------------------------------------------------------------------------
+
+    @property
+    def _wanted(self) -> WantedRuns:
+        return WantedRuns(self._of.task_id, self._of.node_id, self._of.node_since, tuple(self.wanted))
+
+    def reload(self) -> None:
+        """Begin again at the newest."""
+        self._finished, self._end = {}, None
+        self.refresh_data()
+
+    def refresh_data(self) -> None:
+        """The runs under way, and the newest page; older ones do not change."""
+        wanted, fresh = self._wanted, not self._finished
+        self.ask(
+            "latest",
+            lambda board: board.latest_runs(wanted, PAGE),
+            lambda found: self._take_latest(found, fresh=fresh),
+        )
+
+    def _take_latest(self, found: LatestRuns, *, fresh: bool) -> None:
+        newest = {run.id: run for run in found.page.runs}
+        if fresh or not (newest.keys() & self._finished.keys()):  # else there would be a gap between them
+            self._finished, self._end = newest, found.page.end
+        else:
+            self._finished = newest | {i: run for i, run in self._finished.items() if i not in newest}
+        self._unfinished = {run.id: run for run in found.unfinished}
+        self._show()
+
+    def _take_earlier(self, page: RunsPage) -> None:
+        self._is_asking = False
+        self._end = page.end
+        self._finished |= {run.id: run for run in page.runs if run.id not in self._finished}
+        self._show()
+
+    def _show(self) -> None:
+        finished = {i: run for i, run in self._finished.items() if i not in self._unfinished}
+        rows = self._unfinished | finished
+        if list(rows) != self.table.ids:
+            self.show_ids(list(rows), "nothing has run yet: r on a task runs it now")
+        self.show_rows(rows)
+
+    @on(RowTable.Wanting)
+    def _want(self, message: RowTable.Wanting) -> None:
+        """The end is near: ask for the page behind it."""
+        message.stop()
+        if not self.table.is_near_end or self._end is None or len(self._finished) >= MOST:
+            return
+        if self._is_asking:
+            return
+        wanted, end, self._is_asking = self._wanted, self._end, True
+        self.ask("earlier", lambda board: board.earlier_runs(wanted, end, PAGE), self._take_earlier)
+
+    # Acts -------------------------------------------------------------------------------------------
+
+    @on(RowTable.Chosen)
+    def _open(self, message: RowTable.Chosen) -> None:
+        message.stop()
+        self.action_table_open()
+
+    def action_table_open(self) -> None:
+        if run := self.table.cursor_row:
+            self.dcron.open_log(run.id)
+
+    def action_cancel(self) -> None:
+        chosen: list[Any] = self.table.chosen_rows()
+        actions.cancel(self.dcron, [run for run in chosen if not run.state.is_final] or chosen[:1])
+
+    def action_retry(self) -> None:
+        recovering.retry(self.dcron, self.table.chosen_rows())
+
+    def action_dismiss(self) -> None:
+        recovering.dismiss(self.dcron, self.table.chosen_rows())
+
+
+def _result(run: Run, now: datetime) -> Cell:
+    standing = run_standing(run)
+    told = "ok" if run.state is RunState.SUCCEEDED else words.result(run, now)
+    return cell(told, standing.look)
+
+
+def _when(run: Run, now: datetime) -> Cell:
+    if run.finished_at:
+        return Cell(words.ago(run.finished_at, now))
+    return Cell(words.left(run.due_at, now)) if run.state is RunState.WAITING else EMPTY
+
+
+def _took(run: Run, now: datetime) -> Cell:
+    seconds = run.duration(now)
+    return EMPTY if seconds is None else Cell(words.took(seconds))
+
+
+def _reason(run: Run, _: datetime) -> Cell:
+    return cell(run.reason, "quiet")

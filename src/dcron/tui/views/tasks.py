@@ -1,0 +1,223 @@
+"""The tasks: how each stands, when it runs next, how it went."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from dcron.board import Board, TaskDetail, TaskRow, TaskRows
+from dcron.model import Task
+from dcron.store.spine import TASK_ORDERS, Term
+from dcron.tui import actions
+from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_standing
+from dcron.tui.columns import Column
+from dcron.tui.detail import detail_facts
+from dcron.tui.facts import Facts
+from dcron.tui.filters import parse_task_filter
+from dcron.tui.forms import opening
+from dcron.tui.pane import TablePane
+from dcron.tui.table import RowTable
+
+NOTHING = "no tasks yet: n adds one, `dcron import FILE` a crontab"
+SETTLED = 5.0
+"""Seconds between two readings of all ids for an order or a filter that depends on runs."""
+
+
+class TasksPane(TablePane):
+    """All tasks, live."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "log", "log", id="tasks.log"),
+        Binding("n", "new", "new", id="tasks.new"),
+        Binding("e", "edit", "edit", id="tasks.edit"),
+        Binding("E", "edit_text", "edit as text", id="tasks.edit_text", show=False),
+        Binding("r", "run", "run now", id="tasks.run"),
+        Binding("R", "run_with", "run with a payload", id="tasks.run_with", show=False),
+        Binding("s", "pause", "pause/resume", id="tasks.pause"),
+        Binding("K", "cancel", "cancel its run", id="tasks.cancel", show=False),
+        Binding("D", "delete", "delete", id="tasks.delete", show=False),
+        Binding("p", "facts", "detail", id="tasks.detail", show=False),
+    ]
+    title = "Tasks"
+    orders: ClassVar[Sequence[str]] = tuple(TASK_ORDERS)
+    nothing: ClassVar[str] = NOTHING
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = Facts()
+        self._token: object = None
+        self._fresh: set[int] = set()
+        """The rows that were read since the last change; the others may be shown until they are."""
+        self._asked_ids_at = 0.0
+
+    def compose(self) -> ComposeResult:
+        yield self.table
+        yield self.facts
+
+    def columns(self) -> Sequence[Column]:
+        """As docs/tui.md tells: the name and the next run always stay."""
+        return (
+            Column("sign", "", 1, self._sign),
+            Column("task", "task", 12, lambda row, _: cell(row.task.name, "name"), grows=True, order="name"),
+            Column("state", "state", 8, _state, rank=5, order="state"),
+            Column(
+                "schedule",
+                *("schedule", 13, lambda row, _: cell(row.task.schedule)),
+                rank=2,
+                order="schedule",
+                from_width=50,
+            ),
+            Column("owner", "owner", 9, lambda row, _: owner_cell(row), rank=1, from_width=56),
+            Column("next", "next", 9, next_cell, order="next"),
+            Column("last", "last", 14, last_cell, rank=4, order="last", from_width=70),
+            Column("recent", "10 runs", 10, self._spark, rank=3, from_width=62),
+        )
+
+    def parse(self, text: str) -> Sequence[Term]:
+        """Tasks have fields of their own."""
+        return parse_task_filter(text)
+
+    def _sign(self, row: TaskRow, now: datetime) -> Cell:
+        look = task_standing(row, now).look
+        return Cell(self.dcron.signs[look], look)
+
+    def _spark(self, row: TaskRow, now: datetime) -> Cell:
+        return spark(row.recent, unicode=self.dcron.settings.unicode)
+
+    # Data -------------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Ask for the ids, then for the rows in sight."""
+        self._asked_ids_at = time.monotonic()
+        self.ask("ids", self.ids_question(), lambda ids: self.show_ids(ids, self.nothing))
+
+    def ids_question(self) -> Callable[[Board], Sequence[int]]:
+        """What asks for the ids."""
+        terms, order, backwards = tuple(self.wanted), self.order, self.backwards
+        return lambda board: board.task_ids(terms, order, reverse=backwards)
+
+    def rows_question(self, wanted: Sequence[int]) -> Callable[[Board], TaskRows]:
+        """What asks for these rows."""
+        return lambda board: board.task_rows(wanted)
+
+    def refresh_data(self) -> None:
+        """The rows in sight; all ids only where they may be others."""
+        moved_by_runs = bool(self.wanted) or self.order not in ("name", "schedule")
+        settled = time.monotonic() - self._asked_ids_at >= SETTLED
+        if self._token is None or (moved_by_runs and settled):
+            self.reload()
+        self._fresh.clear()
+        self._ask_rows(self.table.visible_ids())
+
+    def show_ids(self, ids: Sequence[Any], nothing: str) -> None:
+        """Take the ids, and ask for the rows in sight."""
+        super().show_ids(ids, nothing)
+        self._fresh.clear()
+        self._ask_rows(self.table.visible_ids())
+
+    def _ask_rows(self, wanted: Sequence[int]) -> None:
+        if wanted:
+            self.ask("rows", self.rows_question(wanted), lambda found: self._take(wanted, found))
+
+    def _take(self, wanted: Sequence[int], found: TaskRows) -> None:
+        edited = self._token is not None and found.token != self._token
+        self._token = found.token
+        self._fresh.update(wanted)
+        near = set(self.table.visible_ids(margin=2 * self.table.size.height)).difference(wanted)
+        before, rows = self.table.cursor_row, self.table.rows
+        fresh = {i: rows[i] if rows.get(i) == row else row for i, row in found.rows.items()}
+        self.show_rows({i: row for i, row in rows.items() if i in near} | fresh)
+        if self.table.cursor_row != before:
+            self.cursor_rests()
+        if edited or len(found.rows) < len(wanted):
+            self.reload()
+
+    @on(RowTable.Wanting)
+    def _want(self, message: RowTable.Wanting) -> None:
+        message.stop()
+        in_sight = self.table.visible_ids()
+        if any(each not in self._fresh for each in in_sight):
+            near = self.table.visible_ids(margin=len(in_sight))
+            self._ask_rows([each for each in near if each not in self._fresh])
+
+    # The detail pane --------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """There may be room for the detail pane now."""
+        self.call_after_refresh(self.cursor_rests)
+
+    def cursor_rests(self) -> None:
+        """Tell all about the task, where there is room for it."""
+        task_id = self.table.cursor_id
+        if task_id is not None and self.facts.display:
+            self.ask("facts", lambda board: board.task_detail(task_id), self._show_facts)
+
+    def action_facts(self) -> None:
+        self.screen.toggle_class("-hide-facts")
+        self.call_after_refresh(self.cursor_rests)
+
+    def _show_facts(self, detail: TaskDetail | None) -> None:
+        if detail:
+            now = self.dcron.health.now()
+            self.facts.show(detail.row.task.name, detail_facts(detail, now))
+
+    # Acts -------------------------------------------------------------------------------------------
+
+    def copied(self) -> str | None:
+        """The name."""
+        return self.table.cursor_row.task.name if self.table.cursor_row else None
+
+    @on(RowTable.Chosen)
+    def _open(self, message: RowTable.Chosen) -> None:
+        from dcron.tui.views.runs import RunsPane
+
+        message.stop()
+        if row := self.table.cursor_row:
+            self.dcron.main.drill(RunsPane(task_id=row.task.id, title=row.task.name))
+
+    def action_log(self) -> None:
+        row = self.table.cursor_row
+        run = row and (row.view.alive[-1] if row.view.alive else row.view.last_run)
+        if run:
+            self.dcron.open_log(run.id)
+        elif row:
+            self.dcron.tell(f"{row.task.name} has not run yet")
+
+    def action_new(self) -> None:
+        opening.new_task(self.dcron)
+
+    def action_edit(self) -> None:
+        opening.edit_task(self.dcron, self._at_cursor())
+
+    def action_edit_text(self) -> None:
+        opening.edit_as_text(self.dcron, self._chosen())
+
+    def action_run_with(self) -> None:
+        opening.run_with_payload(self.dcron, self._at_cursor())
+
+    def action_run(self) -> None:
+        actions.run_now(self.dcron, self._chosen())
+
+    def action_pause(self) -> None:
+        actions.pause_or_resume(self.dcron, self._chosen())
+
+    def action_delete(self) -> None:
+        actions.delete(self.dcron, self._chosen())
+
+    def action_cancel(self) -> None:
+        actions.cancel(self.dcron, [run for row in self.table.chosen_rows() for run in row.view.alive])
+
+    def _at_cursor(self) -> Task | None:
+        return self.table.cursor_row.task if self.table.cursor_row else None
+
+    def _chosen(self) -> list[Any]:
+        return [row.task for row in self.table.chosen_rows()]
+
+
+def _state(row: TaskRow, now: datetime) -> Cell:
+    standing = task_standing(row, now)
+    return Cell(standing.word, standing.look)

@@ -1,0 +1,223 @@
+"""The timeline: the next 24 hours, a row a task, and the minute in which most of them start."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+
+from dcron import words
+from dcron.board import Board, Busiest, TaskRows, TimelineRow
+from dcron.errors import UsageError
+from dcron.safetext import safe
+from dcron.schedule import zone
+from dcron.starts import MINUTE, Minutes
+from dcron.tui.cells import Cell, cell
+from dcron.tui.columns import GAP, Column
+from dcron.tui.table import LOADING, MARK_CELLS
+from dcron.tui.timeline.drawing import signs, starts_told
+from dcron.tui.timeline.foot import Foot, busiest_told
+from dcron.tui.timeline.scale import cell_for, header, span_at
+from dcron.tui.views.tasks import TasksPane
+
+STEP = timedelta(hours=6)
+FARTHEST = timedelta(days=366)
+ZONES = ("local", "task", "UTC")
+NAME_CELLS, NARROW_NAME_CELLS, STARTS_CELLS = 16, 11, 6
+WIDE_FROM = 60
+"""Columns from which on there is room for more than names and cells."""
+ZONE_CELLS = 20
+COUNTED_AT_ONCE = 500
+"""Lines that one question counts at most."""
+COUNTING_SECONDS, MOST_COUNTING_SECONDS = 0.08, 4.0
+"""How long one question counts, so that others get their turn, and all of them together."""
+COUNTED_EVERY = 30.0
+"""Seconds from one count to the next at least, while others edit."""
+
+
+class TimelinePane(TasksPane):
+    """The tasks that run or will, in the order in which they do."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "move(-1)", "6 h earlier", id="timeline.earlier", key_display="["),
+        Binding("right_square_bracket", "move(1)", "6 h later", id="timeline.later", key_display="]"),
+        Binding("z", "zone", "zone", id="timeline.zone"),
+    ]
+    title = "Timeline"
+    orders: ClassVar[Sequence[str]] = ("next", "name", "schedule", "state", "last")
+    nothing: ClassVar[str] = "nothing is going to run"
+
+    def __init__(self) -> None:
+        self._shift = timedelta(0)
+        self._zone = ZONES[0]
+        self._span = span_at(datetime.now(UTC), cell_for(0), self._shift)
+        self._header = ""
+        super().__init__()
+        self.foot = Foot()
+        self._counting: tuple[object, ...] = ()
+        """What is counted: so many lines, in their state by then, over this span."""
+        self._begun_at = 0.0
+        self._spent = 0.0
+        self._counted = 0
+        self._minutes = Minutes()
+        self._busiest = Busiest(0, 0.0)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self.table
+            yield self.foot
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is no pane beside the timeline."""
+        return action != "facts" and super().check_action(action, parameters)
+
+    # What is drawn ----------------------------------------------------------------------------------
+
+    def columns(self) -> Sequence[Column]:
+        """The name and the cells always stay; the cells are as many as the width has room for."""
+        name, most = self._widths()
+        return (
+            Column("sign", "", 1, self._sign, rank=1, from_width=WIDE_FROM),
+            Column("task", "task", name, _name, grows=True, order="name"),
+            Column("cells", self._header, min(self._span.cells, most), self._signs),
+            Column("starts", "starts", STARTS_CELLS, _starts, right=True, rank=2, from_width=WIDE_FROM),
+        )
+
+    def _widths(self) -> tuple[int, int]:
+        """The columns of the name, and those for cells."""
+        width = self.size.width - MARK_CELLS - 1  # the last one is the scroll bar's
+        if self.size.width < WIDE_FROM:
+            return NARROW_NAME_CELLS, width - NARROW_NAME_CELLS - GAP
+        return NAME_CELLS, width - NAME_CELLS - STARTS_CELLS - 1 - 3 * GAP
+
+    def _signs(self, row: TimelineRow, now: datetime) -> Cell:
+        if row.span != self._span:
+            return LOADING
+        if not row.cells:
+            return cell(row.task.error or f"{row.task.schedule} cannot be read", "error")
+        look = "running" if row.view.alive else "late" if row.is_late(now) else ""
+        return Cell(signs(row, now), look)
+
+    def _here(self) -> tzinfo:
+        """The zone of the header."""
+        row = self.table.cursor_row
+        if self._zone == "task" and row:
+            try:
+                return zone(row.task.timezone)
+            except UsageError:  # this machine's tz database does not have it
+                return UTC
+        return self.dcron.zone if self._zone == "local" else UTC
+
+    def tick(self) -> None:
+        """The line of now moves on, and with it the cells."""
+        self._rescale()
+        self._count()
+        super().tick()
+
+    def on_resize(self) -> None:
+        """There may be room for more cells."""
+        self._rescale()
+
+    def cursor_rests(self) -> None:
+        """The header may be in the zone of another task."""
+        self._rescale()
+
+    def _rescale(self) -> None:
+        """Draw the header of now; where the cells have moved on, ask for the rows again."""
+        now, before = self.dcron.health.now(), (self._header, self._span)
+        self._span = span_at(now, cell_for(self._widths()[1]), self._shift)
+        self._header = header(self._span, self._here(), now)
+        if before != (self._header, self._span):
+            self.table.set_columns(self.columns())
+        if before[1] != self._span:
+            self._fresh.clear()
+            self._ask_rows(self.table.visible_ids())
+        self._say()
+
+    def _say(self) -> None:
+        here = self._here()
+        lines = len(self.table.ids)
+        told = busiest_told(self._busiest, self._counted, lines, here, self.dcron.health.now())
+        self.foot.say(tuple(told) if lines else ("",), self._where(here))
+
+    def _where(self, here: tzinfo) -> str:
+        """The zone of the header, and where the cells begin when that is not about now."""
+        told = safe(str(here), ZONE_CELLS)
+        if not self._shift:
+            return told
+        begin = f"from {words.clock(self._span.begin, here, self.dcron.health.now())}"
+        return begin if self.size.width < WIDE_FROM else f"{begin}  {told}"
+
+    # What is asked for ------------------------------------------------------------------------------
+
+    def ids_question(self) -> Callable[[Board], Sequence[int]]:
+        """Only of what comes."""
+        terms, order, backwards = tuple(self.wanted), self.order, self.backwards
+        return lambda board: board.task_ids(terms, order, reverse=backwards, coming=True)
+
+    def rows_question(self, wanted: Sequence[int]) -> Callable[[Board], TaskRows]:
+        """With the cells of the span that is shown."""
+        span = self._span
+        return lambda board: board.timeline_rows(wanted, span)
+
+    def _take(self, wanted: Sequence[int], found: TaskRows) -> None:
+        super()._take(wanted, found)
+        self._count()
+
+    def _count(self) -> None:
+        """Count anew when the cells have moved on, or the crontab is another for a while."""
+        what = (self._span, len(self.table.ids), self._token)
+        if self._token is None or (what == self._counting and not self._is_past()):
+            return
+        is_edited = self._counting and self._counting[0] == self._span
+        if is_edited and time.monotonic() - self._begun_at < COUNTED_EVERY:
+            return
+        self._counting, self._begun_at = what, time.monotonic()
+        self._minutes, self._counted, self._spent = Minutes(), 0, 0.0
+        self._count_on(max(self._span.begin, self.dcron.health.now()), self._span.end)
+
+    def _is_past(self) -> bool:
+        minute = self._busiest.minute
+        return minute is not None and minute + MINUTE <= self.dcron.health.now()
+
+    def _count_on(self, begin: datetime, end: datetime) -> None:
+        """Count the next lines, until all are, or it has taken long enough."""
+        ids = list(self.table.ids[self._counted : self._counted + COUNTED_AT_ONCE])
+        minutes = self._minutes
+
+        def take(found: Busiest) -> None:
+            self._busiest = found
+            self._counted += found.counted
+            self._spent += found.seconds
+            self._say()
+            if end == self._span.end:
+                self._count_on(begin, end)
+
+        if ids and self._spent < MOST_COUNTING_SECONDS:
+            self.ask(
+                "count",
+                lambda board: board.count_starts(minutes, ids, begin, end, COUNTING_SECONDS),
+                take,
+            )
+
+    # Keys -------------------------------------------------------------------------------------------
+
+    def action_move(self, steps: int) -> None:
+        self._shift = max(timedelta(0), min(FARTHEST, self._shift + steps * STEP))
+        self._rescale()
+        self._count()
+
+    def action_zone(self) -> None:
+        self._zone = ZONES[(ZONES.index(self._zone) + 1) % len(ZONES)]
+        self._rescale()
+
+
+def _name(row: TimelineRow, now: datetime) -> Cell:
+    return cell(row.task.name, "name")
+
+
+def _starts(row: TimelineRow, now: datetime) -> Cell:
+    return Cell(starts_told(row, now))

@@ -1,0 +1,211 @@
+"""A cgroup (version 2) of its own for each limited command, where one is lent to us to divide.
+
+It counts a whole tree of processes, which rlimits cannot, and is killed at one stroke, forks included. None
+of it is needed: where no cgroup is lent to us, or it does not do as it should, rlimits and signals are left.
+"""
+
+# The warden goes without pathlib, a quarter of its start-up.
+# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208
+
+import os
+from collections import deque
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from dcron.warden.limits import spelled
+
+LEAF = "dcron-agent"
+"""Where agent and warden go, as only a cgroup without processes can be divided. A name that systemd's
+DelegateSubgroup= may give as well."""
+_RUN = "dcron-run-"
+_COUNTED_BY = {"memory": "mem", "pids": "procs"}
+"""The controllers we use, and the limit that each of them holds."""
+_MOST_PIDS = 1 << 22
+"""The kernel takes no larger `pids.max`."""
+_RETRIES = 16
+"""Cgroups of earlier runs that are tried at each removal: background processes may have kept them."""
+
+
+class Cgroup:
+    """The cgroup of one run."""
+
+    def __init__(self, path: str, limits: Mapping[str, int]) -> None:
+        self.path = path
+        self.limits = limits
+        """Those that it holds."""
+
+    def open_entrance(self) -> int:
+        """Return a descriptor of `cgroup.procs`, opened with our rights for a child that may have fewer."""
+        return os.open(f"{self.path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+
+    def kill(self) -> None:
+        """SIGKILL to everything inside, at one stroke. Kernels before 5.14 cannot."""
+        with suppress(OSError):
+            _write(f"{self.path}/cgroup.kill", "1")
+
+    def remark(self) -> str | None:
+        """Return what a person should know of its memory; None if nothing was killed for want of it."""
+        events = _memory_events(self.path)
+        if not events.get("oom_kill"):
+            return None
+        if "mem" in self.limits and events.get("oom"):
+            return f"out of memory: its limit is {spelled('bytes', self.limits['mem'])}"
+        return "out of memory: the machine, or the group it is part of, had none left"
+
+
+class Cgroups:
+    """The cgroups of the runs of one warden; none are made unless `base` is one that we may divide."""
+
+    def __init__(self, base: str | None = None, controllers: Collection[str] = ()) -> None:
+        self.base = base
+        self._counted = [_COUNTED_BY[each] for each in sorted(controllers)]
+        self._left: deque[str] = deque()
+
+    def make(self, run_id: int, limits: Mapping[str, int]) -> Cgroup | None:
+        """Make a cgroup for a run that has limits; None when there is no need for one, or no way."""
+        if self.base is None or not limits:
+            return None
+        held = {name: limits[name] for name in self._counted if name in limits}
+        cgroup = Cgroup(os.path.join(self.base, f"{_RUN}{run_id}-{os.getpid()}"), held)
+        try:
+            os.mkdir(cgroup.path, 0o755)
+            _set_limits(cgroup.path, held)
+        except OSError:
+            self.remove(cgroup)
+            return None
+        return cgroup
+
+    def remove(self, cgroup: Cgroup | None) -> None:
+        """Remove the cgroup of a run that is over: now, or later if something lives in it still."""
+        if cgroup is None:
+            return
+        self._left.appendleft(cgroup.path)
+        for _ in range(min(_RETRIES, len(self._left))):
+            path = self._left.popleft()
+            if not _removed(path):
+                self._left.append(path)
+
+    def close(self) -> None:
+        """Remove what is left and empty."""
+        for path in self._left:
+            _removed(path)
+
+
+def lent_cgroups() -> Cgroups:
+    """Find out, once, whether our own cgroup is lent to us, and prepare it. Never fails."""
+    try:
+        with open("/proc/self/cgroup") as own, open("/proc/self/mountinfo") as mounts:
+            home = own_directory(own.read(), mounts.read())
+        if home is not None:
+            return divide(home, (os.getppid(), os.getpid()), os.path.isdir("/run/systemd/system"))
+    except (OSError, ValueError):
+        pass
+    return Cgroups()
+
+
+def own_directory(own: str, mounts: str) -> str | None:
+    """Return our cgroup's directory from /proc/self/cgroup and mountinfo; None without version 2."""
+    paths = [line.removeprefix("0::") for line in own.splitlines() if line.startswith("0::")]
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        root, mounted_at = before.split()[3:5]
+        if after.startswith("cgroup2 ") and paths and ".." not in paths[0].split("/"):
+            inside = os.path.relpath(paths[0], root)
+            return None if inside.startswith("..") else os.path.normpath(os.path.join(mounted_at, inside))
+    return None
+
+
+def divide(home: str, ours: Collection[int], systemd: bool) -> Cgroups:
+    """Make the cgroup that is our `home`, or the one around our leaf, ready to hold cgroups of runs.
+
+    `ours` are the processes that may be moved to a leaf: if others live there, it is not for us to divide.
+    Below a running systemd everything is its own but for what it marks as delegated. Raises OSError.
+    """
+    base = os.path.dirname(home) if os.path.basename(home) == LEAF else home
+    controllers = _words(f"{base}/cgroup.controllers") & _COUNTED_BY.keys()
+    if not controllers or not os.access(base, os.W_OK) or (systemd and not _is_delegated(base)):
+        return Cgroups()
+    missing = controllers - _words(f"{base}/cgroup.subtree_control")
+    if missing:
+        _enable(base, missing, ours)
+    _tidy(base)
+    return Cgroups(base, controllers)
+
+
+def _enable(base: str, controllers: Collection[str], ours: Collection[int]) -> None:
+    order = " ".join(f"+{each}" for each in sorted(controllers))
+    try:
+        _write(f"{base}/cgroup.subtree_control", order)
+    except OSError:  # EBUSY, as it has processes
+        if {int(pid) for pid in _words(f"{base}/cgroup.procs")} - set(ours):
+            raise
+        try:
+            _move(ours, f"{base}/{LEAF}")
+            _write(f"{base}/cgroup.subtree_control", order)
+        except OSError:
+            _move(ours, base)
+            os.rmdir(f"{base}/{LEAF}")
+            raise
+
+
+def _move(pids: Collection[int], to: str) -> None:
+    os.makedirs(to, exist_ok=True)
+    for pid in pids:
+        _write(f"{to}/cgroup.procs", str(pid))
+
+
+def _is_delegated(base: str) -> bool:
+    for name in ("user.delegate", "trusted.delegate"):  # the second is what older ones set, for root alone
+        with suppress(OSError):
+            if os.getxattr(base, name) == b"1":
+                return True
+    return False
+
+
+def _tidy(base: str) -> None:
+    """Remove the cgroups of wardens that were killed."""
+    for name in os.listdir(base):
+        _, _, warden = name.rpartition("-")
+        if name.startswith(_RUN) and not os.path.exists(f"/proc/{warden}"):
+            _removed(f"{base}/{name}")
+
+
+def _set_limits(path: str, limits: Mapping[str, int]) -> None:
+    if "mem" in limits:
+        _write(f"{path}/memory.max", str(limits["mem"]))
+        for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+            with suppress(FileNotFoundError):  # a kernel without swap, or before 4.19
+                _write(f"{path}/{name}", value)
+    if "procs" in limits:
+        _write(f"{path}/pids.max", str(min(limits["procs"], _MOST_PIDS)))
+
+
+def _removed(path: str) -> bool:
+    """Remove a cgroup and what the command may have made inside; return whether it is gone."""
+    try:
+        for directory, _, _ in os.walk(path, topdown=False):
+            os.rmdir(directory)
+    except OSError:
+        pass
+    return not os.path.exists(path)
+
+
+def _memory_events(path: str) -> dict[str, int]:
+    try:
+        with open(f"{path}/memory.events") as file:
+            return {name: int(count) for name, count in (line.split() for line in file)}
+    except OSError:  # there is none without the memory controller
+        return {}
+
+
+def _words(path: str) -> set[str]:
+    with open(path) as file:
+        return set(file.read().split())
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

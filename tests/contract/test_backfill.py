@@ -1,0 +1,144 @@
+"""Backfill: occurrences of the past that never succeeded, made up for by hand."""
+
+import pytest
+
+from dcron.calendars import Calendars
+from dcron.errors import Refused, UsageError
+from dcron.launching import MOST_OCCURRENCES, Launching
+from dcron.model import RunState, Trigger
+from dcron.schedule import Calendar
+from tests.contract.stage import Stage, at
+from tests.contract.watching import blocked, times
+
+
+@pytest.fixture
+def launching(stage: Stage) -> Launching:
+    return Launching(stage.crontab)
+
+
+def clock_times(occurrences: object) -> list[str]:
+    return [f"{moment:%H:%M}" for moment in occurrences]  # type: ignore[attr-defined]
+
+
+def test_only_what_never_succeeded_is_made_up_for(stage: Stage, launching: Launching) -> None:
+    task, node = stage.task("load"), stage.node()
+    for occurrence, state in (
+        ("12:10", RunState.SUCCEEDED),
+        ("12:20", RunState.FAILED),
+        ("12:30", RunState.CANCELLED),
+    ):
+        stage.now = at(occurrence)
+        (run,) = stage.take(node)
+        stage.finish(node, run.id, state)
+    stage.now = at("12:40")
+    (running,) = stage.take(node)
+    stage.now = at("12:55")
+    dry = launching.backfill(task, at("11:50"), at("12:55"), dry_run=True)
+    assert clock_times(dry.occurrences) == ["11:50", "12:00", "12:20", "12:30"]
+    assert dry.there_already == 3, "one succeeded, one runs, one waits"
+    before = len(stage.runs())
+    assert launching.backfill(task, at("11:50"), at("12:55")) == dry
+    assert len(stage.runs()) == before + 4
+    again = launching.backfill(task, at("11:50"), at("12:55"))
+    assert (list(again.occurrences), again.there_already) == ([], 7)
+    assert running.scheduled_for == at("12:40")
+
+
+@pytest.mark.parametrize(("limit", "at_once"), [(1, 1), (3, 3), (None, 6)])
+def test_they_run_in_order_as_far_as_the_limit_goes_behind_todays_work(
+    stage: Stage, launching: Launching, limit: int | None, at_once: int
+) -> None:
+    task, node = stage.task("load", max_running=limit), stage.node()
+    launching.backfill(task, at("11:00"), at("11:50"))
+    other = stage.task("today", "0 0 1 1 *")
+    stage.crontab.run(other)
+    assert [run.task.name for run in stage.take(node, limit=1)] == ["today"]
+    ran: list[str] = []
+    while found := stage.take(node):
+        assert len(found) <= at_once
+        assert {run.trigger for run in found} == {Trigger.BACKFILL}
+        ran += clock_times(run.scheduled_for for run in found)
+        for run in found:
+            stage.finish(node, run.id)
+    assert ran == ["11:00", "11:10", "11:20", "11:30", "11:40", "11:50"]
+    assert blocked(stage) == []
+
+
+def test_they_wait_instead_of_being_left_out(stage: Stage, launching: Launching) -> None:
+    task, node = stage.task("load"), stage.node()
+    stage.now = at("12:10")
+    (run,) = stage.take(node)
+    launching.backfill(task, at("11:00"), at("11:50"))
+    assert len(blocked(stage, task)) == 6
+    assert stage.take(node) == []
+    stage.finish(node, run.id)
+    assert len(stage.take(node)) == 1
+    assert stage.runs(task.id, RunState.SKIPPED) == []
+
+
+def test_the_deadline_of_the_past_is_over_and_counts_no_more(stage: Stage, launching: Launching) -> None:
+    task = stage.task("load", deadline=60.0)
+    launching.backfill(task, at("11:00"), at("11:00"))
+    stage.now = at("12:05")
+    assert stage.expire() == 0
+    assert [run.scheduled_for for run in stage.take(stage.node())] == [at("11:00")]
+
+
+def test_calendars_and_the_lines_window_are_respected(stage: Stage, launching: Launching) -> None:
+    Calendars(stage.crontab).put(Calendar("rest", weekdays=frozenset({5, 6})))
+    window = at("09:00").replace(month=5, day=27)
+    task = stage.task("report", "0 9 * * *", except_calendar="rest", not_before=window)
+    found = launching.backfill(task, window.replace(day=20), at("12:00"))
+    assert [moment.day for moment in found.occurrences] == [27, 28, 31, 1]
+
+
+def test_too_many_are_refused_and_none_is_made(stage: Stage, launching: Launching) -> None:
+    task = stage.task("load", "* * * * *")
+    with pytest.raises(Refused, match="more than 10,000 occurrences"):
+        launching.backfill(task, at("00:00").replace(month=1, day=1), at("12:00"))
+    assert len(stage.runs()) == 1
+    assert MOST_OCCURRENCES == 10_000
+
+
+def test_a_large_one_is_let_go_some_at_a_time(stage: Stage, launching: Launching) -> None:
+    task, node = stage.task("load", "* * * * *"), stage.node()
+    found = launching.backfill(task, at("00:00"), at("11:59"))
+    assert len(found.occurrences) == 720
+    assert len(blocked(stage, task)) == 719
+    for _ in range(3):
+        (run,) = stage.take(node)
+        stage.finish(node, run.id)
+    assert len(blocked(stage, task)) == 716
+
+
+@pytest.mark.parametrize("schedule", ["@on push", "@reboot", "@delay 5m"])
+def test_what_has_no_times_has_none_to_make_up_for(stage: Stage, launching: Launching, schedule: str) -> None:
+    with pytest.raises(UsageError, match="has no times to make up for"):
+        launching.backfill(stage.task("load", schedule), at("11:00"), at("12:00"))
+
+
+def test_a_span_that_ends_before_it_begins_is_refused(stage: Stage, launching: Launching) -> None:
+    task = stage.task("load")
+    with pytest.raises(UsageError):
+        launching.backfill(task, at("12:00"), at("11:00"))
+    with pytest.raises(UsageError):
+        launching.backfill(task, at("13:00"), at("14:00"))
+
+
+def test_a_paused_lines_backfill_waits_for_it(stage: Stage, launching: Launching) -> None:
+    task = stage.crontab.pause(stage.task("load", "0 * * * *"))
+    launching.backfill(task, at("10:00"), at("11:00"))
+    node = stage.node()
+    assert stage.take(node) == []
+    stage.crontab.resume(task)
+    assert len(stage.take(node)) == 1
+    assert times(stage, task, RunState.RUNNING) == ["10:00"]
+
+
+def test_one_that_fails_is_tried_again_behind_todays_work(stage: Stage, launching: Launching) -> None:
+    task, node = stage.task("load", "0 * * * *", tries=2, backoff=0.0), stage.node()
+    launching.backfill(task, at("11:00"), at("11:00"))
+    (run,) = stage.take(node)
+    stage.finish(node, run.id, RunState.FAILED)
+    (retry,) = stage.take(node)
+    assert (retry.scheduled_for, retry.lane.priority) == (at("11:00"), "low")

@@ -1,0 +1,97 @@
+"""Resources: a run is claimed only where what it needs is free, and gives it back whatever happens to it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from dcron.agent.turns import Turns
+from dcron.model import RunState
+from tests.agent.conftest import HandNode
+from tests.contract.stage import Stage
+
+NEVER = "0 0 1 1 *"
+
+
+def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slots: int = 8) -> HandNode:
+    """An agent's own turns, on a node that has this much."""
+    node = HandNode(stage.database, name, slots=slots)
+    node.settings = replace(node.settings, capacity=capacity)
+    node.turns = Turns(
+        stage.database, node.settings, node.id, node.live, node.launched.extend, node.killed.extend
+    )
+    return node.register()
+
+
+def test_no_more_start_than_fit(stage: Stage) -> None:
+    for number in range(4):
+        stage.crontab.run(stage.task(f"train-{number}", NEVER, need={"gpu": 1, "mem": 4e9}))
+    node = agent(stage, {"gpu": 2, "mem": 16e9})
+    first = node.take_turns()
+    assert len(first) == 2
+    assert node.take_turns() == []
+    node.finish(first[:1])
+    assert len(node.take_turns()) == 1
+
+
+@pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED])
+def test_what_a_run_took_is_given_back_however_it_ends(stage: Stage, state: RunState) -> None:
+    task = stage.task("train", NEVER, need={"gpu": 1}, max_running=None)
+    node = agent(stage, {"gpu": 1})
+    for _ in range(3):
+        stage.crontab.run(task)
+        (run_id,) = node.take_turns()
+        assert node.live.free_capacity({"gpu": 1}) == {"gpu": 0}
+        node.finish([run_id], state)
+        assert node.live.free_capacity({"gpu": 1}) == {"gpu": 1}
+
+
+def test_each_need_has_to_fit_and_a_small_run_passes_a_big_one(stage: Stage) -> None:
+    node = agent(stage, {"gpu": 2, "mem": 8e9})
+    stage.crontab.run(stage.task("big", NEVER, need={"mem": 8e9}))
+    stage.crontab.run(stage.task("bigger", NEVER, need={"mem": 8e9, "gpu": 1}))
+    stage.crontab.run(stage.task("small", NEVER, need={"gpu": 2}))
+    stage.crontab.run(stage.task("plain", NEVER))
+    started = {stage.crontab.find_run(run_id).task for run_id in node.take_turns()}
+    assert started == {"big", "small", "plain"}
+
+
+def test_what_never_fits_is_left_to_others_and_its_nodes_loss_frees_nothing_here(stage: Stage) -> None:
+    task = stage.task("train", NEVER, need={"gpu": 2}, tries=2, backoff=0.0, on_lost="retry")
+    stage.crontab.run(task)
+    small, big = agent(stage, {"gpu": 1}, "small"), agent(stage, {"gpu": 2}, "big")
+    assert small.take_turns() == []
+    (run_id,) = big.take_turns()
+    stage.sign_off(big.id)
+    assert stage.crontab.find_run(run_id).state is RunState.LOST
+    assert small.take_turns() == []
+    assert len(agent(stage, {"gpu": 2}, "new").take_turns()) == 1
+
+
+def test_a_claim_given_back_takes_nothing(stage: Stage) -> None:
+    stage.crontab.run(stage.task("train", NEVER, need={"gpu": 1}))
+    node = stage.node()
+    capacity = {"gpu": 1.0}
+    assert len(stage.claim(node, capacity=capacity)) == 1
+    stage.release(node)
+    assert len(stage.claim(node, capacity=capacity)) == 1
+
+
+def test_a_node_that_drains_keeps_what_its_runs_have(stage: Stage) -> None:
+    stage.crontab.run(stage.task("train", NEVER, need={"gpu": 1}))
+    node = agent(stage, {"gpu": 1})
+    (run_id,) = node.take_turns()
+    node.turns.closed = True
+    assert node.live.free_capacity({"gpu": 1}) == {"gpu": 0}
+    node.finish([run_id])
+    assert node.live.free_capacity({"gpu": 1}) == {"gpu": 1}
+    stage.crontab.run(stage.task("more", NEVER, need={"gpu": 1}))
+    assert node.take_turns() == []
+
+
+def test_fractions_add_up(stage: Stage) -> None:
+    task = stage.task("tenth", NEVER, need={"cpu": 0.1}, max_running=None)
+    for _ in range(12):
+        stage.crontab.run(task)
+    started = agent(stage, {"cpu": 1}, slots=20).take_turns()
+    assert len(started) == 10

@@ -1,0 +1,643 @@
+"""Why a task did, did not, or will not run: a cause for everything that dcron does, or leaves out."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dcron.calendars import Calendars
+from dcron.dead_letters import DeadLetters
+from dcron.errors import NotFound
+from dcron.fleet import Fleet
+from dcron.launching import Launching
+from dcron.model import Run, RunState
+from dcron.policy import PassedOver
+from dcron.schedule import parse_calendar
+from dcron.why import Cause, Span, Why
+from dcron.why.times import told_span
+from tests.contract.stage import NOON, Stage, at
+
+HOUR = 3600.0
+
+
+def why(stage: Stage, name: str, when: datetime | Span | None = None) -> list[Cause]:
+    return Why(stage.crontab).explain(name, when)
+
+
+def codes(causes: Sequence[Cause]) -> list[str]:
+    return [cause.code for cause in causes]
+
+
+def only(stage: Stage, name: str, when: datetime | None, code: str) -> Cause:
+    """The one cause of this time, which is of this kind."""
+    causes = why(stage, name, when)
+    assert codes(causes) == [code], causes
+    return causes[0]
+
+
+def one_of(stage: Stage, name: str, when: datetime | None, code: str) -> Cause:
+    """The one cause of this kind, among others."""
+    (cause,) = [cause for cause in why(stage, name, when) if cause.code == code]
+    return cause
+
+
+def run_one(stage: Stage, node: str, state: RunState = RunState.SUCCEEDED, **facts: Any) -> int:
+    """Take what is due, and end it five seconds later; the run's id."""
+    (claimed,) = stage.take(node, limit=1)
+    stage.forward(seconds=5)
+    stage.finish(node, claimed.id, state, **facts)
+    return claimed.id
+
+
+# What is on record ----------------------------------------------------------------------------------
+
+
+def test_a_run_that_ran_tells_where_when_and_how_it_ended(stage: Stage) -> None:
+    stage.task("backup", tries=2, backoff=60, backoff_factor=1)
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    first = run_one(stage, node, RunState.FAILED, reason="exit 3", exit_code=3)
+    ran, retry = why(stage, "backup", at("12:10"))
+    assert (ran.code, ran.facts["run"], ran.facts["node"], ran.facts["state"]) == (
+        "ran",
+        first,
+        node,
+        "failed",
+    )
+    assert ran.sentence == (
+        f"2027-06-01 12:10 UTC: run {first} ran on {node}, from 2027-06-01 12:10 UTC:"
+        " it failed after 5.0s (exit 3)"
+    )
+    assert (retry.code, retry.facts["retry_of"], retry.facts["attempt"]) == ("retry", first, 2)
+    assert retry.sentence.startswith("attempt 2 of 2 of backup waits until 2027-06-01 12:11")
+    assert retry.sentence.endswith(f"for run {first} failed: exit 3")
+
+    stage.now = at("12:12")
+    second = run_one(stage, node, RunState.FAILED, reason="exit 3", exit_code=3)
+    ran, dead = why(stage, "backup", at("12:10"))
+    assert (ran.facts["dead"], dead.facts["dead"]) == (False, True)
+    assert dead.sentence.startswith(f"2027-06-01 12:10 UTC: run {second}, attempt 2, ran on {node}")
+    assert dead.sentence.endswith(f"it is a dead letter, `dcron retry {second}` tries it again")
+    DeadLetters(stage.crontab).dismiss(second)
+    assert "dead letter" not in why(stage, "backup", at("12:10"))[1].sentence
+
+
+def test_a_run_under_way_tells_where_and_since_when(stage: Stage) -> None:
+    stage.task("backup")
+    node = stage.node(lease=30)
+    stage.now = at("12:10")
+    stage.renew(node)
+    claimed = stage.claim(node)
+    assert only(stage, "backup", at("12:10"), "starting").facts["node"] == node
+    stage.start(node, claimed)
+    stage.forward(seconds=41)
+    running = only(stage, "backup", at("12:10"), "running")
+    assert running.sentence.endswith(f"is running on {node}, since 2027-06-01 12:10 UTC (41s)")
+    stage.crontab.cancel(claimed[0].id)
+    stage.forward(minutes=5)
+    running, late = why(stage, "backup", at("12:10"))
+    assert "ann@desk has asked for its end" in running.sentence
+    assert (late.code, late.facts["node"]) == ("node-late", node)
+    stage.reap()
+    lost = only(stage, "backup", at("12:10"), "ran")
+    assert (lost.facts["state"], lost.facts["run"]) == ("lost", claimed[0].id)
+    assert f"it was lost after 5m 41s (node {node} died while it ran)" in lost.sentence
+
+
+def test_an_overlap_names_the_runs_in_the_way(stage: Stage) -> None:
+    stage.task("backup")
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    (running,) = stage.take(node)
+    stage.now = at("12:20")
+    stage.claim(node)
+    stage.now = at("12:25")
+    stage.finish(node, running.id)
+    cause = only(stage, "backup", at("12:20"), "overlap")
+    assert cause.facts["runs"] == [running.id]
+    assert cause.sentence.endswith(f"overlap: the previous run is still alive (run {running.id} on {node})")
+
+
+def test_what_was_passed_over_together_is_told_of_each(stage: Stage) -> None:
+    stage.task("backup")
+    node = stage.node()
+    stage.now = at("12:05")
+    stage.sign_off(node)
+    stage.now = at("12:55")
+    other = stage.node("web-2", lease=HOUR)
+    run_one(stage, other)
+    for clock_time in ("12:10", "12:20", "12:40"):
+        cause = only(stage, "backup", at(clock_time), "missed")
+        assert "(4 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:40:00Z)" in cause.sentence
+        assert f"the last one, {node}, ended 2027-06-01 12:05 UTC" in cause.sentence
+    assert only(stage, "backup", at("12:50"), "ran").facts["node"] == other
+    assert only(stage, "backup", at("12:15"), "no-such-time").facts["before"] == at("12:10")
+
+
+def test_the_text_that_tells_of_many_is_read_as_it_is_written() -> None:
+    for counted in (True, False):
+        span = PassedOver(at("12:10"), at("12:50"), 1234, counted=counted)
+        assert told_span(f"missed: nobody was there ({span})") == (at("12:10"), at("12:50"))
+    assert told_span(f"paused: {PassedOver(at('12:10'), at('12:10'), 1, counted=True)}") is None
+    assert told_span("paused: (2 occurrences, or so)") is None
+    assert told_span(None) is None
+
+
+def test_a_pause_tells_by_whom_since_when_and_what_for_now_and_afterwards(stage: Stage) -> None:
+    task = stage.task("backup")
+    stage.node(lease=2 * HOUR)
+    stage.now = at("12:15")
+    task = stage.crontab.pause(stage.line(task.id), "maintenance", until=at("13:30"))
+    stage.now = at("12:45")
+    for moment in (at("12:20"), at("12:50")):
+        cause = only(stage, "backup", moment, "paused")
+        assert cause.sentence.endswith(
+            "backup is paused by ann@desk since 2027-06-01 12:15 UTC, until 2027-06-01 13:30 UTC: maintenance"
+        )
+        assert cause.facts["by"] == "ann@desk"
+    assert codes(why(stage, "backup", at("13:40"))) == ["paused", "future"]
+    assert "paused" in codes(why(stage, "backup"))
+    stage.crontab.resume(task)
+    cause = only(stage, "backup", at("12:20"), "paused")
+    assert cause.facts["since"] == at("12:15")
+    assert "paused by ann@desk: maintenance (3 occurrences" in cause.sentence
+
+
+def test_what_expired_or_was_called_off_says_so(stage: Stage) -> None:
+    stage.task("backup", deadline=120)
+    stage.now = at("12:13")
+    stage.expire()
+    assert "not started within 2m" in only(stage, "backup", at("12:10"), "expired").sentence
+    (waiting,) = stage.runs(None, RunState.WAITING)
+    stage.crontab.cancel(waiting.id)
+    cause = only(stage, "backup", at("12:20"), "cancelled")
+    assert cause.sentence.endswith("was cancelled before it started: cancelled by ann@desk")
+
+
+def test_a_turn_that_came_too_late_holds_up_those_behind_it(stage: Stage) -> None:
+    stage.task("backup")
+    stage.now = at("12:35")
+    (turn,) = stage.runs(None, RunState.WAITING)
+    assert "not run yet, for the turn of 2027-06-01 12:10 UTC has not begun" in (
+        only(stage, "backup", at("12:20"), "no-agent").sentence
+    )
+    stage.crontab.cancel(turn.id)
+    assert "cancelled by ann@desk (3 occurrences" in only(stage, "backup", at("12:20"), "cancelled").sentence
+
+    times = {"claimed_at": at("12:55"), "started_at": at("12:55"), "finished_at": at("12:56")}
+    stage.sql("DELETE FROM runs")
+    stage.now = at("13:00")
+    by_hand = stage.insert_run(
+        state="succeeded", trigger="schedule", scheduled_for=at("12:40"), owner="web-1-00000000", **times
+    )
+    held = only(stage, "backup", at("12:50"), "held-up")
+    assert held.facts["held_by"] == by_hand
+    assert "not begun until 2027-06-01 12:55 UTC" in held.sentence
+
+
+# The schedule ---------------------------------------------------------------------------------------
+
+
+def test_calendars_exclude_before_and_after_the_time(stage: Stage) -> None:
+    Calendars(stage.crontab).put(parse_calendar("holidays", ["2027-06-01"]))
+    stage.task("backup", except_calendar="holidays")
+    ahead = only(stage, "backup", at("12:10"), "calendar")
+    assert ahead.sentence.endswith("will be skipped: on calendar holidays")
+    assert "will be skipped" in only(stage, "backup", at("12:20"), "calendar").sentence
+    stage.now = at("12:10")
+    stage.claim(stage.node())
+    assert "did not run: on calendar holidays" in only(stage, "backup", at("12:10"), "calendar").sentence
+    assert one_of(stage, "backup", None, "future").facts["at"] == datetime(2027, 6, 2, tzinfo=UTC)
+
+
+def test_a_time_that_the_schedule_does_not_have_names_its_nearest(stage: Stage) -> None:
+    stage.task("daily", "30 9 * * *", jitter=3600)
+    stage.node()
+    cause = only(stage, "daily", at("12:00") + timedelta(hours=1), "no-such-time")
+    assert (cause.facts["before"], cause.facts["after"]) == (at("09:30"), at("09:30") + timedelta(days=1))
+    assert "(at 09:30 every day) has no such time" in cause.sentence
+    assert "with its jitter 2027-06-02" in cause.sentence
+    ahead = only(stage, "daily", at("09:30") + timedelta(days=1), "future")
+    assert ahead.facts["due_at"] != ahead.facts["at"]
+    assert "by its jitter" in ahead.sentence
+
+
+def test_a_time_outside_the_window_is_told(stage: Stage) -> None:
+    stage.task("backup", not_before=at("13:00"), not_after=at("14:00"))
+    assert only(stage, "backup", at("12:50"), "window").facts["not_before"] == at("13:00")
+    assert only(stage, "backup", at("14:10"), "window").facts["not_after"] == at("14:00")
+    stage.now = at("15:00")
+    node = stage.node(lease=HOUR)
+    run_one(stage, node)
+    assert "no-more-times" in codes(why(stage, "backup"))
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment", "rules", "expected"),
+    [
+        ("gap", "2027-03-28T01:00+00:00", {}, "02:30 does not exist on 2027-03-28: runs at 03:00, CEST"),
+        ("gap", "2027-03-28T01:00+00:00", {"gap": "skip"}, "02:30 does not exist on 2027-03-28: no run"),
+        ("fold", "2027-10-31T00:30+00:00", {}, "runs the first time only, CEST"),
+        ("fold", "2027-10-31T01:30+00:00", {}, "only the first time runs"),
+        ("fold", "2027-10-31T01:30+00:00", {"fold": "both"}, "this is the second, CET"),
+    ],
+)
+def test_daylight_saving_is_told(
+    sqlite_stage: Stage, zone: str, moment: str, rules: dict[str, Any], expected: str
+) -> None:
+    stage = sqlite_stage
+    when = datetime.fromisoformat(moment)
+    stage.now = when - timedelta(days=2)
+    stage.task("backup", "30 2 * * *", timezone="Europe/Berlin", **rules)
+    assert expected in one_of(stage, "backup", when, "daylight-saving").sentence, zone
+    day = Span(when - timedelta(hours=6), when + timedelta(hours=6))
+    found = [each.code for each in why(stage, "backup", day)]
+    assert found.count("daylight-saving") == (2 if rules.get("fold") else 1)
+
+
+# The line -------------------------------------------------------------------------------------------
+
+
+def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
+    task = stage.task("backup")
+    cause = only(stage, "backup", at("11:50"), "not-yet")
+    assert cause.sentence.endswith("not there yet: it was added by ann@desk, 2027-06-01 12:00 UTC")
+    assert "not-yet" in codes(why(stage, "backup"))
+    node = stage.node(lease=2 * HOUR)
+    stage.now = at("12:10")
+    run_one(stage, node)
+    stage.now = at("12:15")
+    stage.crontab.remove(stage.line(task.id))
+    assert codes(why(stage, "backup", at("12:10"))) == ["ran", "removed"]
+    assert only(stage, "backup", at("12:20"), "removed").facts["since"] == at("12:15")
+    assert codes(why(stage, "backup")) == ["ran", "removed"]
+    stage.now = at("12:25")
+    stage.task("backup", "*/5 * * * *")
+    assert codes(why(stage, "backup", at("12:10"))) == ["ran", "removed"], "the line of this name then"
+    assert only(stage, "backup", at("12:20"), "removed").facts["by"] == "ann@desk"
+    assert "future" in codes(why(stage, "backup", at("12:30")))
+    with pytest.raises(NotFound):
+        why(stage, "never-heard-of")
+
+
+def test_an_edit_is_told_where_it_changed_the_times(stage: Stage) -> None:
+    task = stage.task("backup")
+    node = stage.node(lease=2 * HOUR)
+    stage.now = at("12:10")
+    run_one(stage, node)
+    stage.now = at("12:12")
+    stage.crontab.edit(stage.line(task.id), {"schedule": "*/15 * * * *"})
+    ran, since = why(stage, "backup", at("12:10"))
+    assert (ran.code, since.code, since.facts["fields"]) == ("ran", "changed-since", ["schedule"])
+    nothing, edited = why(stage, "backup", at("12:20"))
+    assert (nothing.code, edited.code, edited.facts["since"]) == ("no-such-time", "edited", at("12:12"))
+    assert "until then its schedule was */10 * * * *" in edited.sentence
+    assert only(stage, "backup", at("12:15"), "future")
+
+
+def test_an_edit_before_the_jitter_is_over_replaces_the_turn(stage: Stage) -> None:
+    task = stage.task("backup", jitter=300)
+    turn = stage.turn(task)
+    assert turn
+    assert turn.due_at > at("12:10")
+    stage.now = at("12:10")
+    stage.crontab.edit(stage.line(task.id), {"schedule": "*/15 * * * *"})
+    cause = one_of(stage, "backup", at("12:10"), "edited")
+    assert "replaced by an edit" in cause.sentence
+
+
+def test_a_line_that_agents_cannot_run_says_what_is_wrong(stage: Stage) -> None:
+    stage.insert_line(name="by-hand", schedule="*/10 * * * *")
+    assert "not planned yet" in one_of(stage, "by-hand", None, "unplanned").sentence
+    stage.plan()
+    stage.sql("UPDATE crontab SET schedule = 'nonsense', version = version + 1")
+    stage.now = at("12:15")
+    stage.plan()
+    assert "1 field where cron has five" in only(stage, "by-hand", at("12:20"), "suspended").sentence
+    assert only(stage, "by-hand", at("12:10"), "suspended").facts["run"]
+    assert "suspended" in codes(why(stage, "by-hand"))
+
+
+def test_a_line_that_was_planned_late_says_so(stage: Stage) -> None:
+    stage.insert_line(name="by-hand", schedule="*/10 * * * *")
+    stage.now = at("12:15")
+    stage.plan()
+    cause = only(stage, "by-hand", at("12:10"), "unplanned")
+    assert cause.facts["after"] == at("12:20")
+
+
+def test_a_one_off_says_that_it_has_left(stage: Stage) -> None:
+    from dcron.store import tasks
+    from tests.contract.stage import definition
+
+    stage.crontab.add(definition("once", "@at 2027-06-01T12:10Z"), once=True)
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    run_one(stage, node)
+    with stage.database.write() as connection:
+        assert tasks.retire_once(connection, 10) == ["once"]
+    assert codes(why(stage, "once")) == ["ran", "removed"]
+    assert "one-off" in why(stage, "once")[1].sentence
+
+
+# Waiting --------------------------------------------------------------------------------------------
+
+
+def test_without_any_agent_the_last_one_is_named(stage: Stage) -> None:
+    stage.task("backup")
+    stage.now = at("12:10")
+    assert "none ever was" in only(stage, "backup", at("12:10"), "no-agent").sentence
+    node = stage.node()
+    stage.now = at("12:15")
+    late = only(stage, "backup", at("12:10"), "no-agent")
+    assert (late.facts["since"], node in late.sentence) == (at("12:11"), True)
+    stage.reap()
+    assert (
+        f"since {node} died 2027-06-01 12:15 UTC" in only(stage, "backup", at("12:10"), "no-agent").sentence
+    )
+    other = stage.node("web-2")
+    Fleet(stage.crontab).drain(other)
+    assert "drains" in only(stage, "backup", at("12:10"), "no-agent").sentence
+
+
+def test_a_run_that_no_living_node_can_take_says_what_it_asks_for(stage: Stage) -> None:
+    stage.task("tagged", require=("gpu",))
+    stage.task("queued", queue="mail")
+    stage.task("hungry", need={"gpu": 2})
+    node = stage.node(lease=HOUR, queues=("default",), capacity={"gpu": 1})
+    assert codes(why(stage, "tagged", at("12:10"))) == ["future", "unserved"]
+    stage.now = at("12:10")
+    assert only(stage, "tagged", at("12:10"), "unserved").sentence.endswith("no agent has the tag gpu")
+    assert only(stage, "queued", at("12:10"), "unserved").facts["queue"] == "mail"
+    assert only(stage, "hungry", at("12:10"), "unserved").facts["need"] == {"gpu": 2}
+    stage.insert_run(
+        task_id=1, task="tagged", trigger="reboot", for_node="gone-1", lane="default node=gone-1"
+    )
+    assert "its node gone-1 is gone" in one_of(stage, "tagged", None, "node-gone").sentence
+    assert node
+
+
+def test_busy_slots_are_counted_and_more_urgent_runs_told(stage: Stage) -> None:
+    stage.task("long")
+    for name in ("urgent", "pressing"):
+        stage.task(name, priority="high")
+    stage.task("backup")
+    node = stage.node(lease=HOUR)
+    stage.sql("UPDATE nodes SET slots = 1")
+    stage.now = at("12:10")
+    busy = stage.crontab.run(stage.line(1))
+    stage.take(node, limit=1)
+    causes = why(stage, "backup", at("12:10"))
+    assert codes(causes) == ["slots", "priority"]
+    assert f"all slots are taken on {node} (1/1)" in causes[0].sentence
+    assert "due runs go first" in causes[1].sentence
+    assert causes[1].facts["ahead"] >= 1
+    assert busy
+
+
+def test_a_due_run_that_a_node_can_take_is_about_to_be_taken(stage: Stage) -> None:
+    stage.task("backup")
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    assert f"one of {node} takes it" in only(stage, "backup", at("12:10"), "due").sentence
+
+
+def test_what_is_taken_of_a_nodes_capacity_is_told(stage: Stage) -> None:
+    stage.task("train", need={"gpu": 1}, max_running=None)
+    node = stage.node(lease=HOUR, capacity={"gpu": 1})
+    stage.now = at("12:10")
+    stage.start(node, stage.claim(node, limit=1, capacity={"gpu": 1}))
+    stage.now = at("12:20")
+    cause = only(stage, "train", at("12:20"), "capacity")
+    assert f"it needs gpu=1, and {node} has 0 gpu of 1 left" in cause.sentence
+
+
+def test_a_full_queue_names_the_runs_in_it(stage: Stage) -> None:
+    stage.task("first", queue="mail")
+    stage.task("second", "*/15 * * * *", queue="mail")
+    Fleet(stage.crontab).set_queue("mail", 1)
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    (running,) = stage.take(node)
+    stage.now = at("12:15")
+    cause = only(stage, "second", at("12:15"), "queue")
+    assert (cause.facts["max_running"], cause.facts["runs"]) == (1, [running.id])
+    assert f"queue mail has reached its limit of 1: run {running.id} of first on {node}" in cause.sentence
+    Fleet(stage.crontab).set_queue("mail", 0)
+    assert "stands still" in only(stage, "second", at("12:15"), "queue").sentence
+
+
+def test_a_run_that_is_kept_waiting_names_the_limit_and_the_runs(stage: Stage) -> None:
+    stage.task("backup", overlap="queue")
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    (running,) = stage.take(node)
+    stage.now = at("12:20")
+    stage.claim(node)
+    cause = only(stage, "backup", at("12:20"), "limit")
+    assert cause.facts["runs"] == [running.id]
+    assert f"backup may have 1 alive at once, and has run {running.id} on {node}" in cause.sentence
+
+
+def test_a_retry_of_a_paused_line_waits_for_the_end_of_the_pause(stage: Stage) -> None:
+    task = stage.task("backup", tries=2)
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    run_one(stage, node, RunState.FAILED, reason="exit 1")
+    stage.crontab.pause(stage.line(task.id), "maintenance")
+    stage.now = at("12:12")
+    assert codes(why(stage, "backup", at("12:10"))) == ["ran", "paused"], "due, and not yet looked at"
+    stage.claim(node)
+    ran, paused = why(stage, "backup", at("12:10"))
+    assert (ran.code, paused.code, paused.facts["by"]) == ("ran", "paused", "ann@desk")
+    assert "attempt 2, waits: backup is paused by ann@desk since" in paused.sentence
+
+
+def test_a_turn_of_every_node_tells_of_each(stage: Stage) -> None:
+    stage.task("rotate", every_node=True)
+    first, second = stage.node("web-1", lease=HOUR), stage.node("web-2", lease=HOUR)
+    stage.now = at("12:10")
+    run_one(stage, first)
+    ran, due = why(stage, "rotate", at("12:10"))
+    assert (ran.code, ran.facts["node"]) == ("ran", first)
+    assert (due.code, due.facts["node"]) == ("due", second)
+    stage.sign_off(second)
+    ran, gone = why(stage, "rotate", at("12:10"))
+    assert (gone.code, gone.facts["node"]) == ("node-gone", second)
+    assert f"the share of {second}, did not run: its node is gone" in gone.sentence
+
+
+def test_a_delay_waits_for_the_end_of_the_run_before(stage: Stage) -> None:
+    task = stage.task("poll", "@delay 5m")
+    node = stage.node(lease=HOUR)
+    assert one_of(stage, "poll", None, "future").facts["due_at"] == at("12:05")
+    stage.now = at("12:05")
+    (running,) = stage.take(node)
+    cause = one_of(stage, "poll", None, "delay")
+    assert cause.facts["runs"] == [running.id]
+    assert "and then 300s" in cause.sentence
+    assert task
+
+
+# What follows no clock ------------------------------------------------------------------------------
+
+
+def test_a_line_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
+    stage.task("boot", "@reboot")
+    stage.task("release", "@on deploy")
+    assert "runs when a node starts" in one_of(stage, "boot", None, "reboot").sentence
+    assert "none has come yet" in one_of(stage, "release", None, "event").sentence
+    assert only(stage, "release", at("13:00"), "no-such-time")
+    stage.sql("INSERT INTO events (name) VALUES ('deploy')")
+    assert "an agent has yet to start" in one_of(stage, "release", None, "event").sentence
+    stage.sql("DELETE FROM events")
+    emitted = Launching(stage.crontab).emit("deploy")
+    node = stage.node(lease=HOUR)
+    run_one(stage, node)
+    cause = only(stage, "release", NOON, "ran")
+    assert cause.facts["run"] == emitted.runs[0].id
+    assert "the last came 2027-06-01 12:00 UTC" in one_of(stage, "release", None, "event").sentence
+    stage.now = at("12:30")
+    cause = only(stage, "release", at("12:20"), "no-such-time")
+    assert f"run {emitted.runs[0].id} was the one before" in cause.sentence
+
+
+def test_a_step_of_a_flow_names_the_upstream_it_waits_for(stage: Stage) -> None:
+    stage.task("extract")
+    for name in ("left", "right"):
+        stage.task(name, "@after extract")
+    load = stage.task("load", "@after left,right")
+    node = stage.node(lease=2 * HOUR)
+    cause = one_of(stage, "load", None, "after")
+    assert "no flow has begun; the next begins with extract (2027-06-01 12:10 UTC)" in cause.sentence
+    stage.now = at("12:10")
+    flow = run_one(stage, node)
+    taken = {run.task.name: run.id for run in stage.take(node)}
+    stage.finish(node, taken["left"])
+    cause = one_of(stage, "load", None, "after")
+    assert (cause.facts["flow"], cause.facts["waits_for"]) == (flow, ["right"])
+    assert f"right is running on {node} (run {taken['right']})" in cause.sentence
+    assert "left is succeeded" in one_of_upstream(stage, "load", at("12:10"), "left").sentence
+    stage.finish(node, taken["right"], RunState.FAILED, reason="exit 1")
+    cause = only(stage, "load", at("12:10"), "upstream")
+    assert (cause.facts["upstream"], cause.facts["upstream_run"]) == ("right", taken["right"])
+    assert cause.sentence.endswith(f"did not run: right failed (run {taken['right']})")
+    assert f"flow {flow} is over for load" in one_of(stage, "load", None, "after").sentence
+    assert stage.runs(load.id)
+
+
+def one_of_upstream(stage: Stage, name: str, when: datetime, upstream: str) -> Cause:
+    (cause,) = [each for each in why(stage, name, when) if each.facts.get("upstream") == upstream]
+    return cause
+
+
+def test_a_flow_that_was_closed_says_so(stage: Stage) -> None:
+    stage.task("left")
+    stage.task("right", "@daily")
+    stage.task("load", "@after left,right")
+    node = stage.node(lease=2 * HOUR)
+    for clock_time in ("12:10", "12:20"):
+        stage.now = at(clock_time)
+        run_one(stage, node)
+    cause = one_of(stage, "load", at("12:20"), "flow-closed")
+    assert "right did not run before left ran again" in cause.sentence
+
+
+# Whatever dcron did ---------------------------------------------------------------------------------
+
+FALLBACKS = ("no-record", "skipped", "unplanned")
+
+
+def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> None:
+    """A day of all kinds of things; every minute of it, and every time of the line, has a cause."""
+    Calendars(stage.crontab).put(parse_calendar("holidays", ["2027-06-02"]))
+    task = stage.task("backup", tries=2, jitter=30, deadline=900, except_calendar="holidays")
+    node = stage.node(lease=24 * HOUR)
+
+    def change(**fields: Any) -> None:
+        stage.crontab.edit(stage.line(task.id), fields)
+
+    def turn(clock_time: str, state: RunState = RunState.SUCCEEDED) -> None:
+        stage.now = at(clock_time)
+        run_one(stage, node, state, reason=None if state is RunState.SUCCEEDED else "exit 1")
+
+    turn("12:11")
+    turn("12:21", RunState.FAILED)
+    turn("12:22", RunState.FAILED)
+    stage.now = at("12:31")
+    (running,) = stage.take(node)
+    stage.now = at("12:41")
+    stage.claim(node)
+    stage.finish(node, running.id)
+    stage.now = at("12:45")
+    stage.crontab.pause(stage.line(task.id), "maintenance")
+    stage.now = at("13:25")
+    change(schedule="*/15 * * * *")
+    stage.now = at("14:00")
+    stage.crontab.resume(stage.line(task.id))
+    stage.now = at("14:15") + timedelta(seconds=1)
+    change(schedule="*/10 * * * *")
+    stage.now = at("15:00") + timedelta(minutes=1)
+    stage.expire()
+    stage.now = at("15:45")
+    stage.crontab.run(stage.line(task.id))
+    stage.take(node)
+    stage.sign_off(node)
+    stage.now = at("17:25")
+    node = stage.node("web-2", lease=24 * HOUR)
+    turn("17:25")
+    stage.now = at("17:52")
+    waiting = stage.turn(stage.line(task.id))
+    assert waiting
+    stage.crontab.cancel(waiting.id)
+    stage.now = at("18:31")
+    stage.sql("UPDATE crontab SET timezone = 'Nowhere', version = version + 1")
+    stage.plan()
+    stage.now = at("19:05")
+    change(timezone="UTC", require=("gpu",))
+    stage.now = at("20:00")
+    stage.crontab.remove(stage.line(task.id))
+    stage.now = at("20:30")
+
+    moment, told = at("11:30"), set()
+    while moment < at("21:00"):
+        causes = why(stage, "backup", moment)
+        assert causes, moment
+        assert not set(codes(causes)) & set(FALLBACKS), causes
+        told.update(codes(causes))
+        moment += timedelta(minutes=5)
+    assert told >= {"not-yet", "ran", "overlap", "paused", "edited", "expired", "missed", "cancelled"}
+    assert told >= {"suspended", "removed", "no-such-time", "changed-since"}
+    assert codes(why(stage, "backup"))[-1] == "removed"
+
+
+# A whole day, and lately ----------------------------------------------------------------------------
+
+
+def test_a_day_tells_what_is_alike_once(stage: Stage) -> None:
+    stage.task("backup")
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    run_one(stage, node)
+    day = Span(at("00:00"), at("00:00") + timedelta(days=1))
+    ran, ahead = why(stage, "backup", day)
+    assert (ran.code, ahead.code, ahead.facts["more"]) == ("ran", "future", 69)
+    assert ahead.sentence.endswith("the same holds for 69 more, up to 2027-06-01 23:50 UTC")
+
+
+def test_a_day_with_too_many_times_says_where_to_go_on(sqlite_stage: Stage) -> None:
+    sqlite_stage.task("often", "* * * * *")
+    more = why(sqlite_stage, "often", Span(at("00:00"), at("23:59")))[-1]
+    assert (more.code, more.facts["after"]) == ("more", at("15:21"))
+
+
+def test_a_minute_stands_for_the_seconds_in_it(stage: Stage) -> None:
+    task = stage.task("backup", "@daily")
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:30") + timedelta(seconds=17)
+    run: Run = stage.crontab.run(task)
+    run_one(stage, node)
+    cause = only(stage, "backup", at("12:30"), "ran")
+    assert (cause.facts["run"], cause.facts["trigger"]) == (run.id, "manual")
+    assert "asked for by hand" in cause.sentence

@@ -1,0 +1,236 @@
+"""Simulated nodes on a real database: the agent's own turns and heart, commands that only pretend to run."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from dcron.agent.heart import Heart
+from dcron.agent.live import LiveRuns
+from dcron.agent.settings import Settings
+from dcron.agent.turns import Fenced, Turns
+from dcron.database import Database
+from dcron.errors import DatabaseError
+from dcron.model import Node, RunState
+from dcron.store import ends, nodes, reaping
+from dcron.store.ends import Ended
+from dcron.warden.client import Job
+
+BEGINNING = datetime(2027, 3, 27, 22, 0, tzinfo=UTC)
+"""The evening before Europe's clocks go forward."""
+LEASE = 60.0
+
+
+class Time:
+    """The only clock there is."""
+
+    def __init__(self) -> None:
+        self.now = BEGINNING
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+class FaultyDatabase(Database):
+    """Now and then a transaction is lost, or its answer is."""
+
+    def __init__(self, url: str, clock: Time, chance: random.Random) -> None:
+        super().__init__(url, clock=clock)
+        self._chance = chance
+        self.faults = 0.0
+        """How likely a writing transaction is to fail."""
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        fate = self._chance.random()
+        with super().write() as connection:
+            yield connection
+            if fate < self.faults / 2:
+                raise DatabaseError("the connection was cut before the commit")
+        if fate < self.faults:
+            raise DatabaseError("the connection was cut after the commit")
+
+
+@dataclass
+class Start:
+    """What a command itself would have written down."""
+
+    run_id: int
+    task: str
+    scheduled_for: str
+    trigger: str
+    attempt: int
+    flow: str | None
+    node: str
+    started_at: datetime
+    ended_at: datetime | None = None
+
+
+@dataclass
+class Command:
+    """A command under way on a simulated node."""
+
+    run_id: int
+    start: Start
+    ends_at: datetime
+    state: RunState
+
+
+@dataclass
+class SimulatedNode:
+    """An agent with its warden; it dies, freezes and is fenced as real ones do."""
+
+    database: Database
+    time: Time
+    chance: random.Random
+    ledger: list[Start]
+    settings: Settings
+    id: str
+    deadline: datetime = BEGINNING
+    """When the warden kills everything, unless a beat has moved it."""
+    is_alive: bool = True
+    is_frozen: bool = False
+    commands: dict[int, Command] = field(default_factory=dict)
+    unrecorded: dict[int, Ended] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.live = LiveRuns(self.settings.slots)
+        self.turns = Turns(self.database, self.settings, self.id, self.live, self._launch, self._kill)
+        self.heart = Heart(self.database, self.settings, self.id, self._beaten, lambda: None)
+
+    def register(self) -> None:
+        with self.database.write() as connection:
+            now = self.time.now
+            nodes.register(
+                connection,
+                Node(
+                    id=self.id,
+                    name=self.settings.name,
+                    host="host",
+                    pid=1,
+                    slots=self.settings.slots,
+                    version="1",
+                    tzdata="2026f",
+                    started_at=now,
+                    alive_until=now + timedelta(seconds=LEASE),
+                    draining=False,
+                    died_at=None,
+                    died_how=None,
+                    clock_offset=None,
+                    tags=self.settings.tags,
+                    queues=self.settings.queues,
+                    capacity=self.settings.capacity,
+                ),
+            )
+        self._beaten(0.0)
+
+    def step(self) -> float:
+        """One look at the agenda and what follows from it; how long the node would then wait."""
+        return self._guarded(self.turns.step)
+
+    def beat(self) -> None:
+        self._guarded(self.heart.step)
+
+    def record(self) -> bool:
+        """Bring in what has ended by now; whether anything had."""
+        for command in [each for each in self.commands.values() if each.ends_at <= self.time.now]:
+            self._end(command, command.ends_at, command.state)
+        ended = bool(self.unrecorded)
+        if ended:
+            self._guarded(self._deliver)
+        return ended
+
+    def pass_deadline(self) -> None:
+        """The warden's own clock: it kills what runs when no beat came through."""
+        if self.time.now >= self.deadline:
+            for command in list(self.commands.values()):
+                self._end(command, max(command.start.started_at, self.deadline), RunState.LOST)
+
+    def kill(self) -> None:
+        """Kill -9 of the agent; its warden takes the commands along."""
+        self.is_alive = False
+        for command in list(self.commands.values()):
+            command.start.ended_at = self.time.now
+        self.commands.clear()
+
+    def stop(self) -> None:
+        """SIGTERM, without any grace."""
+        for command in list(self.commands.values()):
+            self._end(command, self.time.now, RunState.LOST)
+        try:
+            self._deliver()
+            with self.database.write() as connection:
+                reaping.sign_off(connection, self.database, self.id, self.time.now)
+        except DatabaseError:
+            pass  # the lease will run out
+        self.is_alive = False
+
+    def _guarded(self, step: Callable[[], float]) -> float:
+        try:
+            return step()
+        except DatabaseError:
+            pass  # the loops of a real agent wait and try again
+        except Fenced:
+            self.kill()
+        return 1.0
+
+    def _beaten(self, _: float) -> None:
+        self.deadline = self.time.now + timedelta(seconds=LEASE - self.settings.margin)
+
+    def _launch(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            now = self.time.now
+            env = job.env
+            start = Start(
+                job.run_id,
+                env["DCRON_TASK"],
+                env["DCRON_SCHEDULED_FOR"],
+                env["DCRON_TRIGGER"],
+                int(env["DCRON_ATTEMPT"]),
+                env.get("DCRON_FLOW"),
+                self.id,
+                now,
+            )
+            if now >= self.deadline:  # the warden starts nothing any more
+                self.unrecorded[job.run_id] = Ended(job.run_id, RunState.LOST, now, "never begun")
+                continue
+            self.ledger.append(start)
+            state = RunState.FAILED if self.chance.random() < 0.25 else RunState.SUCCEEDED
+            lasts = timedelta(seconds=self.chance.choice([0, 0, 1, 5, 40, 200]))
+            self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state)
+
+    def _kill(self, run_ids: Sequence[int]) -> None:
+        for run_id in run_ids:
+            if command := self.commands.get(run_id):
+                command.state, command.ends_at = RunState.CANCELLED, self.time.now
+
+    def _end(self, command: Command, at: datetime, state: RunState) -> None:
+        del self.commands[command.run_id]
+        command.start.ended_at = at
+        self.unrecorded[command.run_id] = Ended(command.run_id, state, at, state.value)
+
+    def _deliver(self) -> float:
+        with self.database.write() as connection:
+            results = list(self.unrecorded.values())
+            if results:
+                ends.finish(connection, self.database, self.id, results, self.time.now)
+        self.live.remove(self.unrecorded)
+        self.unrecorded.clear()
+        return 0.0
+
+
+def settings(name: str, chance: random.Random) -> Settings:
+    """A node with some tags and something to give."""
+    tags = tuple(tag for tag in ("ssd", "eu") if chance.random() < 0.6)
+    return Settings(
+        name=name,
+        spool=Path("/nowhere"),
+        slots=chance.choice([1, 2, 4]),
+        lease=LEASE,
+        tags=tags,
+        capacity={"gpu": gpus} if (gpus := chance.choice([0.0, 1.0, 2.0])) else {},
+    )

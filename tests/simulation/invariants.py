@@ -1,0 +1,112 @@
+"""What must hold after every step, asked of the database and of what the commands wrote down."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from dcron import policy
+from dcron.model import RunState, Task
+from dcron.schema import crontab, runs
+from tests.simulation.cluster import Start
+
+_SPAN = re.compile(r"\((?:more than )?[\d,]+ occurrences, (\S+) to (\S+)\)")
+_TURNS = ("schedule", "node")
+FINAL = [state.value for state in RunState if state.is_final]
+
+
+class Broken(AssertionError):  # noqa: N818 - said as people say it
+    """Something that must hold does not."""
+
+
+def require(holds: object, told: str) -> None:
+    """Raise Broken with this sentence unless it holds."""
+    if not holds:
+        raise Broken(told)
+
+
+def read_rows(connection: Connection) -> list[Any]:
+    """All runs, the oldest first."""
+    return list(connection.execute(select(runs).order_by(runs.c.id)))
+
+
+def check_lines(connection: Connection, rows: Sequence[Any]) -> None:
+    """No line loses its next run, and none has two."""
+    turns = Counter(
+        row.task_id for row in rows if row.trigger == "schedule" and row.state in ("waiting", "claimed")
+    )
+    lines = select(crontab.c.id, crontab.c.name, crontab.c.schedule, crontab.c.enabled, crontab.c.error)
+    for line in connection.execute(lines):
+        ticks = not line.schedule.startswith(("@on", "@after", "@at")) and line.enabled and not line.error
+        require(turns[line.id] == ticks, f"{line.name} has {turns[line.id]} next runs, not {int(ticks)}")
+
+
+def check_finals(seen: dict[int, tuple[Any, ...]], rows: Sequence[Any]) -> None:
+    """What is final stays: only one taken for lost may still tell the truth, or be tried again by hand."""
+    for row in rows:
+        if row.state not in FINAL:
+            require(row.id not in seen, f"run {row.id} was final and is {row.state}")
+            continue
+        kept = (row.state, row.reason, row.finished_at, row.scheduled_for, row.owner)
+        before = seen.get(row.id, kept)
+        require(before in (kept,) or before[0] == "lost", f"run {row.id} was {before} and is {kept}")
+        seen[row.id] = kept
+
+
+def check_starts(ledger: Sequence[Start]) -> None:
+    """No run begins twice, no occurrence begins twice, no flow runs a task again that succeeded."""
+    by_run = Counter(start.run_id for start in ledger)
+    require(all(count == 1 for count in by_run.values()), f"started twice: {by_run.most_common(1)}")
+    turns = Counter(
+        (start.task, start.scheduled_for, start.node if start.trigger == "node" else "")
+        for start in ledger
+        if start.trigger in _TURNS
+    )
+    require(all(count == 1 for count in turns.values()), f"a turn began twice: {turns.most_common(1)}")
+    steps = Counter((start.task, start.flow) for start in ledger if start.trigger == "after")
+    require(all(count == 1 for count in steps.values()), f"a flow ran twice: {steps.most_common(1)}")
+
+
+def check_limits(ledger: Sequence[Start], now: datetime, limits: dict[str, int | None]) -> None:
+    """No more commands of a task are alive than may be."""
+    alive = [start for start in ledger if start.ended_at is None or start.ended_at > now]
+    for task, count in Counter(start.task for start in alive).items():
+        limit = limits.get(task)
+        require(limit is None or count <= limit, f"{count} commands of {task} are alive, not {limit}")
+
+
+def check_queue(
+    ledger: Sequence[Start], now: datetime, queue_of: dict[str, str], queue: str, most: int
+) -> None:
+    """No more commands of a queue are alive than may be."""
+    alive = [start for start in ledger if start.ended_at is None or start.ended_at > now]
+    count = sum(queue_of.get(start.task) == queue for start in alive)
+    require(count <= most, f"{count} commands of queue {queue} are alive, not {most}")
+
+
+def check_occurrences(task: Task, since: datetime, rows: Sequence[Any]) -> None:
+    """Each occurrence from `since` until the line's next turn has exactly one row, or is told in one."""
+    mine = [row for row in rows if row.task_id == task.id and row.trigger in _TURNS]
+    upcoming = [
+        row.scheduled_for for row in mine if row.state in ("waiting", "claimed") and row.trigger == "schedule"
+    ]
+    if not upcoming:
+        return
+    spans = [
+        tuple(datetime.fromisoformat(each) for each in found.groups())
+        for row in mine
+        if row.reason and (found := _SPAN.search(row.reason))
+    ]
+    own = Counter(
+        row.scheduled_for.astimezone(UTC) for row in mine if not (row.reason and _SPAN.search(row.reason))
+    )
+    occurrence = policy.next_occurrence(task, since)
+    while occurrence and occurrence < min(upcoming):
+        told = sum(first <= occurrence <= last for first, last in spans)
+        rows_of_it = 1 if task.every_node and own[occurrence] else own[occurrence]
+        require(told + rows_of_it >= 1, f"{task.name}: nothing tells of {occurrence}")
+        require(rows_of_it <= 1, f"{task.name}: {own[occurrence]} rows for {occurrence}")
+        occurrence = policy.next_occurrence(task, occurrence)

@@ -1,0 +1,34 @@
+"""A few of the many histories that `python -m tests.simulation` plays, on both databases."""
+
+import os
+
+import pytest
+
+from tests.simulation.playing import Failed, play, play_on_sqlite
+
+SEEDS = int(os.environ.get("DCRON_TEST_SEEDS", "25"))
+STEPS = 150
+
+
+def test_whatever_happens_in_whatever_order_everything_holds() -> None:
+    played, starts = play_on_sqlite(range(SEEDS), STEPS)
+    assert played == SEEDS
+    assert starts > SEEDS * 20
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_the_same_holds_on_postgres(database_url: str) -> None:
+    assert len(play(database_url, seed=SEEDS + 1, steps=2 * STEPS).ledger) > 20
+
+
+def test_one_seed_is_one_history(tmp_path_factory: pytest.TempPathFactory) -> None:
+    twice = [play(f"sqlite:///{tmp_path_factory.mktemp('seed') / 'x.db'}", 7, 60) for _ in range(2)]
+    assert twice[0].trace == twice[1].trace
+    assert len(twice[0].trace) > 20
+
+
+def test_a_broken_rule_is_noticed_and_its_trace_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classic mistake: the limit is forgotten."""
+    monkeypatch.setattr("dcron.store.claims._count_alive", lambda *_: dict.fromkeys(range(1000), 0))
+    with pytest.raises(Failed, match=r"commands of \w+ are alive(?s:.)*replay it with"):
+        play_on_sqlite(range(5), STEPS)

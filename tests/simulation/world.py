@@ -1,0 +1,258 @@
+"""One seeded history of a cluster: what happens, in what order, and that everything holds after each step."""
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from dcron.crontab import Crontab
+from dcron.database import Database
+from dcron.dead_letters import DeadLetters
+from dcron.errors import Conflict, NotFound, Refused, UsageError
+from dcron.fleet import Fleet
+from dcron.launching import Launching
+from dcron.model import Definition, RunState
+from dcron.store.runs import Wanted
+from tests.simulation import invariants
+from tests.simulation.cluster import BEGINNING, FaultyDatabase, SimulatedNode, Start, Time, settings
+
+QUEUE, QUEUE_LIMIT = "mail", 2
+LINES: tuple[dict[str, Any], ...] = (
+    {"name": "skip", "schedule": "* * * * *"},
+    {"name": "queue", "schedule": "*/2 * * * *", "overlap": "queue"},
+    {"name": "replace", "schedule": "@every 90s", "overlap": "replace", "priority": "high"},
+    {"name": "three", "schedule": "@every 10s", "max_running": 3, "queue": QUEUE},
+    {"name": "mail", "schedule": "* * * * *", "max_running": None, "queue": QUEUE, "priority": "low"},
+    {"name": "berlin", "schedule": "30 2 * * *", "timezone": "Europe/Berlin"},
+    {"name": "delay", "schedule": "@delay 30s"},
+    {"name": "each", "schedule": "*/10 * * * *", "every_node": True},
+    {"name": "retry", "schedule": "*/3 * * * *", "tries": 3, "backoff": 5.0, "on_lost": "retry"},
+    {"name": "late", "schedule": "*/4 * * * *", "deadline": 90.0, "require": ("ssd",)},
+    {"name": "all", "schedule": "*/5 * * * *", "catch_up": "all", "catch_up_window": 3600.0},
+    {"name": "never", "schedule": "*/5 * * * *", "catch_up": "skip"},
+    {"name": "spread", "schedule": "*/6 * * * *", "jitter": 45.0},
+    {"name": "gpu", "schedule": "*/2 * * * *", "need": {"gpu": 1.0}},
+    {"name": "push", "schedule": "@on push", "tries": 2},
+    {"name": "extract", "schedule": "*/15 * * * *"},
+    {"name": "left", "schedule": "@after extract", "tries": 2},
+    {"name": "right", "schedule": "@after extract"},
+    {"name": "other", "schedule": "7 * * * *"},
+    {"name": "load", "schedule": "@after left,right,other"},
+)
+PASSES = (1, 3, 10, 31, 61)
+NODES = 3
+HEALING = 15
+"""Rounds, of half a minute each, in which all that is due has to get done."""
+
+
+class World:
+    """A crontab, some nodes and some people; `step` lets one thing happen."""
+
+    def __init__(self, url: str, seed: int, faults: float = 0.02) -> None:
+        self.chance = random.Random(seed)
+        self.time = Time()
+        self.database = Database(url, clock=self.time)
+        self.faulty = FaultyDatabase(url, self.time, self.chance)
+        self.faults = faults
+        self.crontab = Crontab(self.database, "ann@desk")
+        self.ledger: list[Start] = []
+        self.nodes: list[SimulatedNode] = []
+        self.trace: list[str] = []
+        self.written_at: dict[int, datetime] = {}
+        self._finals: dict[int, tuple[Any, ...]] = {}
+        self._born = 0
+        Fleet(self.crontab).set_queue(QUEUE, QUEUE_LIMIT)
+        for line in LINES:
+            self._add(**line)
+        for _ in range(NODES):
+            self.start_node()
+        self.faulty.faults = faults
+
+    def close(self) -> None:
+        self.database.close()
+        self.faulty.close()
+
+    def step(self) -> None:
+        """One thing happens, then everything is checked."""
+        happenings: list[tuple[int, Callable[[], object]]] = [
+            (30, self.let_time_pass),
+            (40, lambda: self._on_some_node(lambda node: node.step())),
+            (15, lambda: self._on_some_node(lambda node: node.beat())),
+            (15, lambda: self._on_some_node(lambda node: node.record())),
+            (2, self.kill_node),
+            (2, self.freeze_or_thaw),
+            (2, lambda: self._on_some_node(lambda node: node.stop())),
+            (3, self.start_node),
+            (1, self.be_down),
+            (10, self.let_people_act),
+        ]
+        weights, acts = zip(*happenings, strict=True)
+        act = self.chance.choices(acts, weights)[0]
+        act()
+        self.check()
+
+    def let_time_pass(self, seconds: float | None = None) -> None:
+        seconds = seconds or self.chance.choice(PASSES)
+        self._note(f"{seconds:g}s pass")
+        self.time.now += timedelta(seconds=seconds)
+        for node in self.nodes:
+            node.pass_deadline()
+
+    def start_node(self) -> None:
+        if len(self._living()) >= NODES:
+            return
+        self._born += 1
+        of_node = settings(f"web-{self._born}", self.chance)
+        node_id = f"{of_node.name}-{self.chance.getrandbits(32):08x}"
+        node = SimulatedNode(self.faulty, self.time, self.chance, self.ledger, of_node, node_id)
+        self._note(f"{node.id} starts with {of_node.slots} slots, {of_node.tags}, {of_node.capacity}")
+        faults, self.faulty.faults = self.faulty.faults, 0.0
+        node.register()
+        self.faulty.faults = faults
+        self.nodes.append(node)
+
+    def kill_node(self) -> None:
+        self._on_some_node(lambda node: node.kill(), "is killed")
+
+    def freeze_or_thaw(self) -> None:
+        if living := self._living():
+            node = self.chance.choice(living)
+            node.is_frozen = not node.is_frozen
+            self._note(f"{node.id} {'freezes' if node.is_frozen else 'thaws'}")
+
+    def be_down(self) -> None:
+        """Nobody is there for an hour, or for five."""
+        for node in self._living():
+            node.kill()
+        self.let_time_pass(self.chance.choice([3600, 5 * 3600]))
+
+    def let_people_act(self) -> None:
+        act = self.chance.choice(
+            [
+                self._pause,
+                self._resume,
+                self._edit,
+                self._run,
+                self._cancel,
+                self._retry,
+                self._emit,
+                self._again,
+            ]
+        )
+        try:
+            act()
+        except (Refused, Conflict, NotFound, UsageError) as error:
+            self._note(f"refused: {error}")
+
+    def heal(self) -> None:
+        """No more faults: whatever is due gets done, and nothing stays blocked."""
+        self._note("everything heals")
+        self.faulty.faults = 0.0
+        self.check()
+        for node in self.nodes:
+            node.is_frozen = False
+        for task in self.crontab.tasks():
+            if not task.enabled:
+                self.crontab.resume(task)
+        for _ in range(HEALING):
+            self.start_node()
+            self.let_time_pass(31)
+            for node in self._living():
+                node.record()
+                node.beat()
+                for _ in range(30):
+                    if node.step() > 0 and not node.record():
+                        break
+        self.check()
+
+    def check(self) -> None:
+        """Everything that must hold at any moment."""
+        with self.database.read() as connection:
+            rows = invariants.read_rows(connection)
+            invariants.check_lines(connection, rows)
+        invariants.check_finals(self._finals, rows)
+        invariants.check_starts(self.ledger)
+        # A node is told apart where a line runs on each of them.
+        limits = {line["name"]: line.get("max_running", 1) for line in LINES if not line.get("every_node")}
+        invariants.check_limits(self.ledger, self.time.now, limits)
+        queue_of = {line["name"]: line.get("queue", "default") for line in LINES}
+        invariants.check_queue(self.ledger, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
+
+    def check_history(self) -> None:
+        """That every occurrence is told of once."""
+        with self.database.read() as connection:
+            rows = invariants.read_rows(connection)
+        for task in self.crontab.tasks():
+            if not task.schedule.startswith("@delay"):
+                invariants.check_occurrences(task, self.written_at[task.id], rows)
+
+    def _living(self) -> list[SimulatedNode]:
+        return [node for node in self.nodes if node.is_alive]
+
+    def _on_some_node(self, act: Callable[[SimulatedNode], object], told: str = "") -> None:
+        if awake := [node for node in self._living() if not node.is_frozen]:
+            node = self.chance.choice(awake)
+            if told:
+                self._note(f"{node.id} {told}")
+            act(node)
+
+    def _note(self, told: str) -> None:
+        self.trace.append(f"{self.time.now:%d %H:%M:%S}  {told}")
+
+    def _add(self, **fields: Any) -> None:
+        line = Definition(**{"timezone": "UTC", "command": "true", **fields})
+        self.written_at[self.crontab.add(line).id] = self.time.now
+
+    def _some_task(self) -> str:
+        return str(self.chance.choice(LINES)["name"])
+
+    def _pause(self) -> None:
+        name = self._some_task()
+        until = self.time.now + timedelta(minutes=7) if self.chance.random() < 0.5 else None
+        self.crontab.pause(self.crontab.get(name), "a reason", until)
+        self._note(f"{name} is paused until {until}")
+
+    def _resume(self) -> None:
+        paused = [view.task for view in self.crontab.views(paused=True)]
+        if paused:
+            task = self.chance.choice(paused)
+            self.crontab.resume(task)
+            self._note(f"{task.name} is resumed")
+
+    def _edit(self) -> None:
+        task = self.crontab.get(self._some_task())
+        changed: dict[str, Any] = self.chance.choice(
+            [
+                {"command": f"echo {len(self.trace)}"},
+                {"backoff": 7.0},
+                {"priority": self.chance.choice(["high", "low"])},
+            ]
+        )
+        self.crontab.edit(task, changed)
+        self._note(f"{task.name} becomes {changed}")
+
+    def _run(self) -> None:
+        run = self.crontab.run(self.crontab.get(self._some_task()), "payload")
+        self._note(f"{run.task} is run by hand: {run.id}")
+
+    def _cancel(self) -> None:
+        open_states = [RunState.WAITING, RunState.CLAIMED, RunState.RUNNING]
+        if found := self.crontab.runs(Wanted(states=open_states), 100):
+            run = self.chance.choice(found)
+            self._note(f"run {run.id} of {run.task}, {run.state}, is cancelled")
+            self.crontab.cancel(run.id)
+
+    def _retry(self) -> None:
+        if found := DeadLetters(self.crontab).page(20):
+            run = self.chance.choice(found)
+            self._note(f"run {run.id} of {run.task} is tried again")
+            DeadLetters(self.crontab).retry(run.id)
+
+    def _emit(self) -> None:
+        self._note("push is emitted")
+        Launching(self.crontab).emit("push", "payload")
+
+    def _again(self) -> None:
+        task = self.crontab.get(self.chance.choice(["berlin", "extract", "all"]))
+        made = Launching(self.crontab).backfill(task, BEGINNING - timedelta(hours=1), BEGINNING)
+        self._note(f"{len(made.occurrences)} occurrences of {task.name} are made up for")

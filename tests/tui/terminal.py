@@ -1,0 +1,92 @@
+"""A real pseudo-terminal with a `dcron` on it, and a person before it."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.cli.conftest import DCRON
+from tests.tui.escapes import shown
+
+PATIENCE = 30.0
+
+
+class Terminal:
+    """What a program wrote, and what it is told by keys."""
+
+    def __init__(self, handle: int, process: "subprocess.Popen[bytes]") -> None:
+        self._handle = handle
+        self.process = process
+        self.bytes = b""
+        self._since = 0
+
+    def type(self, keys: str) -> None:
+        """Press these; what is waited for from now on was drawn afterwards."""
+        self._since = len(self.bytes)
+        os.write(self._handle, keys.encode())
+
+    def paste(self, text: str) -> None:
+        """Paste this, as a terminal does."""
+        self.type(f"\x1b[200~{text}\x1b[201~")
+
+    def sees(self, *texts: str) -> None:
+        """Wait until all of these were drawn."""
+        deadline = time.monotonic() + PATIENCE
+        while missing := [text for text in texts if text not in self._drawn()]:
+            is_alive = self._read(0.2)
+            assert is_alive, f"it has ended before it showed {missing}: {self._drawn()[-2000:]}"
+            assert time.monotonic() < deadline, f"no {missing} in {self._drawn()[-3000:]}"
+
+    def ends(self) -> int:
+        """Read what it has still to say; its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(0.2):
+            assert time.monotonic() < deadline, f"it does not end: {self._drawn()[-2000:]}"
+        return self.process.wait(PATIENCE)
+
+    def _drawn(self) -> str:
+        """The letters since the last keys; those of a line that is drawn in parts come apart."""
+        return shown(self.bytes[self._since :].decode(errors="replace"))
+
+    def _read(self, seconds: float) -> bool:
+        if select.select([self._handle], [], [], seconds)[0]:
+            try:
+                piece = os.read(self._handle, 1 << 20)
+            except OSError:  # the other end is closed
+                return False
+            self.bytes += piece
+            return bool(piece)
+        return True
+
+
+@contextmanager
+def terminal(*words: str, size: tuple[int, int] = (50, 200), **env: str) -> Iterator[Terminal]:
+    """`dcron WORDS` on a terminal of so many lines and columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if not re.match("COLUMNS|LINES|NO_COLOR", name)}
+    process = subprocess.Popen(
+        [str(DCRON), *words],
+        env={**kept, "TERM": "xterm-256color", **env},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        with process:
+            try:
+                yield Terminal(ours, process)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+    finally:
+        os.close(ours)

@@ -1,0 +1,180 @@
+"""What the keys do to tasks and runs."""
+
+import asyncio
+
+import pytest
+
+from dcron.model import RunState
+from dcron.store.runs import Wanted
+from dcron.tui import modals
+from tests.tui.conftest import Stage
+
+
+def states(stage: Stage, trigger: str = "manual") -> list[RunState]:
+    return [run.state for run in stage.crontab.runs(Wanted(), 50) if run.trigger == trigger]
+
+
+def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("r")
+            await screen.shows("dcron run backup")
+            assert states(stage) == [RunState.WAITING]
+
+    asyncio.run(look())
+
+
+def test_a_task_is_paused_with_a_reason_and_resumed(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("s")
+            await screen.shows("why?")
+            await screen.type("full disk")
+            await screen.press("enter")
+            await screen.shows("dcron pause backup --reason 'full disk'")
+            assert stage.crontab.get("backup").paused_reason == "full disk"
+            assert stage.crontab.get("backup").paused_by == "bob@desk"
+            await screen.until(lambda: not screen.table.cursor_row.task.enabled)
+            await screen.press("s")
+            await screen.shows("dcron resume backup")
+            assert stage.crontab.get("backup").enabled
+
+    asyncio.run(look())
+
+
+def test_deleting_asks_and_silence_is_no(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            for answer in ("enter", "n", "escape"):
+                await screen.press("D")
+                await screen.shows("delete backup?")
+                await screen.press(answer)
+                await screen.shows_not("delete backup?")
+            assert stage.crontab.get("backup")
+            await screen.press("D")
+            await screen.shows("delete backup?")
+            await screen.press("y")
+            await screen.shows("no tasks yet")
+            assert list(stage.crontab.names("", 9)) == []
+
+    asyncio.run(look())
+
+
+def test_keys_typed_ahead_do_not_answer_a_question(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.add("backup")
+    monkeypatch.setattr(modals, "PATIENCE", 30.0)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("D", "y")
+            await screen.press("y", "enter")
+            await screen.shows("delete backup?")
+            monkeypatch.setattr(modals, "PATIENCE", 0.0)
+            await screen.press("n")
+            await screen.shows_not("delete backup?")
+            assert stage.crontab.get("backup")
+
+    asyncio.run(look())
+
+
+def test_acts_on_marked_rows_are_done_to_all_of_them(stage: Stage) -> None:
+    for number in range(7):
+        stage.add(f"task-{number}")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("space", "space")
+            await screen.shows("2 marked")
+            await screen.press("s")
+            await screen.shows("pause 2 tasks")
+            await screen.press("enter")
+            await screen.until(
+                lambda: [stage.crontab.get(f"task-{n}").enabled for n in (0, 1, 2)] == [0, 0, 1]
+            )
+            await screen.press("a")
+            await screen.shows("7 marked")
+            await screen.press("D")
+            await screen.shows("type 7")
+            await screen.press("enter")
+            await screen.shows("type 7")
+            await screen.type("7")
+            await screen.press("enter")
+            await screen.shows("no tasks yet")
+
+    asyncio.run(look())
+
+
+def test_a_waiting_run_is_cancelled(stage: Stage) -> None:
+    stage.crontab.run(stage.add("backup"))
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("enter")
+            await screen.until(lambda: len(screen.table.ids) == 2 and screen.table.has_focus)
+            await screen.press("K")
+            await screen.shows("cancel run 2 of backup?")
+            await screen.press("y")
+            await screen.shows("dcron cancel 2 --force")
+            assert states(stage) == [RunState.CANCELLED]
+
+    asyncio.run(look())
+
+
+def test_a_conflict_shows_both_and_loses_nothing(stage: Stage) -> None:
+    task = stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            screen.app.health.paused = True  # it does not see what comes now
+            await screen.press("s")
+            await screen.shows("why?")
+            stage.crontab.edit(task, {"command": "false"})
+            await screen.type("disk")
+            await screen.press("enter")
+            await screen.shows("somebody else changed it first")
+            assert "ann@desk" in screen.text()
+            assert "dcron pause backup --reason disk" in screen.text()
+            assert stage.crontab.get("backup").enabled
+            await screen.press("r")
+            await screen.shows("paused backup")
+            now = stage.crontab.get("backup")
+            assert (now.command, now.paused_reason) == ("false", "disk")
+
+    asyncio.run(look())
+
+
+def test_readonly_does_nothing_and_says_so(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(readonly=True) as screen:
+            assert "read-only" in screen.text()
+            for key in ("r", "s", "D"):
+                screen.app.clear_notifications()
+                await screen.press(key)
+                await screen.shows("--readonly")
+            assert states(stage) == []
+            assert stage.crontab.get("backup").enabled
+
+    asyncio.run(look())
+
+
+def test_what_cannot_be_done_is_told(stage: Stage) -> None:
+    task = stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            screen.app.health.paused = True
+            await screen.press("D")
+            await screen.shows("delete backup?")
+            stage.crontab.remove(task)
+            await screen.press("y")
+            await screen.shows("was removed meanwhile")
+
+    asyncio.run(look())

@@ -1,0 +1,184 @@
+"""Filter, order, commands, palette, help and remapped keys."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dcron.errors import UsageError
+from dcron.store.spine import RUN_FIELDS, TASK_FIELDS, Term
+from dcron.tui.filters import parse_filter
+from dcron.tui.keys import binding_ids, require_known
+from tests.tui.conftest import Stage
+
+
+def names(screen: Any) -> list[str]:
+    return [screen.table.rows[i].task.name for i in screen.table.ids if i in screen.table.rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("", ()),
+        ("backup", (Term("text", "backup"),)),
+        ("!backup late", (Term("text", "backup", negated=True), Term("late"))),
+        ("zone:Europe !paused", (Term("zone", "Europe"), Term("paused", negated=True))),
+        ("TZ:Europe state:ok", (Term("zone", "Europe"), Term("st", "ok"))),
+        ("text:late", (Term("text", "late"),)),
+        ("owner:", (Term("text", ""),)),
+        ("!", (Term("text", "!"),)),
+        ("12:30", (Term("text", "12:30"),)),
+    ],
+)
+def test_a_filter_is_read_word_by_word(text: str, terms: tuple[Term, ...]) -> None:
+    assert parse_filter(text, TASK_FIELDS) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("ownr:x", "did you mean owner:?"), ("zz:x", "there are"), ("a " * 13, "12"), ("a" * 201, "200")],
+)
+def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        parse_filter(text, TASK_FIELDS)
+
+
+def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
+    from dcron.board import Board
+    from dcron.store.spine import TASK_ORDERS, WantedRuns
+
+    stage.add("backup", "30 2 * * *", "tar 50%_off")
+    board = Board(stage.crontab)
+    for field in TASK_FIELDS:
+        for negated in (False, True):
+            board.task_ids([Term(field, "3", negated)], "name", reverse=False)
+    for field in RUN_FIELDS:
+        board.latest_runs(WantedRuns(terms=[Term(field, "3")]), 10)
+    for order in TASK_ORDERS:
+        for reverse in (False, True):
+            assert len(board.task_ids((), order, reverse=reverse)) == 1
+    assert len(board.task_ids([Term("text", "50%_OFF")], "name", reverse=False)) == 1
+    assert len(board.task_ids([Term("text", "5%off")], "name", reverse=False)) == 0
+    assert len(board.task_ids([Term("failed", negated=True)], "name", reverse=False)) == 1
+
+
+def test_a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(stage: Stage) -> None:
+    for name in ("backup-db", "backup-web", "report"):
+        stage.add(name)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("j")
+            await screen.press("slash")
+            await screen.type("backup !db")
+            await screen.until(lambda: names(screen) == ["backup-web"])
+            assert "filter: backup !db" in screen.text()
+            await screen.press("enter")
+            await screen.until(lambda: screen.table.has_focus)
+            assert names(screen) == ["backup-web"]
+            await screen.press("escape")
+            await screen.until(lambda: len(names(screen)) == 3)
+            assert screen.table.cursor_row.task.name == "backup-web"
+            await screen.press("slash")
+            await screen.type("nonsense:x")
+            await screen.shows("no field nonsense:")
+            assert len(screen.table.ids) == 3
+
+    asyncio.run(look())
+
+
+def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
+    stage.add("a", "0 0 1 1 *")
+    stage.add("b", "* * * * *")
+    stage.add("c", "0 0 * * *")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("o")
+            await screen.shows("sort by")
+            await screen.press("2")
+            await screen.until(lambda: names(screen) == ["b", "c", "a"])
+            assert screen.table.cursor_row.task.name == "a"
+            assert "next+" in screen.text()
+            await screen.press("O")
+            await screen.until(lambda: names(screen) == ["a", "c", "b"])
+            await screen.pilot.click(type(screen.table), offset=(4, 0))
+            await screen.until(lambda: names(screen) == ["a", "b", "c"])
+
+    asyncio.run(look())
+
+
+def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def command(screen: Any, text: str) -> None:
+        await screen.press("colon")
+        await screen.shows(":")
+        await screen.type(text)
+        await screen.press("enter")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await command(screen, "runs back")
+            await screen.shows("> backup")
+            await command(screen, "nodes")
+            await screen.shows("no agents yet")
+            await command(screen, "nods")
+            await screen.shows("did you mean nodes?")
+            await command(screen, "view")
+            await command(screen, "pause backup")
+            await screen.shows("pause backup: why?")
+            await screen.press("escape")
+            await command(screen, "runs nothing")
+            await screen.shows("there is no task")
+            await command(screen, "q")
+            await screen.until(lambda: not screen.app.is_running)
+
+    asyncio.run(look())
+
+
+def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(size=(80, 50)) as screen:
+            await screen.press("question_mark")
+            await screen.shows("tasks.run")
+            await screen.press("escape")
+            await screen.press("ctrl+p")
+            await screen.shows("runs (TASK)")
+            await screen.type("nodes")
+            await screen.shows("Show the view Nodes")
+            await screen.press("enter")
+            await screen.shows("no agents yet")
+
+    asyncio.run(look())
+
+
+def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(keys={"tasks.run": "f5"}) as screen:
+            await screen.press("r")
+            await screen.press("f5")
+            await screen.shows("dcron run backup")
+            assert len(stage.crontab.runs(wanted_of(stage, "backup"), 10)) == 2  # the turn, and this one
+
+    asyncio.run(look())
+
+
+def wanted_of(stage: Stage, name: str) -> Any:
+    from dcron.store.runs import Wanted
+
+    return Wanted(stage.crontab.task_id(name))
+
+
+def test_a_key_that_there_is_none_of_is_refused_with_the_right_name() -> None:
+    require_known({"tasks.run": "f5"})
+    with pytest.raises(UsageError, match=r"did you mean tasks\.run\?"):
+        require_known({"task.run": "f5"})
+
+
+def test_every_binding_has_a_name_of_its_own() -> None:
+    assert {"tasks.run", "table.down", "main.filter", "app.quit", "confirm.yes"} <= binding_ids()

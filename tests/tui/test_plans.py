@@ -1,0 +1,39 @@
+"""What the screen asks at every change follows an index, however long the history is."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from dcron.store import spine
+from dcron.store.spine import Place, Term, WantedRuns
+from tests.contract.stage import NOON, Stage
+from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
+
+__all__ = ["full", "full_url"]
+
+PLACE = Place(NOON - timedelta(days=1), LINES + 25_000)
+FAILED = WantedRuns(terms=[Term("failed")])
+OF_NODE = WantedRuns(node_id=NODE, node_since=NOON - timedelta(days=2))
+QUERIES: dict[str, Callable[[Connection], object]] = {
+    "rows": lambda connection: spine.tasks_by_id(connection, list(range(1, 50))),
+    "runs of tasks": lambda connection: spine.runs_of_tasks(connection, list(range(1, 50))),
+    "recent runs": lambda connection: spine.recent_runs(connection, list(range(1, 50))),
+    "lines token": spine.lines_token,
+    "alive": spine.count_alive,
+    "latest runs": lambda connection: spine.finished_runs(connection, WantedRuns(), None, 200, NOON),
+    "earlier runs": lambda connection: spine.finished_runs(connection, WantedRuns(), PLACE, 200, NOON),
+    "runs of a task": lambda connection: spine.finished_runs(connection, WantedRuns(7), PLACE, 200, NOON),
+    "runs of a node": lambda connection: spine.finished_runs(connection, OF_NODE, PLACE, 200, NOON),
+    "filtered runs": lambda connection: spine.finished_runs(connection, FAILED, PLACE, 200, NOON),
+    "unfinished runs": lambda connection: spine.unfinished_runs(connection, WantedRuns(), 200, NOON),
+    "unfinished runs of a task": lambda connection: spine.unfinished_runs(connection, WantedRuns(7), 9, NOON),
+}
+
+
+@pytest.mark.parametrize("ask", QUERIES.values(), ids=QUERIES)
+def test_what_the_screen_asks_follows_an_index(full: Stage, ask: Callable[[Connection], object]) -> None:
+    plans = explained(full, ask)
+    assert plans
+    assert {sql: scans(full, plan) for sql, plan in plans.items() if scans(full, plan)} == {}

@@ -1,0 +1,81 @@
+"""`dcron tui` as it is started: on real terminals, and where there is none."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import on_terminal, real
+
+QUIT = "\x11"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A database file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'dcron.db'}"
+
+
+def test_it_refuses_what_is_no_terminal(url: str, tmp_path: Path) -> None:
+    refused = real("tui", url=url)
+    assert refused.code == 1
+    assert refused.err.startswith("dcron: tui needs a terminal")
+    assert len(refused.err.splitlines()) == 1
+    assert not (tmp_path / "dcron.db").exists()
+
+
+def test_it_refuses_a_dumb_terminal(url: str) -> None:
+    refused = on_terminal("tui", url=url, TERM="dumb")
+    assert refused.code == 1
+    assert "calls itself dumb" in refused.out
+    assert "\x1b" not in refused.out
+
+
+@pytest.mark.parametrize("words", [["tui"], []])
+def test_it_opens_on_a_terminal_and_leaves_it_as_it_was(url: str, words: list[str]) -> None:
+    shown = on_terminal(*words, url=url, wait_for="no tasks yet", typed=QUIT)
+    assert shown.code == 0
+    assert "\x1b[?1049h" in shown.out
+    assert shown.out.rindex("\x1b[?1049l") > shown.out.rindex("no tasks yet")
+
+
+def test_without_a_terminal_dcron_alone_prints_help(url: str) -> None:
+    assert real(url=url).out.startswith("Usage: dcron")
+
+
+def test_a_url_that_cannot_be_read_ends_it_with_a_sentence() -> None:
+    wrong = on_terminal("tui", url="mysql://host/db")
+    assert wrong.code == 2
+    assert "dcron: " in wrong.out.splitlines()[-1]
+
+
+def test_a_config_file_with_a_wrong_key_is_told_before_the_screen_opens(url: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[tui.keys]\n"tasks.rum" = "f5"\n')
+    wrong = on_terminal("tui", url=url, DCRON_CONFIG=str(config))
+    assert wrong.code == 2
+    assert "did you mean tasks.run?" in wrong.out
+    assert "\x1b[?1049h" not in wrong.out
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "ansi", "ansi-light"])
+def test_every_theme_draws(url: str, tmp_path: Path, theme: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[tui]\ntheme = "{theme}"\nglyphs = "unicode"\n')
+    shown = on_terminal("tui", url=url, wait_for="no tasks yet", typed=QUIT, DCRON_CONFIG=str(config))
+    assert shown.code == 0
+
+
+def test_no_color_draws_in_grey(url: str) -> None:
+    shown = on_terminal(
+        "tui", url=url, wait_for="no tasks yet", typed=QUIT, NO_COLOR="1", COLORTERM="truecolor"
+    )
+    assert shown.code == 0
+    colours = {tuple(part.split(";")[2:5]) for part in _colours(shown.out)}
+    assert colours
+    assert all(red == green == blue for red, green, blue in colours), colours
+
+
+def _colours(shown: str) -> list[str]:
+    import re
+
+    return re.findall(r"[34]8;2;\d+;\d+;\d+", shown)

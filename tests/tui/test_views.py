@@ -1,0 +1,188 @@
+"""The views on their digits: what they show, and how one goes in and comes back."""
+
+import asyncio
+from typing import Any
+
+from dcron.model import Node, RunState
+from dcron.store import nodes
+from tests.tui.conftest import Stage
+
+
+def play(coroutine: Any) -> None:
+    """Run a test's screen to its end."""
+    asyncio.run(coroutine)
+
+
+def test_the_tasks_are_shown_with_schedule_and_next_run(stage: Stage) -> None:
+    stage.add("backup", "30 2 * * *")
+    stage.crontab.pause(stage.add("report"), "holiday")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            backup = next(line for line in screen.lines() if "backup" in line)
+            assert "30 2 * * *" in backup
+            assert "h" in backup.split("* * *")[1] or "m" in backup.split("* * *")[1]
+            report = next(line for line in screen.lines() if "report" in line)
+            assert "paused" in report
+            assert report.strip().startswith("-")
+            await screen.shows("2 tasks")
+            assert "1/2" in screen.text()
+
+    play(look())
+
+
+def test_an_empty_crontab_says_what_to_do(stage: Stage) -> None:
+    async def look() -> None:
+        async with stage.screen(awaited="no tasks yet") as screen:
+            await screen.press("2")
+            await screen.shows("nothing has run yet")
+            await screen.press("4")
+            await screen.shows("no agents yet")
+
+    play(look())
+
+
+def test_enter_goes_into_a_task_and_escape_comes_back(stage: Stage) -> None:
+    task = stage.add("backup")
+    stage.add("other")
+    run = stage.crontab.run(task)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("enter")
+            await screen.shows("> backup")
+            await screen.until(lambda: run.id in screen.table.rows)
+            assert "waiting" in screen.text()
+            await screen.press("escape")
+            await screen.shows("other")
+            assert screen.table.cursor_row.task.name == "backup"
+
+    play(look())
+
+
+def test_what_others_change_is_seen_and_the_cursor_stays_on_its_task(stage: Stage) -> None:
+    for name in ("b", "c", "d"):
+        stage.add(f"task-{name}")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("j")
+            assert screen.table.cursor_row.task.name == "task-c"
+            stage.add("task-a")
+            await screen.shows("task-a")
+            await screen.until(lambda: screen.table.cursor == 2)
+            assert screen.table.cursor_row.task.name == "task-c"
+            stage.crontab.remove(stage.crontab.get("task-c"))
+            await screen.shows_not("task-c")
+            assert screen.table.cursor_row.task.name == "task-d"
+
+    play(look())
+
+
+def test_runs_are_read_a_page_at_a_time_while_one_goes_down(stage: Stage) -> None:
+    task = stage.add("beat")
+    with stage.database.write() as connection:
+        from sqlalchemy import insert
+
+        from dcron.schema import runs
+
+        now = stage.database.now(connection)
+        row = {"task_id": task.id, "task": "beat", "trigger": "manual", "spec": {}, "state": "skipped"}
+        row |= {"scheduled_for": now, "due_at": now, "finished_at": now, "reason": "for a test"}
+        connection.execute(insert(runs), [row] * 450)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("2")
+            await screen.until(lambda: len(screen.table.ids) == 200 and screen.table.has_focus)
+            await screen.press("G")
+            await screen.until(lambda: len(screen.table.ids) == 400)
+            await screen.press("G")
+            await screen.until(lambda: len(screen.table.ids) == 450)
+            assert sorted(screen.table.ids, reverse=True) == list(screen.table.ids)
+
+    play(look())
+
+
+def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
+    from datetime import timedelta
+
+    with stage.database.write() as connection:
+        now = stage.database.now(connection)
+        node: dict[str, Any] = {"name": "web-1", "host": "web-1", "pid": 1, "slots": 4, "version": "9.9"}
+        node |= {"tzdata": "2027a", "started_at": now, "draining": False, "died_at": None, "died_how": None}
+        alive: dict[str, Any] = {"alive_until": now + timedelta(hours=1), "clock_offset": 5.0}
+        nodes.register(connection, Node(id="web-1-00000000", **node, **alive))
+
+    async def look() -> None:
+        async with stage.screen(awaited="no tasks") as screen:
+            await screen.press("4")
+            await screen.shows("web-1-00000000")
+            line = next(line for line in screen.lines() if "web-1" in line)
+            assert "alive" in line
+            assert "0/4" in line
+            assert "+5.0s!" in line
+            await screen.press("enter")
+            await screen.shows("> web-1-00000000")
+
+    play(look())
+
+
+def test_no_room_takes_columns_away_and_never_the_name(stage: Stage) -> None:
+    stage.add("backup-of-everything")
+
+    async def look() -> None:
+        async with stage.screen(size=(40, 10)) as screen:
+            assert "backup-of-eve" in screen.text()
+            assert "Tasks" not in screen.text()
+            await screen.pilot.resize_terminal(130, 40)
+            await screen.shows("changed")
+            assert "at 02:30 every day" in screen.text()
+            await screen.pilot.resize_terminal(60, 24)
+            await screen.shows("Tasks")
+            await screen.shows("backup-of-eve")
+
+    play(look())
+
+
+def test_hostile_text_reaches_no_line_of_the_screen(stage: Stage) -> None:
+    evil = "echo \x1b]52;c;aGk=\x1b\\ [/nope] [@click=app.quit]x[/] \u202e \x9b31m \x1b[2J"
+    task = stage.add("backup", command=evil, describe=evil)
+    stage.crontab.pause(task, evil)
+
+    async def look() -> None:
+        async with stage.screen(size=(130, 40)) as screen:
+            await screen.shows("changed")
+            await screen.press("D")
+            await screen.shows("delete backup?")
+            shown = screen.text()
+            assert "[/nope]" in shown
+            for strip in screen.app.screen._compositor.render_strips():
+                for character in strip.text:
+                    assert character.isprintable(), ascii(character)
+
+    play(look())
+
+
+def test_a_task_that_failed_is_told_by_a_word_and_a_sign(stage: Stage) -> None:
+    from tests.contract.stage import Stage as Agents
+
+    agents = Agents(stage.url)
+    agents.now = stage.crontab.now()
+    run = stage.crontab.run(stage.add("mail"))
+    node = agents.node()
+    agents.now = stage.crontab.now()
+    agents.take(node)
+    agents.finish(node, run.id, RunState.FAILED, exit_code=3)
+    agents.database.close()
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            line = next(line for line in screen.lines() if "mail" in line)
+            assert line.strip().startswith("x mail")
+            assert "exit 3" in line
+            await screen.press("x")
+            await screen.shows("errors only")
+            assert "mail" in screen.text()
+
+    play(look())

@@ -1,0 +1,74 @@
+"""Whether a due run may start, waits, or is left out."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.policy.lines import NOON, task
+
+from dcron import policy
+from dcron.model import Block, Trigger
+from dcron.policy import Skip, Start, Wait
+
+TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
+FOLLOWED_BY_NONE = (Trigger.RETRY, Trigger.AFTER, Trigger.BACKFILL)
+
+
+@pytest.mark.parametrize(
+    ("max_running", "alive", "reason"),
+    [
+        (1, 0, None),
+        (1, 1, "overlap: the previous run is still alive"),
+        (3, 2, None),
+        (3, 3, "overlap: 3 runs are still alive"),
+        (1, 2, "overlap: 2 runs are still alive"),
+        (None, 99, None),
+    ],
+)
+def test_a_run_starts_while_fewer_are_alive_than_may_be(
+    max_running: int | None, alive: int, reason: str | None
+) -> None:
+    admitted = policy.admit(task(max_running=max_running), Trigger.SCHEDULE, alive, in_backlog=False)
+    assert admitted == (Skip(reason) if reason else Start())
+
+
+@pytest.mark.parametrize("trigger", TURNS)
+@pytest.mark.parametrize(
+    ("overlap", "wanted"),
+    [
+        ("skip", Skip("overlap: the previous run is still alive")),
+        ("queue", Wait(Block.LIMIT)),
+        ("replace", Wait(Block.LIMIT, replaces=True)),
+    ],
+)
+def test_a_turn_beyond_the_limit_does_what_its_line_says(trigger: Trigger, overlap: str, wanted: Any) -> None:
+    assert policy.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == wanted
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+def test_what_no_other_run_follows_waits(overlap: str) -> None:
+    for trigger in FOLLOWED_BY_NONE:
+        assert policy.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == Wait(Block.LIMIT)
+    event = policy.admit(task(overlap=overlap), Trigger.EVENT, 1, in_backlog=False)
+    assert event == Wait(Block.LIMIT, replaces=overlap == "replace")
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+def test_what_is_in_the_backlog_waits_and_replaces_nothing(overlap: str) -> None:
+    admitted = policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 1, in_backlog=True)
+    assert admitted == Wait(Block.LIMIT)
+    assert policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 0, in_backlog=True) == Start()
+
+
+@pytest.mark.parametrize("trigger", list(Trigger))
+def test_a_paused_line_starts_nothing_but_what_somebody_asks_for(trigger: Trigger) -> None:
+    admitted = policy.admit(task(enabled=False), trigger, 0, in_backlog=False)
+    assert admitted == (Start() if trigger is Trigger.MANUAL else Wait(Block.PAUSED))
+
+
+def test_a_run_is_expired_after_its_last_moment_and_not_in_it() -> None:
+    late = NOON + timedelta(microseconds=1)
+    assert policy.expired(task(deadline=90.0), NOON, NOON) is None
+    assert policy.expired(task(deadline=90.0), NOON, late) == "expired: not started within 1m30s"
+    assert policy.expired(task(), NOON, late) == "expired: not started in time"
+    assert policy.expired(task(deadline=90.0), None, late) is None

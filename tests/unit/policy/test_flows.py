@@ -1,0 +1,74 @@
+"""What comes after what."""
+
+from itertools import pairwise
+
+import pytest
+
+from dcron.policy.flows import before, behind, cannot_come, find_cycle, missing, roots
+
+DIAMOND = {"extract": (), "a": ("extract",), "b": ("extract",), "load": ("a", "b")}
+TWO_ROOTS = {"x": (), "y": (), "x1": ("x",), "y1": ("y",), "end": ("x1", "y1")}
+
+
+def test_before_and_behind_reach_at_any_distance() -> None:
+    assert before(DIAMOND, ["load"]) == {"a", "b", "extract"}
+    assert behind(DIAMOND, ["extract"]) == {"a", "b", "load"}
+    assert before(DIAMOND, ["extract"]) == behind(DIAMOND, ["load"]) == set()
+    assert behind(DIAMOND, ["a", "b"]) == {"load"}
+
+
+def test_flows_begin_with_what_comes_after_nothing() -> None:
+    assert roots(DIAMOND, ["load"]) == {"extract"}
+    assert roots(TWO_ROOTS, ["end"]) == {"x", "y"}
+    assert roots(TWO_ROOTS, ["x1"]) == {"x"}
+
+
+def test_what_is_missing_is_what_has_not_succeeded() -> None:
+    assert missing(DIAMOND, "load", []) == ["a", "b"]
+    assert missing(DIAMOND, "load", ["a", "extract"]) == ["b"]
+    assert missing(DIAMOND, "load", ["a", "b"]) == []
+    assert missing(DIAMOND, "extract", []) == []
+
+
+@pytest.mark.parametrize(
+    ("graph", "name", "members", "never"),
+    [
+        (DIAMOND, "b", {"extract", "a"}, False),
+        (DIAMOND, "b", {"a"}, True),
+        (DIAMOND, "extract", {"a"}, True),
+        (TWO_ROOTS, "y", {"x", "x1"}, False),
+        (TWO_ROOTS, "y1", {"x", "x1"}, False),
+        (TWO_ROOTS, "y1", {"x1"}, True),
+        (TWO_ROOTS, "y1", {"x1", "y"}, False),
+    ],
+)
+def test_a_task_comes_when_one_before_it_is_there_or_may_join(
+    graph: dict[str, tuple[str, ...]], name: str, members: set[str], never: bool
+) -> None:
+    assert cannot_come(graph, name, members) is never
+
+
+@pytest.mark.parametrize(
+    ("graph", "circle"),
+    [
+        (DIAMOND, None),
+        ({"a": ("a",)}, ["a", "a"]),
+        ({"a": ("b",), "b": ("a",)}, ["a", "b", "a"]),
+        ({"a": ("c",), "b": ("a",), "c": ("b",)}, ["a", "b", "c", "a"]),
+        ({"a": ("x", "c"), "x": (), "b": ("a", "x"), "c": ("b",)}, ["a", "b", "c", "a"]),
+        ({"a": ("b",), "b": ("c",), "c": ("b",)}, None),
+    ],
+)
+def test_a_circle_is_told_in_the_order_it_would_run(
+    graph: dict[str, tuple[str, ...]], circle: list[str] | None
+) -> None:
+    found = find_cycle(graph, "a")
+    assert found == circle
+    for earlier, later in pairwise(found or []):
+        assert earlier in graph[later]
+
+
+def test_a_long_chain_is_no_deeper_than_it_is_long() -> None:
+    chain = {f"t{number}": (f"t{number - 1}",) for number in range(1, 5000)} | {"t0": ()}
+    assert find_cycle(chain, "t4999") is None
+    assert len(before(chain, ["t4999"])) == 4999

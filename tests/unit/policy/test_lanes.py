@@ -1,0 +1,123 @@
+"""Lanes: what runs ask of a node, as one text; and who may take them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.policy.lines import NOON, line
+
+from dcron.model import Node, Trigger
+from dcron.policy import Lane, fits, lane_of, read_lane, serves, unserved
+from dcron.policy.lanes import HEAD_START
+
+FULL = "mail priority=high require=eu,ssd need=gpu:1,mem:8589934592 node=web-1-3f9c2a7e"
+
+
+def node(node_id: str = "web-1-3f9c2a7e", *, draining: bool = False, **facts: Any) -> Node:
+    known: dict[str, Any] = dict.fromkeys(Node.__dataclass_fields__)
+    values = {"id": node_id, "draining": draining, "tags": (), "queues": (), "capacity": {}, **facts}
+    return Node(**{**known, **values})
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "default"),
+        ({"queue": "mail"}, "mail"),
+        ({"priority": "low"}, "default priority=low"),
+        ({"require": ("ssd", "eu")}, "default require=eu,ssd"),
+        ({"require": ("zone=eu-1",)}, "default require=zone=eu-1"),
+        ({"need": {"mem": 8 * 2**30, "cpu": 0.5}}, "default need=cpu:0.5,mem:8589934592"),
+    ],
+)
+def test_a_lane_is_one_text_that_reads_back(fields: dict[str, Any], text: str) -> None:
+    lane = lane_of(line(**fields))
+    assert str(lane) == text
+    assert read_lane(text) == lane
+
+
+def test_a_full_lane_reads_back_and_may_be_one_nodes_own() -> None:
+    lane = read_lane(FULL)
+    assert lane
+    assert lane == Lane(
+        "mail", "high", ("eu", "ssd"), (("gpu", 1.0), ("mem", 8589934592.0)), "web-1-3f9c2a7e"
+    )
+    assert str(lane) == FULL
+    assert str(lane.on(None)) == FULL.removesuffix(" node=web-1-3f9c2a7e")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["default need=gpu", "default need=gpu:x", "default priority=soon", "a b", "default  ", "default zeal=1"],
+)
+def test_a_lane_that_nobody_can_read_is_none(text: str) -> None:
+    assert read_lane(text) is None
+
+
+def test_what_is_made_up_for_by_hand_stands_back() -> None:
+    assert lane_of(line(priority="high"), Trigger.BACKFILL).priority == "low"
+    assert lane_of(line(priority="high"), Trigger.EVENT).priority == "high"
+
+
+def test_lines_written_by_hand_have_a_lane_too() -> None:
+    odd = line(require=("ok", 1), need={"gpu": "x", "cpu": 1})
+    assert str(lane_of(odd)) == "default require=ok need=cpu:1"
+
+
+def test_an_urgent_run_has_a_head_start_and_no_more() -> None:
+    high, normal, low = (Lane(priority=each) for each in ("high", "normal", "low"))
+    assert high.rank(NOON) < normal.rank(NOON) < low.rank(NOON)
+    aged = NOON + HEAD_START["normal"] - HEAD_START["low"]
+    assert low.rank(NOON) == normal.rank(aged), "what is low stands level with what is due then"
+    assert low.rank(NOON) < high.rank(aged + HEAD_START["high"] + timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("free", "room"),
+    [({"gpu": 1, "mem": 8}, True), ({"gpu": 2, "mem": 7}, False), ({"mem": 8}, False), ({}, False)],
+)
+def test_a_lane_fits_where_there_is_enough_of_everything(free: dict[str, float], room: bool) -> None:
+    assert fits(Lane(need=(("gpu", 1.0), ("mem", 8.0))), free) is room
+    assert fits(Lane(), free)
+
+
+@pytest.mark.parametrize(
+    ("lane", "facts", "served"),
+    [
+        (Lane(), {}, True),
+        (Lane(queue="mail"), {"queues": ()}, True),
+        (Lane(queue="mail"), {"queues": ("mail",)}, True),
+        (Lane(), {"queues": ("mail",)}, False),
+        (Lane(require=("eu", "ssd")), {"tags": ("ssd", "eu", "big")}, True),
+        (Lane(require=("eu", "ssd")), {"tags": ("ssd",)}, False),
+        (Lane(require=("zone=eu",)), {"tags": ("zone=us",)}, False),
+        (Lane(need=(("gpu", 2.0),)), {"capacity": {"gpu": 1}}, False),
+        (Lane(node="web-1-3f9c2a7e"), {}, True),
+        (Lane(node="web-2-3f9c2a7e"), {}, False),
+    ],
+)
+def test_a_node_serves_a_lane_when_it_has_all_it_asks_for(
+    lane: Lane, facts: dict[str, Any], served: bool
+) -> None:
+    each = node(**facts)
+    assert serves(lane, each.id, each.tags, each.queues, each.capacity) is served
+
+
+def test_that_a_lane_is_not_served_is_said_by_what_is_missing() -> None:
+    nodes = [node("a-00000000", tags=("eu",), queues=("default",)), node("b-00000000", capacity={"gpu": 1})]
+    assert unserved(Lane(), nodes) is None
+    assert unserved(Lane(require=("us",)), nodes) == "no agent has the tag us"
+    assert unserved(Lane(require=("eu", "us")), nodes) == "no agent has the tags eu, us"
+    assert unserved(Lane(queue="mail"), nodes[:1]) == "no agent serves the queue mail"
+    assert unserved(Lane(need=(("gpu", 2.0),)), nodes) == "no agent has the capacity for gpu=2"
+    both = Lane(require=("eu",), need=(("gpu", 1.0),))
+    assert unserved(both, nodes) == "no agent has all it asks for: its queue, its tags and its needs"
+    assert unserved(Lane(node="c-00000000"), nodes) == "its node c-00000000 is gone"
+
+
+def test_that_nobody_is_there_is_not_the_same_as_that_all_drain() -> None:
+    assert unserved(Lane(), []) == "no agent is running"
+    draining = node("a-00000000", draining=True)
+    assert unserved(Lane(), iter([draining])) == "every agent is draining"
+    own = Lane(node="a-00000000")
+    assert unserved(own, [draining, node("b-00000000")]) == "its node a-00000000 is draining"

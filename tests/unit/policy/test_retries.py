@@ -1,0 +1,65 @@
+"""What follows a failure."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.policy.lines import NOON, line
+
+from dcron import policy
+from dcron.model import RunState
+from dcron.policy.retries import SPREAD
+
+FAILED, LOST = RunState.FAILED, RunState.LOST
+
+
+@pytest.mark.parametrize(
+    ("state", "attempt", "fields", "again"),
+    [
+        (FAILED, 1, {"tries": 1}, False),
+        (FAILED, 1, {"tries": 2}, True),
+        (FAILED, 2, {"tries": 2}, False),
+        (FAILED, 3, {"tries": 2}, False),
+        (LOST, 1, {"tries": 2}, False),
+        (LOST, 1, {"tries": 2, "on_lost": "retry"}, True),
+        (LOST, 2, {"tries": 2, "on_lost": "retry"}, False),
+        (RunState.CANCELLED, 1, {"tries": 2}, False),
+        (RunState.SUCCEEDED, 1, {"tries": 2}, False),
+        (RunState.SKIPPED, 1, {"tries": 2}, False),
+    ],
+)
+def test_what_failed_is_tried_again_while_tries_are_left(
+    state: RunState, attempt: int, fields: dict[str, Any], again: bool
+) -> None:
+    assert (policy.retry_at(line(**fields), 1, attempt, state, NOON) is not None) is again
+
+
+def test_waits_grow_by_their_factor_up_to_the_ceiling() -> None:
+    growing = line(backoff=10.0, backoff_factor=3.0, backoff_max=100.0)
+    for run_id in range(50):
+        first, second, third, fourth = (policy.wait_after(growing, run_id, each) for each in (1, 2, 3, 4))
+        assert 10 <= first <= 10 * (1 + SPREAD)
+        assert second == pytest.approx(first * 3)
+        assert 90 <= third <= 100
+        assert fourth == 100
+
+
+def test_what_failed_together_does_not_come_back_together() -> None:
+    waits = {policy.wait_after(line(backoff=100.0), run_id, 1) for run_id in range(100)}
+    assert len(waits) == 100
+    assert max(waits) - min(waits) > 20
+    assert policy.wait_after(line(backoff=100.0), 7, 1) in waits, "and always by the same amount"
+
+
+@pytest.mark.parametrize("attempt", [1, 50, 999])
+def test_the_longest_row_of_attempts_waits_no_longer_than_the_ceiling(attempt: int) -> None:
+    steep = line(backoff=1.0, backoff_factor=1000.0, backoff_max=60.0)
+    assert policy.wait_after(steep, 1, attempt) <= 60
+    assert policy.wait_after(line(backoff=0.0, backoff_factor=1000.0), 1, attempt) == 0
+    assert policy.wait_after(line(backoff=5.0, backoff_factor=1.0), 1, attempt) <= 5 * (1 + SPREAD)
+
+
+def test_a_retry_is_counted_from_the_end_of_the_attempt_before() -> None:
+    again = policy.retry_at(line(tries=2, backoff=60.0), 1, 1, FAILED, NOON)
+    assert again
+    assert NOON + timedelta(seconds=60) <= again <= NOON + timedelta(seconds=75)
