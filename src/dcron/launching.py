@@ -8,7 +8,7 @@ from dcron import policy
 from dcron.crontab import Crontab
 from dcron.errors import Refused, UsageError
 from dcron.model import Event, Run, Task
-from dcron.store import agenda, changes, ends, events, runs
+from dcron.store import agenda, blocked, changes, ends, events, runs
 from dcron.validation import require_event, require_runnable, require_text
 
 MOST_OCCURRENCES = 10_000
@@ -76,7 +76,7 @@ class Launching:
             missing = [occurrence for occurrence in wanted if occurrence not in there]
             if missing and not dry_run:
                 agenda.add_backfill(connection, task, missing, now)
-                agenda.unblock(connection, [task.id], now)
+                blocked.unblock(connection, [task.id], now)
                 detail = {"from": first.isoformat(), "to": last.isoformat(), "runs": len(missing)}
                 changes.record(connection, now, self._actor, "backfill", after=task, detail=detail)
                 self._database.notify(connection)

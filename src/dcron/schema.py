@@ -433,6 +433,7 @@ queues = Table(
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Text),
     CheckConstraint("max_running BETWEEN 0 AND 1000000", name="queues_max_running"),
+    _check("queues_types", _of_types(max_running="'integer', 'null'"), "sqlite"),
     *_one_word("queues", "name"),
 )
 
@@ -448,6 +449,7 @@ events = Table(
     Column("handled_at", Instant),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="events_name_length"),
     CheckConstraint("length(key) BETWEEN 1 AND 200", name="events_key_length"),
+    _check("events_times", " AND ".join(map(_moment, ("created_at", "handled_at"))), "sqlite"),
     sqlite_autoincrement=True,
 )
 _index("events_unhandled", events.c.id, where=UNHANDLED)

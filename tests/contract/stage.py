@@ -10,7 +10,7 @@ from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.schema import crontab, runs
-from dcron.store import agenda, claims, ends, expiry, nodes, reaping, tasks
+from dcron.store import agenda, blocked, claims, ends, expiry, nodes, orphans, reaping, tasks
 from dcron.store.claims import Batch, Claimed, Offer
 from dcron.store.ends import Ended
 from dcron.store.runs import COLUMNS, cancel_requests, run_from
@@ -125,7 +125,7 @@ class Stage:
             batch = claims.claim(connection, self.database, offer, self.now, lanes)
         if batch.blocked:
             with self.database.write() as connection:
-                agenda.unblock(connection, [run.task.id for run, _ in batch.blocked], self.now)
+                blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], self.now)
         return batch
 
     def start(self, node_id: str, claimed: Sequence[Claimed]) -> list[Claimed]:
@@ -162,7 +162,7 @@ class Stage:
     def settle_orphans(self) -> int:
         with self.database.write() as connection:
             lanes = [head.lane for head in agenda.heads(connection)]
-            return agenda.settle_orphans(connection, lanes, self.now, 100)
+            return orphans.settle_orphans(connection, lanes, self.now, 100)
 
     # What is then there -------------------------------------------------------------------------
 

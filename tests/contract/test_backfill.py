@@ -8,7 +8,7 @@ from dcron.launching import MOST_OCCURRENCES, Launching
 from dcron.model import RunState, Trigger
 from dcron.schedule import Calendar
 from tests.contract.stage import Stage, at
-from tests.contract.watching import blocked, times
+from tests.contract.watching import held_back, times
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_they_run_in_order_as_far_as_the_limit_goes_behind_todays_work(
         for run in found:
             stage.finish(node, run.id)
     assert ran == ["11:00", "11:10", "11:20", "11:30", "11:40", "11:50"]
-    assert blocked(stage) == []
+    assert held_back(stage) == []
 
 
 def test_they_wait_instead_of_being_left_out(stage: Stage, launching: Launching) -> None:
@@ -69,7 +69,7 @@ def test_they_wait_instead_of_being_left_out(stage: Stage, launching: Launching)
     stage.now = at("12:10")
     (run,) = stage.take(node)
     launching.backfill(task, at("11:00"), at("11:50"))
-    assert len(blocked(stage, task)) == 6
+    assert len(held_back(stage, task)) == 6
     assert stage.take(node) == []
     stage.finish(node, run.id)
     assert len(stage.take(node)) == 1
@@ -104,11 +104,11 @@ def test_a_large_one_is_let_go_some_at_a_time(stage: Stage, launching: Launching
     task, node = stage.task("load", "* * * * *"), stage.node()
     found = launching.backfill(task, at("00:00"), at("11:59"))
     assert len(found.occurrences) == 720
-    assert len(blocked(stage, task)) == 719
+    assert len(held_back(stage, task)) == 719
     for _ in range(3):
         (run,) = stage.take(node)
         stage.finish(node, run.id)
-    assert len(blocked(stage, task)) == 716
+    assert len(held_back(stage, task)) == 716
 
 
 @pytest.mark.parametrize("schedule", ["@on push", "@reboot", "@delay 5m"])

@@ -8,7 +8,7 @@ from dcron.calendars import Calendars
 from dcron.model import RunState, Task
 from dcron.schedule import Calendar
 from tests.contract.stage import Stage, at
-from tests.contract.watching import blocked, reasons, times
+from tests.contract.watching import held_back, reasons, times
 
 
 def run_all(stage: Stage, node: str) -> list[str]:
@@ -70,7 +70,7 @@ def test_all_are_made_up_for_one_after_the_other_though_they_overlap(stage: Stag
         (run,) = stage.take(node)
         assert f"{run.scheduled_for:%H:%M}" == occurrence
         assert stage.take(node) == []
-        assert len(blocked(stage, task)) == (occurrence != "12:30")
+        assert len(held_back(stage, task)) == (occurrence != "12:30")
         stage.finish(node, run.id)
     assert reasons(stage, task) == []
     stage.now = at("12:40")

@@ -7,7 +7,7 @@ from dcron.launching import Launching
 from dcron.model import Block, RunState, Task, Trigger
 from tests.agent.conftest import HandNode
 from tests.contract.stage import Stage
-from tests.contract.watching import blocked, find, reasons, states
+from tests.contract.watching import find, held_back, reasons, states
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_a_line_that_listens_no_more_is_not_started(stage: Stage, launching: Lau
     stage.crontab.edit(edited, {"schedule": "@on tag"})
     assert list(launching.emit("push").runs) == []
     assert [run.task for run in launching.emit("tag").runs] == ["edited"]
-    assert blocked(stage) == []
+    assert held_back(stage) == []
 
 
 def test_an_event_for_every_node_starts_on_each(stage: Stage, launching: Launching) -> None:

@@ -6,7 +6,7 @@ from dcron.fleet import Fleet
 from dcron.model import RunState, Task, Trigger
 from dcron.store import agenda
 from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import blocked, find, reasons, times
+from tests.contract.watching import find, held_back, reasons, times
 
 HOUR = 3600.0
 
@@ -80,7 +80,7 @@ def test_what_a_turn_replaces_is_on_its_own_node(stage: Stage, claimer: int) -> 
     for each in nodes:
         stage.finish(each, running[each], RunState.CANCELLED)
         assert len(stage.take(each)) == 1
-    assert blocked(stage) == []
+    assert held_back(stage) == []
 
 
 def test_with_queue_each_nodes_share_waits_for_its_own_run(stage: Stage) -> None:
@@ -90,9 +90,9 @@ def test_with_queue_each_nodes_share_waits_for_its_own_run(stage: Stage) -> None
     (second,) = stage.take(other)
     stage.now = at("12:20")
     assert stage.take(one) == stage.take(other) == []
-    assert {run.for_node for run in blocked(stage, task)} == {one, other}
+    assert {run.for_node for run in held_back(stage, task)} == {one, other}
     stage.finish(other, second.id)
-    assert {run.for_node for run in blocked(stage, task)} == {one}
+    assert {run.for_node for run in held_back(stage, task)} == {one}
     assert len(stage.take(other)) == 1
     stage.finish(one, first.id)
     assert len(stage.take(one)) == 1
@@ -156,7 +156,7 @@ def test_a_line_that_becomes_every_nodes_while_it_runs_keeps_nobody_busy(stage: 
     stage.now = at("12:20")
     stage.claim_batch(one)
     assert stage.claim_batch(one).moved_on is False
-    assert [each.for_node for each in blocked(stage, task)] == [one]
+    assert [each.for_node for each in held_back(stage, task)] == [one]
     stage.finish(one, run.id)
     assert len(stage.take(one)) == 1
 

@@ -18,11 +18,11 @@ from dcron.fleet import Fleet
 from dcron.model import RunState, Task, Trigger
 from dcron.policy import Lane
 from dcron.schema import ALIVE, runs
-from dcron.store import agenda, claims, ends
+from dcron.store import blocked, claims, ends
 from dcron.store.claims import Batch, Claimed, Offer
 from dcron.store.ends import Ended
 from tests.contract.stage import Stage
-from tests.contract.watching import blocked
+from tests.contract.watching import held_back
 
 NODES = 4
 RUNS = 24
@@ -81,7 +81,7 @@ class Racer:
 
     def _look_again_at(self, batch: Batch) -> None:
         with self.database.write() as connection:
-            agenda.unblock(connection, [run.task.id for run, _ in batch.blocked], self.stage.now)
+            blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], self.stage.now)
 
     def _start(self, claimed: list[Claimed]) -> list[Claimed]:
         with self.database.write() as connection:
@@ -136,7 +136,7 @@ def wanted(stage: Stage, tasks: list[Task]) -> None:
 
 def assert_all_ran(stage: Stage, ledger: Ledger, limit: int) -> None:
     assert ledger.most <= limit
-    assert blocked(stage) == [], "what waited was forgotten"
+    assert held_back(stage) == [], "what waited was forgotten"
     assert set(ledger.started.values()) == {1}
     assert len(ledger.started) == RUNS
 

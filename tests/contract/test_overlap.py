@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from dcron.model import Block, RunState, Task, Trigger
-from dcron.store import agenda, ends
+from dcron.store import blocked, ends
 from dcron.store.ends import Ended
 from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import blocked, find, reasons, states, times
+from tests.contract.watching import find, held_back, reasons, states, times
 
 LIMITS = pytest.mark.parametrize("limit", [1, 3])
 STEP = 10
@@ -37,7 +37,7 @@ def test_with_skip_a_turn_beyond_the_limit_is_left_out_with_the_reason(stage: St
     assert stage.take(node) == []
     alive = "the previous run is" if limit == 1 else "3 runs are"
     assert reasons(stage, task) == [f"overlap: {alive} still alive"]
-    assert not blocked(stage)
+    assert not held_back(stage)
 
 
 @LIMITS
@@ -46,7 +46,7 @@ def test_with_queue_every_occurrence_has_its_turn_one_after_the_other(stage: Sta
     running = fill(stage, node, task)
     first_to_wait = stage.now
     assert stage.take(node) == []
-    assert [run.blocked for run in blocked(stage, task)] == [Block.LIMIT]
+    assert [run.blocked for run in held_back(stage, task)] == [Block.LIMIT]
 
     stage.forward(minutes=3 * STEP)
     for _ in range(4):
@@ -66,7 +66,7 @@ def test_with_replace_the_oldest_is_asked_to_stop_and_then_the_new_one_runs(stag
     task, node = stage.task("backup", max_running=limit, overlap="replace"), stage.node()
     oldest, *others = fill(stage, node, task)
     assert stage.take(node) == []
-    (waiting,) = blocked(stage, task)
+    (waiting,) = held_back(stage, task)
     assert stage.cancel_requests(node) == {oldest: f"run {waiting.id}, which replaces it"}
     assert stage.claim_batch(node).blocked == [], "asked once"
 
@@ -102,7 +102,7 @@ def test_runs_that_nothing_would_follow_wait_instead_of_being_left_out(stage: St
     (running,) = stage.take(node)
     waiting = [stage.insert_run(task_id=task.id, task=task.name, trigger=trigger) for trigger in WAITS]
     assert stage.take(node) == []
-    assert [(run.id, run.blocked) for run in blocked(stage, task)] == [
+    assert [(run.id, run.blocked) for run in held_back(stage, task)] == [
         (each, Block.LIMIT) for each in waiting
     ]
     asked = stage.cancel_requests(node)
@@ -134,9 +134,9 @@ def test_a_run_kept_waiting_is_let_go_when_the_cause_ends(stage: Stage, cause: s
     (running,) = stage.take(node)
     waiting = stage.insert_run(task_id=task.id, task=task.name, trigger=Trigger.EVENT)
     assert stage.take(node) == []
-    assert [run.id for run in blocked(stage)] == [waiting]
+    assert [run.id for run in held_back(stage)] == [waiting]
     CAUSES_THAT_END[cause](stage, node, running.id, task)
-    assert blocked(stage) == []
+    assert held_back(stage) == []
     assert [run.id for run in stage.take(stage.node("web-2"))] == [waiting]
 
 
@@ -145,11 +145,11 @@ def test_no_more_are_let_go_than_there_is_room_for(stage: Stage) -> None:
     for _ in range(7):
         stage.insert_run(task_id=task.id, task=task.name, trigger=Trigger.EVENT)
     first, second = stage.take(node)
-    assert len(blocked(stage)) == 5
+    assert len(held_back(stage)) == 5
     stage.finish(node, first.id)
-    assert len(blocked(stage)) == 4
+    assert len(held_back(stage)) == 4
     stage.crontab.edit(task, {"max_running": 4})
-    assert len(blocked(stage)) == 1
+    assert len(held_back(stage)) == 1
     assert find(stage, second.id).state is RunState.RUNNING
 
 
@@ -171,7 +171,7 @@ def test_a_paused_line_keeps_what_waits_until_it_is_resumed(stage: Stage) -> Non
     run_id = stage.insert_run(task_id=task.id, task=task.name, trigger=Trigger.EVENT)
     paused = stage.crontab.pause(task)
     assert stage.take(node) == []
-    assert [(run.id, run.blocked) for run in blocked(stage)] == [(run_id, Block.PAUSED)]
+    assert [(run.id, run.blocked) for run in held_back(stage)] == [(run_id, Block.PAUSED)]
     stage.crontab.resume(paused)
     assert [run.id for run in stage.take(node)] == [run_id]
 
@@ -232,7 +232,7 @@ def test_what_waits_for_a_line_deleted_by_hand_ends_skipped(stage: Stage) -> Non
     stage.sql("DELETE FROM crontab WHERE name = 'backup'")
     stage.finish(node, running.id)
     with stage.database.write() as connection:
-        agenda.unblock_some(connection, 0, stage.now, 100)
+        blocked.unblock_some(connection, 0, stage.now, 100)
     run = find(stage, waiting)
     assert (run.state, run.reason) == (RunState.SKIPPED, "no longer wanted: removed")
 
@@ -266,7 +266,7 @@ def test_a_run_that_begins_to_wait_while_the_one_in_its_way_ends_is_not_forgotte
         look_again.set()
         finishing.result()
         claiming.result()
-    assert blocked(stage) == []
+    assert held_back(stage) == []
 
 
 def waits_for_lock(stage: Stage) -> bool:

@@ -15,6 +15,7 @@ from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.store import (
     agenda,
+    blocked,
     changes,
     claims,
     ends,
@@ -23,6 +24,7 @@ from dcron.store import (
     explaining,
     flows,
     nodes,
+    orphans,
     output,
     queues,
     reaping,
@@ -111,8 +113,8 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "finish": lambda connection, stage: ends.finish(
         connection, stage.database, NODE, [Ended(LINES + FINISHED + 1, RunState.FAILED, NOON)], NOON
     ),
-    "unblock": lambda connection, stage: agenda.unblock(connection, list(range(1, 100)), NOON),
-    "unblock_some": lambda connection, stage: agenda.unblock_some(connection, 0, NOON, 100),
+    "unblock": lambda connection, stage: blocked.unblock(connection, list(range(1, 100)), NOON),
+    "unblock_some": lambda connection, stage: blocked.unblock_some(connection, 0, NOON, 100),
     "expire": lambda connection, stage: expiry.expire(connection, stage.database, NOON, 100),
     "events": lambda connection, stage: events.unhandled(connection, stage.database, 100),
     "any events": lambda connection, stage: events.any_unhandled(connection),
@@ -131,7 +133,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "reap": lambda connection, stage: reaping.reap(connection, stage.database, NOON + timedelta(days=1)),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
     "plan": lambda connection, stage: agenda.plan(connection, stage.line(7), NOON),
-    "settle_orphans": lambda connection, stage: agenda.settle_orphans(
+    "settle_orphans": lambda connection, stage: orphans.settle_orphans(
         connection, [Lane()], NOON - timedelta(1), 100
     ),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),

@@ -1,11 +1,12 @@
 """Queues: limits that many tasks share, over all nodes."""
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from dcron.fleet import Fleet
 from dcron.model import Queue, RunState
 from tests.contract.stage import Stage
-from tests.contract.watching import blocked
+from tests.contract.watching import held_back
 
 NEVER = "0 0 1 1 *"
 
@@ -27,7 +28,7 @@ def test_a_queues_limit_holds_over_tasks_and_nodes(stage: Stage, limit: int) -> 
     second = stage.take(other)
     assert len(first) + len(second) == limit
     assert stage.take(one) == stage.take(other) == []
-    assert not blocked(stage), "they stay due"
+    assert not held_back(stage), "they stay due"
 
     stage.finish(one, first[0].id)
     assert len(stage.take(other)) == 1
@@ -104,11 +105,9 @@ def test_a_line_that_changes_its_queue_takes_with_it_what_waits(stage: Stage) ->
     assert stage.crontab.find_run(run.id).queue == "express"
 
 
-def test_a_limit_that_sqlite_takes_but_no_person_means_stops_nobody(sqlite_stage: Stage) -> None:
-    sqlite_stage.sql("INSERT INTO queues (name, max_running) VALUES ('mail', 1.5)")
-    wanted(sqlite_stage, tasks=2)
-    sqlite_stage.crontab.run(sqlite_stage.task("urgent", NEVER, queue="mail", priority="high"))
-    assert len(sqlite_stage.take(sqlite_stage.node())) == 1
+def test_a_limit_that_is_no_whole_number_is_refused(sqlite_stage: Stage) -> None:
+    with pytest.raises(IntegrityError, match="queues_types"):
+        sqlite_stage.sql("INSERT INTO queues (name, max_running) VALUES ('mail', 1.5)")
 
 
 def test_a_run_of_a_full_queue_keeps_no_place_from_the_next_in_its_lane(stage: Stage) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dcron.model import Block, RunState, Trigger
 from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import blocked, find, states, times
+from tests.contract.watching import find, held_back, states, times
 
 RETRIES: dict[str, Any] = {"tries": 3, "backoff": 60.0, "backoff_factor": 2.0}
 FAILED = RunState.FAILED
@@ -75,7 +75,7 @@ def test_the_regular_turn_is_not_displaced_by_a_retry(stage: Stage) -> None:
     assert (regular.trigger, regular.scheduled_for) == (Trigger.SCHEDULE, at("12:20"))
     stage.now = at("12:25")
     assert stage.take(node) == []
-    (retry,) = blocked(stage, task)
+    (retry,) = held_back(stage, task)
     assert (retry.trigger, retry.blocked) == (Trigger.RETRY, Block.LIMIT)
     stage.finish(node, regular.id)
     assert [each.id for each in stage.take(node)] == [retry.id]

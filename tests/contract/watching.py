@@ -26,7 +26,7 @@ def reasons(stage: Stage, task: Task) -> list[str]:
     return [str(run.reason) for run in stage.runs(task.id, RunState.SKIPPED)]
 
 
-def blocked(stage: Stage, task: Task | None = None) -> list[Run]:
+def held_back(stage: Stage, task: Task | None = None) -> list[Run]:
     """The runs that are kept waiting, of this line or of all."""
     return [run for run in stage.runs(task.id if task else None, RunState.WAITING) if run.blocked]
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from dcron.agent.settings import Settings
 from dcron.agent.turns import Fenced
 from dcron.database import Database
-from dcron.store import agenda, expiry, nodes, reaping, tasks
+from dcron.store import blocked, expiry, nodes, reaping, tasks
 from dcron.warden.linux import boottime
 
 log = logging.getLogger("dcron.agent")
@@ -49,7 +49,7 @@ class Heart:
                 raise Fenced
             dead, lost = self._reap(connection, now)
             expired = expiry.expire(connection, self._database, now, BATCH)
-            self._looked_through = agenda.unblock_some(connection, self._looked_through, now, BATCH)
+            self._looked_through = blocked.unblock_some(connection, self._looked_through, now, BATCH)
             tasks.retire_once(connection, BATCH)
         # From when the beat was sent, never from when it was answered.
         self._set_deadline(sent + self._settings.lease - self._settings.margin)

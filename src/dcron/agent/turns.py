@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -14,7 +14,7 @@ from dcron.database import Database
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version
-from dcron.store import agenda, claims, events, nodes, runs, tasks
+from dcron.store import agenda, blocked, claims, events, nodes, orphans, runs, tasks
 from dcron.store.agenda import Head
 from dcron.store.claims import Batch, Claimed, Offer
 from dcron.warden.client import Job
@@ -93,7 +93,7 @@ class Turns:
         if look.has_events and self._handle_events():
             return 0.0
         if lanes := self._lanes_to_take(look):
-            return self._take_turns(lanes)
+            return min(self._take_turns(lanes), self._until_others(look, lanes))
         return self._until_next(look)
 
     def _offer(self) -> Offer:
@@ -171,7 +171,7 @@ class Turns:
                 return Batch()
             batch = claims.claim(connection, self._database, self._offer(), now, lanes)
             if not batch.moved_on:
-                agenda.settle_orphans(connection, lanes, now, BATCH)
+                orphans.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
         late = sum(run.due_at is not None and now - run.due_at > LATE for run in batch.claimed)
         if late and not self.in_a_hurry:
@@ -182,7 +182,7 @@ class Turns:
         """What was in the way may have ended while this node decided to wait for it."""
         with self._database.write() as connection:
             now = self._database.now(connection)
-            agenda.unblock(connection, [run.task.id for run, _ in batch.blocked], now)
+            blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], now)
 
     def _start(self, claimed: list[Claimed]) -> None:
         self._in_doubt = claimed
@@ -217,6 +217,11 @@ class Turns:
         if renewed is None:
             raise Fenced
         return now, renewed.draining
+
+    def _until_others(self, look: Look, lanes: list[Lane]) -> float:
+        """A lane that stands still does not keep the others waiting."""
+        heads = [head for head in look.heads if head.lane not in lanes]
+        return self._until_next(replace(look, heads=heads))
 
     def _until_next(self, look: Look) -> float:
         pause = LOOK_EVERY_UNWATCHED if self._database.address.transaction_pooling else LOOK_EVERY

@@ -1,30 +1,25 @@
 """The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, insert, select, text, update
+from sqlalchemy import Connection, delete, insert, select, text, update
 
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT, Lane, PassedOver
 from dcron.schedule import tzdata_version
-from dcron.schema import ALIVE, BLOCKED, DUE, NEXT, crontab, nodes, runs
-from dcron.store import changes, tasks
+from dcron.schema import ALIVE, DUE, NEXT, runs
+from dcron.store import blocked, changes, tasks
 from dcron.store import nodes as store_nodes
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
 """Lanes that a node looks into."""
-_UNBLOCKED_AT_ONCE = 500
-_REMOVED = "no longer wanted: removed"
-_LOOKED_AT = 1000
-"""Due rows among which rows without a line are searched for in one pass."""
 
 TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
 
@@ -80,7 +75,7 @@ def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
         _put(connection, task, wanted, now)
     tasks.mark_planned(connection, task, None)
     _reroute(connection, task)
-    unblock(connection, [task.id], now)
+    blocked.unblock(connection, [task.id], now)
     return moved
 
 
@@ -208,109 +203,6 @@ def heads(connection: Connection) -> list[Head]:
     query = select(lanes.c.lane, due_at.label("due_at")).where(lanes.c.lane.is_not(None)).limit(MOST_LANES)
     lanes_read = ((policy.read_lane(row.lane), row.due_at) for row in connection.execute(query))
     return [Head(lane, due_at) for lane, due_at in lanes_read if lane and due_at]
-
-
-def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
-    """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
-    blocked = select(runs.c.task_id).where(runs.c.task_id.in_(task_ids), text(BLOCKED)).distinct()
-    found = sorted(connection.scalars(blocked))
-    for task_id in found:  # all lines before the first run
-        tasks.lock(connection, task_id)
-    freed = 0
-    for task_id in found:
-        if task := tasks.by_id(connection, task_id):
-            freed += _unblock_line(connection, task, now)
-        else:
-            kept = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
-            _settle(connection, kept.limit(_UNBLOCKED_AT_ONCE), _REMOVED, now)
-    return freed
-
-
-def unblock_some(connection: Connection, after_task: int, now: datetime, limit: int) -> int:
-    """The same for the next few lines behind this id that have blocked runs; the last one's id, or 0.
-
-    A net below the nets: whoever ends a cause unblocks what waited for it.
-    """
-    found = select(runs.c.task_id).where(text(BLOCKED), runs.c.task_id > after_task).order_by(runs.c.task_id)
-    task_ids = sorted(set(connection.scalars(found.limit(limit))))
-    unblock(connection, task_ids, now)
-    return task_ids[-1] if task_ids else 0
-
-
-def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
-    # Locked: who is just recording the end of one may have looked for blocked runs before there were any.
-    living = select(runs.c.owner).where(runs.c.task_id == task.id, text(ALIVE)).order_by(runs.c.id)
-    alive = Counter(connection.scalars(living.with_for_update(key_share=True)))
-    rows = connection.execute(
-        select(runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
-        .where(runs.c.task_id == task.id, text(BLOCKED))
-        .order_by(runs.c.due_at, runs.c.id)
-        .limit(_UNBLOCKED_AT_ONCE)
-    ).all()
-    freed = 0
-    for row in rows:
-        here = alive[row.for_node] if task.every_node else alive.total()
-        free = task.max_running is None or here < task.max_running
-        by_hand = row.trigger == Trigger.MANUAL
-        if not (task.enabled or by_hand) or (row.blocked == Block.LIMIT and not free):
-            continue
-        if row.blocked == Block.DELAY and alive.total():
-            continue
-        values: dict[str, Any] = {"blocked": None}
-        if row.blocked == Block.LIMIT:
-            alive[row.for_node] += 1
-            if task.overlap == "queue" and row.trigger == Trigger.SCHEDULE:
-                values["backlog_until"] = now
-        elif row.blocked == Block.DELAY and (delay := policy.delay_of(task)):
-            values |= {"scheduled_for": now + delay, "due_at": now + delay}
-            values["expires_at"] = policy.too_late_after(task, now + delay)
-        connection.execute(update(runs).where(runs.c.id == row.id).values(values))
-        freed += 1
-    return freed
-
-
-def block_others_of(connection: Connection, task_ids: Collection[int], now: datetime) -> None:
-    """Take all due runs of these lines, at their limits, out of the way at once; none that may be skipped."""
-    waits = (Trigger.RETRY, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL)
-    due = (runs.c.task_id.in_(task_ids), text(DUE), runs.c.trigger.in_(waits), runs.c.due_at <= now)
-    if task_ids:
-        connection.execute(update(runs).where(*due).values(blocked=Block.LIMIT))
-
-
-def settle_orphans(connection: Connection, lanes: Collection[Lane], now: datetime, limit: int) -> int:
-    """Skip due runs of these lanes whose line is gone, and runs whose only node is gone; how many."""
-    # Not NOT EXISTS: of that Postgres makes a join, for which it reads the whole crontab.
-    line = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
-    settled = 0
-    for lane in lanes:
-        due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
-        first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
-        gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), line.is_(None)).limit(limit)
-        settled += _settle(connection, gone, _REMOVED, now)
-    return settled + settle_nodeless(connection, now, limit)
-
-
-def settle_nodeless(connection: Connection, now: datetime, limit: int) -> int:
-    """Skip runs whose only node is gone for good; how many."""
-    node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
-    gone = node.correlate(runs).scalar_subquery().is_(None)
-    waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
-    return _settle(connection, select(runs.c.id).where(*waits).limit(limit), "its node is gone", now)
-
-
-def bury(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
-    """Put runs among the dead letters that failed, or were lost, and will not be tried again after all."""
-    ended_badly = runs.c.state.in_([RunState.FAILED, RunState.LOST])
-    connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
-
-
-def _settle(connection: Connection, found: Select[Any], reason: str, now: datetime) -> int:
-    query = update(runs).where(runs.c.id.in_(found), runs.c.state == RunState.WAITING)
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
-    settled = connection.scalars(query.values(ended).returning(runs.c.retry_of)).all()
-    if failed := [run_id for run_id in settled if run_id]:
-        bury(connection, runs.c.id.in_(failed), now)
-    return len(settled)
 
 
 def skip(connection: Connection, skips: Sequence[Skip], now: datetime) -> None:

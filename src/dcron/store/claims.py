@@ -34,7 +34,7 @@ from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, Instant, crontab, runs
-from dcron.store import agenda, ends, every_node, flows, queues, tasks
+from dcron.store import agenda, blocked, ends, every_node, flows, queues, tasks
 from dcron.store.tasks import task_from
 from dcron.validation import Unreadable, require_runnable
 
@@ -110,7 +110,7 @@ def claim(
 ) -> Batch:
     """Write my ID on due runs of these lanes that nobody has, as many as I can take.
 
-    The caller has renewed its node's row before, and calls `agenda.unblock` for what came out blocked.
+    The caller has renewed its node's row before, and calls `blocked.unblock` for what came out blocked.
     """
     due = _lock_due(connection, database, offer, now, lanes)
     batch = Batch()
@@ -409,7 +409,7 @@ def _write_blocked(
     names = ("scheduled_for", "backlog_until", "expires_at")
     connection.execute(query.values({name: table.c[name] for name in names} | {"blocked": table.c.block}))
     full = {run.task.id for run, block in batch.blocked if block is Block.LIMIT}
-    agenda.block_others_of(connection, full, now)
+    blocked.block_others_of(connection, full, now)
     for run in batch.replacing:
         _stop_oldest(connection, database, node_id, run)
 

@@ -26,7 +26,7 @@ from dcron import policy
 from dcron.database import Database
 from dcron.model import RunState, Task, Trigger
 from dcron.schema import ALIVE, Instant, crontab, runs, subscriptions
-from dcron.store import agenda, flows, tasks
+from dcron.store import agenda, blocked, flows, orphans, tasks
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _BAD = (RunState.FAILED, RunState.LOST)
@@ -150,7 +150,7 @@ def _follow_up(
             _call_off_retry(connection, end, now)
         step = flows.Step(row.id, row.task, row.flow, row.scheduled_for)
         flows.step_ended(connection, database, step, end.state, now)
-    agenda.unblock(connection, [row.task_id for row in rows], now)
+    blocked.unblock(connection, [row.task_id for row in rows], now)
     database.notify(connection)
 
 
@@ -192,7 +192,7 @@ def skipped(
         flows.step_skipped(connection, database, step, now)
         return
     failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
-    agenda.bury(connection, runs.c.id == failed, now)
+    orphans.bury(connection, runs.c.id == failed, now)
     flows.step_ended(connection, database, step, RunState.SKIPPED, now)
 
 

@@ -190,7 +190,8 @@ def _go_on(
         return
     never = [each for each in wanting if each not in part and cannot_come(graph, each, part)]
     if never:
-        reason = f"{', '.join(never)} is not part of flow {flow}, which began further on"
+        are = "is" if len(never) == 1 else "are"
+        reason = f"{', '.join(never)} {are} not part of flow {flow}, which began further on"
         _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, reason, now)
 
 

@@ -24,7 +24,7 @@ def room(connection: Connection, names: Collection[str]) -> dict[str, int]:
         return {}
     # A statement of its own, after the lock: it sees what whoever held it before has committed.
     alive = _alive(connection, limits)
-    return {name: max(0, int(limit) - alive.get(name, 0)) for name, limit in limits.items()}
+    return {name: max(0, limit - alive.get(name, 0)) for name, limit in limits.items()}
 
 
 def put(connection: Connection, name: str, max_running: int | None, now: datetime, actor: str) -> None:

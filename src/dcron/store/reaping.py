@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select, update
 
 from dcron.database import Database
 from dcron.schema import nodes
-from dcron.store import agenda, claims, ends
+from dcron.store import claims, ends, orphans
 
 
 def sign_off(connection: Connection, database: Database, node_id: str, now: datetime) -> None:
@@ -15,7 +15,7 @@ def sign_off(connection: Connection, database: Database, node_id: str, now: date
     ends.declare_lost(connection, database, now, [node_id], "its agent stopped")
     query = update(nodes).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
     connection.execute(query.values(died_at=now, died_how="stopped"))
-    agenda.settle_nodeless(connection, now, limit=1000)
+    orphans.settle_nodeless(connection, now, limit=1000)
 
 
 def reap(connection: Connection, database: Database, now: datetime) -> tuple[list[str], list[int]]:
@@ -30,7 +30,7 @@ def reap(connection: Connection, database: Database, now: datetime) -> tuple[lis
         claims.release(connection, [node_id])
         lost += ends.declare_lost(connection, database, now, [node_id], f"node {node_id} died while it ran")
     if dead:
-        agenda.settle_nodeless(connection, now, limit=1000)
+        orphans.settle_nodeless(connection, now, limit=1000)
     return dead, lost
 
 

@@ -62,7 +62,7 @@ _SKIPS = (
     ("removed", re.compile("no longer wanted: removed")),
     ("edited", re.compile("no longer wanted|replaced by an edit")),
     ("node-gone", re.compile("its node is gone")),
-    ("called-off", re.compile(r"run \d+ had succeeded after all")),
+    ("called-off", re.compile(r"run \d+ had (succeeded|been cancelled) after all")),
 )
 _UPSTREAM = re.compile(r"(\S+) (failed|was lost|was cancelled|was skipped) \(run (\d+)\)")
 

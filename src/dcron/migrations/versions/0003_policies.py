@@ -124,6 +124,7 @@ def _make_queues() -> None:
         sa.Column("changed_by", sa.Text),
         sa.CheckConstraint("max_running BETWEEN 0 AND 1000000", name="queues_max_running"),
         sa.CheckConstraint(_one_word("name"), name="queues_name"),
+        *_only_on_sqlite("queues_types", "typeof(max_running) IN ('integer', 'null')"),
     )
 
 
@@ -139,6 +140,7 @@ def _make_events() -> None:
         sa.Column("handled_at", MOMENT),
         sa.CheckConstraint("length(name) BETWEEN 1 AND 100", name="events_name_length"),
         sa.CheckConstraint("length(key) BETWEEN 1 AND 200", name="events_key_length"),
+        *_only_on_sqlite("events_times", f"{_moment('created_at')} AND {_moment('handled_at')}"),
         sqlite_autoincrement=True,
     )
     _index("events_unhandled", "events", ["id"], "handled_at IS NULL")
@@ -166,6 +168,11 @@ def _add(table: str, column: str, kind: str, *, default: str | None = None, chec
 def _index(name: str, table: str, columns: list[str], where: str, *, unique: bool = False) -> None:
     condition = sa.text(where)
     op.create_index(name, table, columns, unique=unique, postgresql_where=condition, sqlite_where=condition)
+
+
+def _only_on_sqlite(name: str, rule: str) -> list[sa.CheckConstraint]:
+    """SQLite keeps any value in any column; Postgres needs no such rule."""
+    return [sa.CheckConstraint(rule, name=name)] if _is_sqlite() else []
 
 
 def _quoted(column: str) -> str:

@@ -1,0 +1,82 @@
+"""Waiting runs that are kept out of the due ones, until whoever ends the cause lets them go."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select, text, update
+
+from dcron import policy
+from dcron.model import Block, Task, Trigger
+from dcron.schema import ALIVE, BLOCKED, DUE, runs
+from dcron.store import orphans, tasks
+
+_UNBLOCKED_AT_ONCE = 500
+
+
+def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
+    """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
+    blocked = select(runs.c.task_id).where(runs.c.task_id.in_(task_ids), text(BLOCKED)).distinct()
+    found = sorted(connection.scalars(blocked))
+    for task_id in found:  # all lines before the first run
+        tasks.lock(connection, task_id)
+    freed = 0
+    for task_id in found:
+        if task := tasks.by_id(connection, task_id):
+            freed += _unblock_line(connection, task, now)
+        else:
+            kept = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
+            orphans.settle(connection, kept.limit(_UNBLOCKED_AT_ONCE), orphans.REMOVED, now)
+    return freed
+
+
+def unblock_some(connection: Connection, after_task: int, now: datetime, limit: int) -> int:
+    """The same for the next few lines behind this id that have blocked runs; the last one's id, or 0.
+
+    A net below the nets: whoever ends a cause unblocks what waited for it.
+    """
+    found = select(runs.c.task_id).where(text(BLOCKED), runs.c.task_id > after_task).order_by(runs.c.task_id)
+    task_ids = sorted(set(connection.scalars(found.limit(limit))))
+    unblock(connection, task_ids, now)
+    return task_ids[-1] if task_ids else 0
+
+
+def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
+    # Locked: who is just recording the end of one may have looked for blocked runs before there were any.
+    living = select(runs.c.owner).where(runs.c.task_id == task.id, text(ALIVE)).order_by(runs.c.id)
+    alive = Counter(connection.scalars(living.with_for_update(key_share=True)))
+    rows = connection.execute(
+        select(runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
+        .where(runs.c.task_id == task.id, text(BLOCKED))
+        .order_by(runs.c.due_at, runs.c.id)
+        .limit(_UNBLOCKED_AT_ONCE)
+    ).all()
+    freed = 0
+    for row in rows:
+        here = alive[row.for_node] if task.every_node else alive.total()
+        free = task.max_running is None or here < task.max_running
+        by_hand = row.trigger == Trigger.MANUAL
+        if not (task.enabled or by_hand) or (row.blocked == Block.LIMIT and not free):
+            continue
+        if row.blocked == Block.DELAY and alive.total():
+            continue
+        values: dict[str, Any] = {"blocked": None}
+        if row.blocked == Block.LIMIT:
+            alive[row.for_node] += 1
+            if task.overlap == "queue" and row.trigger == Trigger.SCHEDULE:
+                values["backlog_until"] = now
+        elif row.blocked == Block.DELAY and (delay := policy.delay_of(task)):
+            values |= {"scheduled_for": now + delay, "due_at": now + delay}
+            values["expires_at"] = policy.too_late_after(task, now + delay)
+        connection.execute(update(runs).where(runs.c.id == row.id).values(values))
+        freed += 1
+    return freed
+
+
+def block_others_of(connection: Connection, task_ids: Collection[int], now: datetime) -> None:
+    """Take all due runs of these lines, at their limits, out of the way at once; none that may be skipped."""
+    waits = (Trigger.RETRY, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL)
+    due = (runs.c.task_id.in_(task_ids), text(DUE), runs.c.trigger.in_(waits), runs.c.due_at <= now)
+    if task_ids:
+        connection.execute(update(runs).where(*due).values(blocked=Block.LIMIT))

@@ -1,0 +1,52 @@
+"""Waiting runs that nobody can ever take: their line, or their only node, is gone."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, select, text, update
+
+from dcron.model import RunState
+from dcron.policy import Lane
+from dcron.schema import DUE, crontab, nodes, runs
+
+REMOVED = "no longer wanted: removed"
+_LOOKED_AT = 1000
+"""Due rows among which rows without a line are searched for in one pass."""
+
+
+def settle_orphans(connection: Connection, lanes: Collection[Lane], now: datetime, limit: int) -> int:
+    """Skip due runs of these lanes whose line is gone, and runs whose only node is gone; how many."""
+    # Not NOT EXISTS: of that Postgres makes a join, for which it reads the whole crontab.
+    line = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
+    settled = 0
+    for lane in lanes:
+        due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
+        first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
+        gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), line.is_(None)).limit(limit)
+        settled += settle(connection, gone, REMOVED, now)
+    return settled + settle_nodeless(connection, now, limit)
+
+
+def settle_nodeless(connection: Connection, now: datetime, limit: int) -> int:
+    """Skip runs whose only node is gone for good; how many."""
+    node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
+    gone = node.correlate(runs).scalar_subquery().is_(None)
+    waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
+    return settle(connection, select(runs.c.id).where(*waits).limit(limit), "its node is gone", now)
+
+
+def bury(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
+    """Put runs among the dead letters that failed, or were lost, and will not be tried again after all."""
+    ended_badly = runs.c.state.in_([RunState.FAILED, RunState.LOST])
+    connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
+
+
+def settle(connection: Connection, found: Select[Any], reason: str, now: datetime) -> int:
+    """Skip the waiting runs of these ids; how many. Where one was a retry, it was the last."""
+    query = update(runs).where(runs.c.id.in_(found), runs.c.state == RunState.WAITING)
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
+    settled = connection.scalars(query.values(ended).returning(runs.c.retry_of)).all()
+    if failed := [run_id for run_id in settled if run_id]:
+        bury(connection, runs.c.id.in_(failed), now)
+    return len(settled)
