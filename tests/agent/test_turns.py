@@ -10,7 +10,7 @@ from dcron.errors import DatabaseError
 from dcron.model import RunState, Trigger
 from dcron.policy import Lane
 from dcron.store import queues
-from dcron.store.claims import Offer
+from dcron.store.due import Offer
 from tests.agent.conftest import NINE, World
 
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from dcron.database import Database
 from dcron.store import agenda, claims, nodes
-from dcron.store.claims import Offer
+from dcron.store.due import Offer
 from tests.benchmarks.bench_turns import node, seed
 from tests.benchmarks.servers import new_database, postgres_server
 

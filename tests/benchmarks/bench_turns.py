@@ -12,7 +12,7 @@ from dcron.model import Node, RunState
 from dcron.policy import Lane
 from dcron.schema import crontab, runs
 from dcron.store import claims, ends, nodes
-from dcron.store.claims import Offer
+from dcron.store.due import Offer
 from dcron.store.ends import Ended
 from tests.benchmarks.servers import new_database, postgres_server
 

@@ -11,7 +11,8 @@ from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.schema import crontab, runs
 from dcron.store import agenda, blocked, claims, ends, expiry, nodes, orphans, reaping, tasks
-from dcron.store.claims import Batch, Claimed, Offer
+from dcron.store.claims import Batch
+from dcron.store.due import Claimed, Offer
 from dcron.store.ends import Ended
 from dcron.store.runs import COLUMNS, cancel_requests, run_from
 

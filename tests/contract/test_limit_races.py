@@ -19,7 +19,8 @@ from dcron.model import RunState, Task, Trigger
 from dcron.policy import Lane
 from dcron.schema import ALIVE, runs
 from dcron.store import blocked, claims, ends
-from dcron.store.claims import Batch, Claimed, Offer
+from dcron.store.claims import Batch
+from dcron.store.due import Claimed, Offer
 from dcron.store.ends import Ended
 from tests.contract.stage import Stage
 from tests.contract.watching import held_back

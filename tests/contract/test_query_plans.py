@@ -32,7 +32,8 @@ from dcron.store import (
     spine,
     tasks,
 )
-from dcron.store.claims import Batch, Offer
+from dcron.store.claims import Batch
+from dcron.store.due import Offer
 from dcron.store.ends import Ended
 from dcron.store.runs import Wanted
 from dcron.store.spine import Term

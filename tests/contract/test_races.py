@@ -17,7 +17,7 @@ from dcron.model import RunState, Trigger
 from dcron.policy import Lane
 from dcron.schema import runs
 from dcron.store import claims, nodes, reaping, tasks
-from dcron.store.claims import Offer
+from dcron.store.due import Offer
 from tests.contract.stage import LEASE, Stage
 
 Protocol = Callable[[Database, str, Stage, Callable[[], object]], list[int]]

@@ -6,7 +6,7 @@ import signal
 from datetime import UTC, datetime, timedelta
 
 from dcron.model import RunState, node_name
-from dcron.store.claims import Claimed
+from dcron.store.due import Claimed
 from dcron.store.ends import Ended
 from dcron.warden.client import Job
 from dcron.warden.journal import Result

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dcron.store.claims import Claimed
+from dcron.store.due import Claimed
 
 
 @dataclass

@@ -16,7 +16,8 @@ from dcron.policy import Lane
 from dcron.schedule import tzdata_version
 from dcron.store import agenda, blocked, claims, events, nodes, orphans, runs, tasks
 from dcron.store.agenda import Head
-from dcron.store.claims import Batch, Claimed, Offer
+from dcron.store.claims import Batch
+from dcron.store.due import Claimed, Offer
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")

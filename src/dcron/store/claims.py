@@ -4,86 +4,31 @@ docs/architecture.md tells the protocol; each function here is one of its steps 
 How runs end is in `ends`.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    Integer,
     Text,
-    case,
-    func,
     literal,
-    or_,
     select,
     text,
     update,
 )
-from sqlalchemy.types import TypeEngine
 
 from dcron import policy
 from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
-from dcron.schedule import tzdata_version
-from dcron.schema import ALIVE, DUE, Instant, crontab, runs
-from dcron.store import agenda, blocked, ends, every_node, flows, queues, tasks
-from dcron.store.tasks import task_from
+from dcron.schema import ALIVE, Instant, runs
+from dcron.store import agenda, blocked, due, ends, every_node, flows, successors, tasks
+from dcron.store.due import Claimed, Offer
 from dcron.validation import Unreadable, require_runnable
-
-
-@dataclass(frozen=True, kw_only=True)
-class Offer:
-    """What a node can take just now."""
-
-    node_id: str
-    slots: int
-    """How many more runs it may start."""
-    tags: Sequence[str] = ()
-    queues: Sequence[str] = ()
-    """None means all."""
-    capacity: Mapping[str, float] = field(default_factory=dict)
-    """What it has when nothing runs."""
-    free: Mapping[str, float] = field(default_factory=dict)
-    """What of it is not taken."""
-
-    def serves(self, lane: Lane) -> bool:
-        """Whether runs of the lane are for this node at all."""
-        return policy.serves(lane, self.node_id, self.tags, self.queues, self.capacity)
-
-    def has_room_for(self, lane: Lane) -> bool:
-        """Whether one of the lane's runs could start now."""
-        return self.slots > 0 and policy.fits(lane, self.free)
-
-
-@dataclass(slots=True)
-class Claimed:
-    """A run that bears this node's ID, with what its line said when it was claimed."""
-
-    id: int
-    task: Task
-    trigger: Trigger
-    attempt: int
-    scheduled_for: datetime
-    payload: str | None
-    spec: dict[str, Any]
-    lane: Lane = field(default_factory=Lane)
-    due_at: datetime | None = None
-    for_node: str | None = None
-    expires_at: datetime | None = None
-    backlog_until: datetime | None = None
-    flow: int | None = None
-    event_id: int | None = None
-    successor: datetime | None = None
-    delay: timedelta | None = None
-    """From its end to the next turn, where the line counts from there."""
 
 
 @dataclass
@@ -112,11 +57,11 @@ def claim(
 
     The caller has renewed its node's row before, and calls `blocked.unblock` for what came out blocked.
     """
-    due = _lock_due(connection, database, offer, now, lanes)
+    found = due.lock(connection, database, offer, now, lanes)
     batch = Batch()
-    if not due:
+    if not found:
         return batch
-    _decide(due, _count_alive(connection, database, offer.node_id, due), now, batch)
+    _decide(found, due.count_alive(connection, database, offer.node_id, found), now, batch)
     _write_spread(connection, database, offer.node_id, now, batch)
     _write_owner(connection, database, offer.node_id, now, batch)
     _write_skipped(connection, database, now, batch)
@@ -140,7 +85,7 @@ def start(
     )
     started_ids = set(connection.scalars(mine))
     started = [run for run in claimed if run.id in started_ids]
-    _add_successors(connection, database, started, now, running=True)
+    successors.add(connection, database, started, now, running=True)
     return started
 
 
@@ -160,102 +105,8 @@ def owned(connection: Connection, node_id: str, state: RunState) -> list[int]:
     return list(connection.scalars(query))
 
 
-def _lock_due(
-    connection: Connection, database: Database, offer: Offer, now: datetime, lanes: Iterable[Lane]
-) -> list[Claimed]:
-    """Due runs with their lines, both locked: whoever counts a task's live runs holds the task's line.
-
-    Of each lane the first few; of all these the first that fit into what is free.
-    """
-    lanes = list(lanes)
-    room = queues.room(connection, {lane.queue for lane in lanes})
-    found: list[Claimed] = []
-    for lane in lanes:
-        most = min(offer.slots, room.get(lane.queue, offer.slots))
-        if most > 0 and offer.has_room_for(lane):
-            found += _lock_lane(connection, database, offer, now, lane, most)
-    return _first_that_fit(found, offer, room)
-
-
-def _lock_lane(
-    connection: Connection, database: Database, offer: Offer, now: datetime, lane: Lane, most: int
-) -> list[Claimed]:
-    query = (
-        select(*_RUN_COLUMNS, *tasks.COLUMNS)
-        .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
-        .where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
-        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == offer.node_id))
-        .order_by(runs.c.due_at, runs.c.id)
-        .limit(most)
-    )
-    due = []
-    for row in connection.execute(database.locked(query)):
-        run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
-        attempt, scheduled_for, payload, spec, *facts = rest
-        task = task_from(row)
-        due.append(
-            Claimed(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
-        )
-    return due
-
-
-_RUN_COLUMNS = [
-    runs.c.id.label("run_id"),
-    runs.c.trigger,
-    runs.c.attempt,
-    runs.c.scheduled_for,
-    runs.c.payload,
-    runs.c.spec,
-    runs.c.due_at,
-    runs.c.for_node,
-    runs.c.expires_at,
-    runs.c.backlog_until,
-    runs.c.flow,
-    runs.c.event_id,
-]
-
-
-def _first_that_fit(found: list[Claimed], offer: Offer, room: dict[str, int]) -> list[Claimed]:
-    """The most urgent of these, as long as slots, queues and capacity last."""
-    found.sort(key=lambda run: (run.lane.rank(run.due_at or run.scheduled_for), run.id))
-    free = dict(offer.free)
-    taken: list[Claimed] = []
+def _decide(found: Sequence[Claimed], alive: Counter[int], now: datetime, batch: Batch) -> None:
     for run in found:
-        if len(taken) == offer.slots:
-            break
-        left = room.get(run.lane.queue)
-        if left == 0 or not policy.fits(run.lane, free):
-            continue
-        if left is not None:
-            room[run.lane.queue] = left - 1
-        for name, amount in run.lane.need:
-            free[name] = free.get(name, 0.0) - amount
-        taken.append(run)
-    return taken
-
-
-def _count_alive(
-    connection: Connection, database: Database, node_id: str, due: Sequence[Claimed]
-) -> Counter[int]:
-    """How many runs of each task live now; of one for every node, how many here. A statement of its own,
-    after the lock: it must see what others committed while this one waited."""
-    limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
-    batch = database.rows({"task_id": (BigInteger(), list(limited))})
-    here = func.sum(case((runs.c.owner == node_id, 1), else_=0))
-    query = (
-        select(runs.c.task_id, func.count().label("alive"), here.label("here"))
-        .join_from(batch, runs, runs.c.task_id == batch.c.task_id)
-        .where(text(ALIVE))
-        .group_by(runs.c.task_id)
-    )
-    counted = connection.execute(query)
-    return Counter(
-        {row.task_id: row.here if limited[row.task_id].every_node else row.alive for row in counted}
-    )
-
-
-def _decide(due: Sequence[Claimed], alive: Counter[int], now: datetime, batch: Batch) -> None:
-    for run in due:
         turn, too_late = _with_successor(run, now, batch)
         reason = too_late or _refusal(turn, now)
         if reason:
@@ -332,7 +183,7 @@ def _write_spread(
     if not batch.spread:
         return
     every_node.share(connection, node_id, batch.spread, now)
-    _add_successors(connection, database, batch.spread, now, running=True)
+    successors.add(connection, database, batch.spread, now, running=True)
     for turn in batch.spread:
         turn.successor = turn.delay = None
         turn.trigger = Trigger.NODE if turn.trigger is Trigger.SCHEDULE else turn.trigger
@@ -383,7 +234,7 @@ def _write_skipped(connection: Connection, database: Database, now: datetime, ba
         )
     )
     connection.execute(query)
-    _add_successors(connection, database, [run for run, _ in batch.skipped], now, running=False)
+    successors.add(connection, database, [run for run, _ in batch.skipped], now, running=False)
     for run, _ in batch.skipped:
         step = flows.Step(run.id, run.task.name, run.flow, run.scheduled_for)
         ends.skipped(connection, database, step, run.trigger, now)
@@ -431,52 +282,3 @@ def _stop_oldest(connection: Connection, database: Database, node_id: str, run: 
     asked = update(runs).where(runs.c.id.in_(found))
     connection.execute(asked.values(cancel_requested_by=f"run {run.id}, which replaces it"))
     database.notify(connection)
-
-
-def _add_successors(
-    connection: Connection, database: Database, turns: Sequence[Claimed], now: datetime, *, running: bool
-) -> None:
-    """Insert the next turn of each line that is still as it was claimed; an edited line is planned anew."""
-    following = [turn for run in turns if (turn := _following(run, now, running=running))]
-    if not following:
-        return
-    kinds: dict[str, TypeEngine[Any]] = {
-        **{"task_id": BigInteger(), "version": Integer(), "task": Text(), "spec": Text()},
-        **{"lane": Text(), "queue": Text(), "blocked": Text(), "scheduled_for": Instant()},
-        **{"due_at": Instant(), "expires_at": Instant(), "backlog_until": Instant()},
-    }
-    batch = database.rows({name: (kind, [turn[name] for turn in following]) for name, kind in kinds.items()})
-    unchanged = (crontab.c.id == batch.c.task_id) & (crontab.c.version == batch.c.version) & crontab.c.enabled
-    names = [name for name in kinds if name != "version"]
-    turns_of = select(
-        *(batch.c[name] for name in names),
-        literal(Trigger.SCHEDULE.value),
-        literal(RunState.WAITING.value),
-        literal(tzdata_version()),
-    ).join_from(batch, crontab, unchanged)
-    columns = [*names, "trigger", "state", "tzdata"]
-    connection.execute(database.insert_if_absent(runs).from_select(columns, turns_of))
-
-
-def _following(run: Claimed, now: datetime, *, running: bool) -> dict[str, Any] | None:
-    """The turn after this one, or None. One that counts from this one's end waits for that."""
-    task, scheduled_for, blocked = run.task, run.successor, None
-    if run.delay:
-        scheduled_for, blocked = now + run.delay, Block.DELAY.value if running else None
-    if scheduled_for is None:
-        return None
-    due_at = policy.due_at(task, scheduled_for)
-    until = run.backlog_until
-    return {
-        "task_id": task.id,
-        "version": task.version,
-        "task": task.name,
-        "spec": json.dumps(task.spec(), ensure_ascii=False, separators=(",", ":")),
-        "lane": str(policy.lane_of(task)),
-        "queue": task.queue,
-        "blocked": blocked,
-        "scheduled_for": scheduled_for,
-        "due_at": due_at,
-        "expires_at": policy.too_late_after(task, due_at),
-        "backlog_until": until if until and scheduled_for <= until else None,
-    }

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
@@ -10,12 +10,10 @@ from dcron import policy
 from dcron.model import RunState, Trigger
 from dcron.schema import runs
 from dcron.store import nodes
-
-if TYPE_CHECKING:
-    from dcron.store.claims import Claimed
+from dcron.store.due import Claimed
 
 
-def share(connection: Connection, node_id: str, turns: Sequence["Claimed"], now: datetime) -> None:
+def share(connection: Connection, node_id: str, turns: Sequence[Claimed], now: datetime) -> None:
     """Make each of these turns, locked by the caller, the share of `node_id`, and add all other nodes'.
 
     A node that starts later has no share in them.
@@ -35,7 +33,7 @@ def share(connection: Connection, node_id: str, turns: Sequence["Claimed"], now:
         connection.execute(insert(runs), shares)
 
 
-def _share(turn: "Claimed", node_id: str) -> dict[str, Any]:
+def _share(turn: Claimed, node_id: str) -> dict[str, Any]:
     return {
         "task_id": turn.task.id,
         "task": turn.task.name,
