@@ -96,6 +96,18 @@ def _on_task(act: Callable[["DcronApp", Sequence[Task]], None]) -> Callable[["Dc
     return lambda app, name: _with_task(app, name, lambda task: act(app, [task]))
 
 
+def _new(app: "DcronApp", _: str) -> None:
+    from dcron.tui.forms.opening import new_task
+
+    new_task(app)
+
+
+def _edit(app: "DcronApp", name: str) -> None:
+    from dcron.tui.forms.opening import edit_task
+
+    _with_task(app, name, lambda task: edit_task(app, task))
+
+
 def _with_task(app: "DcronApp", name: str, do: Callable[[Task], None]) -> None:
     app.fetch(lambda board: board.crontab.get(name), do)
 
@@ -133,6 +145,8 @@ COMMANDS = {
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
         Command("node", "NODE", "Show the runs of a node.", _node),
         Command("logs", "RUN|TASK", "Show what a run printed.", _log),
+        Command("new", "", "Write a new task.", _new),
+        Command("edit", "TASK", "Change a task.", _edit),
         Command("run", "TASK", "Run a task now.", _on_task(actions.run_now)),
         Command("pause", "TASK", "Pause a task, or resume it.", _on_task(actions.pause_or_resume)),
         Command("resume", "TASK", "Resume a task.", _on_task(actions.pause_or_resume)),
