@@ -23,7 +23,7 @@ help: ## list these words
 
 setup: .venv/development ## make the environment in .venv
 
-demo: .venv/dcron ## three agents on a throw-away crontab, watched live
+demo: .venv/dcron ## three agents on a throw-away crontab, watched in the screen
 	$(BIN)/dcron demo
 
 test: .venv/development ## the whole suite, on SQLite and on a Postgres of its own
@@ -41,11 +41,15 @@ format: .venv/development ## put the code into its format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-faults: .venv/development ## the fault tests at their full size
+faults: .venv/development ## every fault for half a minute, recovery, growth: docs/reliability.md (an hour)
 	DCRON_TEST_HERD=1000 $(BIN)/pytest -q tests/faults
+	$(BIN)/python -W ignore -m tests.faults --all --seconds 30 --recovery 5 --growth 10000
 
 bench: .venv/development ## figures: turns a second, lateness, idle cost, start-up
 	$(BIN)/python -W ignore -m tests.benchmarks
+
+screenshots: .venv/development ## pictures of the screen in screenshots/ (needs chromium and fonts-firacode)
+	$(BIN)/python -W ignore -m scripts.screenshots
 
 clean: ## remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -79,6 +79,7 @@ def test_the_command_gets_its_facts_in_the_environment(world: World) -> None:
             "DCRON_ATTEMPT": "1",
             "DCRON_TRIGGER": "schedule",
             "DCRON_NODE": "web-1",
+            "DCRON_NODE_ID": node.id,
         }.items()
     )
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,16 +105,25 @@ class Cluster:
         line = {"name": name, "schedule": schedule, "timezone": "UTC", "command": command, **fields}
         return self.crontab.add(Definition(**line))  # type: ignore[arg-type]
 
-    def start_agent(self, name: str, *options: str, lease: float = 4, slots: int = 8) -> AgentProcess:
-        """Start an agent, and return as soon as its process runs."""
+    def start_agent(
+        self,
+        name: str,
+        *options: str,
+        lease: float = 4,
+        slots: int = 8,
+        program: Sequence[str] = ("-m", "dcron"),
+        environment: Mapping[str, str] | None = None,
+    ) -> AgentProcess:
+        """Start an agent, and return as soon as its process runs; `program` is what Python is told to run."""
         log = self.directory / f"{name}.log"
+        own = {"DCRON_DB": self.url, "DCRON_SPOOL": str(self.directory / f"spool-{name}")}
         with log.open("ab") as stream:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "dcron", "agent", "--name", name),
+                    *(sys.executable, *program, "agent", "--name", name),
                     *("--lease", f"{lease:g}s", "--slots", str(slots), *options),
                 ],
-                env=os.environ | {"DCRON_DB": self.url, "DCRON_SPOOL": str(self.directory / f"spool-{name}")},
+                env={**os.environ, **own, **(environment or {})},
                 stdout=stream,
                 stderr=stream,
                 stdin=subprocess.DEVNULL,

@@ -156,3 +156,18 @@ def test_output_is_readable_while_the_command_runs(team: Cluster) -> None:
     wait_for(lambda: team.crontab.find_run(run.id).state.is_final, 10, "it ends")
     chunks = team.crontab.output(run.id, 0)
     assert [(chunk.stream, chunk.data) for chunk in chunks] == [("out", b"one\n\xff"), ("err", b"two\n")]
+
+
+def test_what_outlives_agent_and_warden_is_ended_by_the_next_agent_on_its_host(team: Cluster) -> None:
+    dying = team.start_agent("web")
+    team.wait_until_alive(1)
+    seconds = f"300.{os.getpid()}"
+    team.crontab.run(team.add("stays", "0 0 1 1 *", f"setsid sleep {seconds} & exec sleep {seconds}"))
+    wait_for(lambda: len(processes_with(seconds)) == 2, 10, "both of its processes run")
+    warden = dying.warden()
+    dying.freeze()
+    os.kill(warden, signal.SIGKILL)
+    dying.kill()
+    assert len(processes_with(seconds)) == 2, "nobody is there to end them"
+    team.start_agent("web")
+    wait_for(lambda: not processes_with(seconds), 15, "they are ended")

@@ -12,6 +12,8 @@ from dcron.warden.client import Job
 from dcron.warden.journal import Result
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NODE_ID = "DCRON_NODE_ID"
+"""By this a command is known as that of an agent which is gone."""
 LONGEST_PAYLOAD_VARIABLE = 100 * 1024
 """Bytes; the kernel takes no longer variable than 128 KiB. A longer payload stands on stdin alone."""
 _NOT_ITS_OWN_END = {
@@ -87,6 +89,7 @@ def _facts(run: Claimed, node_id: str) -> dict[str, str]:
         "DCRON_ATTEMPT": str(run.attempt),
         "DCRON_TRIGGER": run.trigger.value,
         "DCRON_NODE": node_name(node_id),
+        NODE_ID: node_id,
     }
     if run.flow is not None:
         facts["DCRON_FLOW"] = str(run.flow)

@@ -4,10 +4,11 @@ import logging
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dcron.agent.execution import outcome
+from dcron.agent.execution import NODE_ID, outcome
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.database import Database
 from dcron.store import ends, output, runs
+from dcron.warden.descendants import kill_marked
 from dcron.warden.journal import Result
 from dcron.warden.spool import Spool, abandoned
 
@@ -22,6 +23,9 @@ def deliver_abandoned(database: Database, directory: Path) -> int:
     delivered = 0
     for spool in abandoned(directory):
         with spool:
+            # Where its warden was killed with it, nobody has ended its commands.
+            if left := kill_marked(f"{NODE_ID}={spool.node_id}"):
+                log.warning("killed %d processes that %s had left behind", left, spool.node_id)
             for run_id in spool.runs():
                 delivered += _deliver(database, spool, run_id)
             spool.remove()

@@ -1,0 +1,135 @@
+"""Much at once: a drain, a herd, a week of downtime, rows that nobody can read."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import func, insert, select, text, update
+
+from dcron.model import Definition, RunState
+from dcron.schema import crontab, runs
+from tests.faults.campaign import ledger
+from tests.faults.campaign.ledger import Load
+from tests.faults.campaign.playing import Figures, fault
+from tests.faults.campaign.stage import Stage
+from tests.faults.harness import wait_for
+
+FAR = "0 0 1 1 *"
+JOBS = 50
+
+
+@fault("drain")
+def drain(stage: Stage) -> Figures:
+    """SIGTERM to an agent with 50 jobs under way: all end by themselves, and nothing new begins."""
+    stage.slots, stage.options = JOBS + 10, ("--grace", "60s")
+    stage.load([Load("job", FAR, 6.0, fields={"max_running": None})])
+    agent = stage.start("web-1")
+    stage.cluster.wait_until_alive(1, within=60)
+    crontab_of = stage.cluster.crontab
+    asked = [crontab_of.run(stage.tasks[0]) for _ in range(JOBS)]
+    wait_for(lambda: len(stage.cluster.runs(RunState.RUNNING)) == JOBS, 60, f"{JOBS} jobs run")
+    began = time.monotonic()
+    agent.terminate()
+    later = crontab_of.run(stage.tasks[0])
+    code = agent.wait(90)
+    took = time.monotonic() - began
+    ends = [crontab_of.find_run(run.id).state for run in asked]
+    done = ends.count(RunState.SUCCEEDED)
+    stage.require(code == 0, f"the agent ended with {code}")
+    stage.require(done == JOBS, f"{done} of {JOBS} jobs succeeded")
+    stage.require(crontab_of.find_run(later.id).state is RunState.WAITING, "a later run was taken")
+    return {"jobs": JOBS, "drained in": f"{took:.1f} s"}
+
+
+@fault("herd")
+def herd(stage: Stage) -> Figures:
+    """10,000 tasks due in one second (1,000 when it is to be short)."""
+    count = 10_000 if stage.seconds >= 30 else 1_000
+    line = Load("herd", FAR, 0.0)
+    ledger.write_script(stage.directory)
+    say = 'read -r up rest < /proc/uptime; echo "$0 $DCRON_RUN_ID $DCRON_TASK $DCRON_SCHEDULED_FOR'
+    say += f' $DCRON_ATTEMPT $DCRON_TRIGGER $DCRON_NODE $1 $up" >> {stage.directory / "ledger"}'
+    twice = f"say() {{ {say.replace('$1', '$2').replace('$0', '$1')}; }}; say start -; say end 0"
+    for name in ("web-1", "web-2", "web-3"):
+        stage.start(name)
+    stage.cluster.wait_until_alive(3, within=60)
+    due = stage.cluster.crontab.now().replace(microsecond=0) + timedelta(seconds=10 + count // 200)
+    usual = {"timezone": "UTC", "command": twice, "env": {"CAMPAIGN": str(stage.directory)}}
+    schedule = f"@at {due:%Y-%m-%dT%H:%M:%SZ}"
+    lines = [Definition(name=f"{line.name}-{n}", schedule=schedule, **usual) for n in range(count)]  # type: ignore[arg-type]
+    stage.cluster.crontab.import_lines(lines)
+    stage.tasks = list(stage.cluster.crontab.tasks())
+    stage.require(stage.cluster.crontab.now() < due, "the herd was not ready before it was due")
+    wait_for(lambda: _succeeded(stage) >= count, 300, f"{count} runs succeeded")
+    with stage.cluster.database.read() as connection:
+        last = connection.scalar(select(func.max(runs.c.started_at)))
+    return {"tasks": count, "last start after": f"{(last - due).total_seconds():.1f} s"}
+
+
+def _succeeded(stage: Stage) -> int:
+    time.sleep(0.5)
+    with stage.cluster.database.read() as connection:
+        query = select(func.count()).where(runs.c.state == "succeeded")
+        return int(connection.scalar(query) or 0)
+
+
+@fault("downtime")
+def downtime(stage: Stage) -> Figures:
+    """A week in which nobody was there, with 20 minutely tasks."""
+    week = timedelta(days=7)
+    lines = [Load(f"minutely-{n}", "* * * * *", 0.1) for n in range(20)]
+    stage.load(lines)
+    with stage.cluster.database.write() as connection:
+        for row in connection.execute(select(runs.c.id, runs.c.scheduled_for, runs.c.due_at)).all():
+            moved = {"scheduled_for": row.scheduled_for - week, "due_at": row.due_at - week}
+            connection.execute(update(runs).where(runs.c.id == row.id).values(moved))
+    began = time.monotonic()
+    for name in ("web-1", "web-2", "web-3"):
+        stage.start(name)
+    stage.cluster.wait_until_alive(3, within=60)
+    wait_for(lambda: _succeeded(stage) >= len(lines), 120, "each task has made up for its week once")
+    told = [run for run in stage.cluster.runs(RunState.SKIPPED) if "occurrences" in (run.reason or "")]
+    stage.require(len(told) >= len(lines), f"{len(told)} rows tell of what was missed")
+    starts = len(stage.cluster.ledger()) // 2
+    stage.require(starts <= 3 * len(lines), f"{starts} starts: a stampede")
+    example = told[0].reason if told else "nothing"
+    return {"made up for within": f"{time.monotonic() - began:.1f} s", "told as": f"“{example}”"}
+
+
+@fault("poison")
+def poison(stage: Stage) -> Figures:
+    """Rows written by SQL that nobody can run: bad schedule, bad zone, NUL, a command of 1 MB, a bad spec."""
+    stage.begin()
+    lines: dict[str, dict[str, Any]] = {
+        "bad-schedule": {"schedule": "99 99 * * *"},
+        "bad-zone": {"timezone": "Mars/Olympus"},
+        "huge": {"command": "true #" + "x" * 2**20},
+        "bad-user": {"user": "nobody-of-this-name"},
+    }
+    if stage.server is None:  # Postgres takes no NUL
+        lines["nul"] = {"command": "echo a\0b"}
+    usual = {"schedule": "@every 2s", "timezone": "UTC", "command": "true"}
+    with stage.cluster.database.write() as connection:
+        for name, fields in lines.items():
+            connection.execute(insert(crontab).values({"name": name, **usual, **fields}))
+    spoilt = stage.cluster.add("bad-spec", FAR, "true")
+    run = stage.cluster.crontab.run(spoilt)
+    with stage.cluster.database.write() as connection:
+        waits = text("UPDATE runs SET spec = '[1' WHERE task = 'bad-spec' AND state = 'waiting'")
+        connection.execute(waits)
+    time.sleep(stage.seconds)
+    told = {name: _told_of(stage, name) for name in lines}
+    for name, words in told.items():
+        stage.require(words, f"nothing tells what is wrong with {name}")
+    stage.require(stage.cluster.crontab.find_run(run.id).state.is_final, "the run with a bad spec waits on")
+    with stage.cluster.database.write() as connection:
+        for name in lines:
+            connection.execute(update(crontab).where(crontab.c.name == name).values(enabled=False))
+    return {name: f"“{words[:60]}”" for name, words in told.items()}
+
+
+def _told_of(stage: Stage, name: str) -> str:
+    with stage.cluster.database.read() as connection:
+        error = connection.scalar(select(crontab.c.error).where(crontab.c.name == name))
+        query = select(runs.c.reason).where(runs.c.task == name, runs.c.reason.is_not(None))
+        return str(error or connection.scalar(query.order_by(runs.c.id).limit(1)) or "")

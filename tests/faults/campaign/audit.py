@@ -1,0 +1,63 @@
+"""The database's own witness: triggers that write down each change no living node may make."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from dcron.database import Database
+
+_FINAL = "('succeeded', 'failed', 'skipped', 'cancelled')"
+_CHANGED_FINAL = (
+    f"OLD.state IN {_FINAL} AND (NEW.state <> OLD.state OR COALESCE(NEW.owner, '') <> COALESCE(OLD.owner, '')"
+    " OR NEW.finished_at <> OLD.finished_at)"
+)
+_BY_THE_DEAD = (
+    f"OLD.state NOT IN {_FINAL} AND OLD.state <> 'lost' AND NEW.state NOT IN ('waiting', 'lost')"
+    " AND NEW.state <> OLD.state AND EXISTS"
+    " (SELECT 1 FROM nodes WHERE nodes.id = NEW.owner AND nodes.died_at IS NOT NULL)"
+)
+_LATE_TRUTH = "OLD.state = 'lost' AND NEW.state <> 'lost'"
+_NOT_ITS_OWN = "OLD.state = 'lost' AND COALESCE(NEW.owner, '') <> COALESCE(OLD.owner, '')"
+_RULES = {
+    "a final row changed": _CHANGED_FINAL,
+    "a dead node wrote": _BY_THE_DEAD,
+    "a lost run changed its owner": _NOT_ITS_OWN,
+    "late truth": _LATE_TRUTH,
+}
+
+
+@dataclass(frozen=True)
+class Witnessed:
+    """What the triggers have written down."""
+
+    violations: list[str]
+    late_truths: int
+    """Lost runs whose owners told how they ended after all."""
+
+
+def install(database: Database) -> None:
+    """Watch every change of a run from now on."""
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE faults_audit (rule text, run_id bigint, told text)"))
+        told = "OLD.state || ' of ' || COALESCE(OLD.owner, 'nobody') || ' became ' || NEW.state"
+        told += " || ' of ' || COALESCE(NEW.owner, 'nobody')"
+        for number, (rule, condition) in enumerate(_RULES.items()):
+            row = f"INSERT INTO faults_audit VALUES ('{rule}', NEW.id, {told})"
+            if database.is_sqlite:
+                watch = f"AFTER UPDATE ON runs WHEN {condition} BEGIN {row}; END"
+                connection.execute(text(f"CREATE TRIGGER faults_audit_{number} {watch}"))
+                continue
+            body = f"BEGIN IF {condition} THEN {row}; END IF; RETURN NULL; END"
+            made = f"CREATE FUNCTION faults_audit_{number}() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$"
+            connection.execute(text(made))
+            watch = f"AFTER UPDATE ON runs FOR EACH ROW EXECUTE FUNCTION faults_audit_{number}()"
+            connection.execute(text(f"CREATE TRIGGER faults_audit_{number} {watch}"))
+
+
+def witnessed(database: Database) -> Witnessed:
+    """What was seen since `install`."""
+    with database.read() as connection:
+        rows = connection.execute(text("SELECT rule, run_id, told FROM faults_audit")).all()
+    late = [row for row in rows if row.rule == "late truth"]
+    violations = [f"{row.rule}: run {row.run_id}, {row.told}" for row in rows if row.rule != "late truth"]
+    return Witnessed(violations, len(late))

@@ -1,0 +1,91 @@
+"""Faults of the network between agents and Postgres, made by a proxy of our own before each agent."""
+
+import time
+from collections import Counter
+
+from sqlalchemy.engine import make_url
+
+from dcron.model import RunState
+from tests.faults.campaign.playing import Figures, fault
+from tests.faults.campaign.stage import LEASES, Stage
+from tests.faults.proxy import Proxy
+
+POSTGRES = ("postgres",)
+
+
+def behind_proxies(stage: Stage) -> list[Proxy]:
+    """Begin with a proxy between each agent and the database."""
+    assert stage.server
+    proxies = []
+    for name in LEASES:
+        proxy = stage.enter(Proxy(stage.server.socket, stage.chance))
+        plain = {"sslmode": "disable", "gssencmode": "disable"}
+        url = make_url(stage.cluster.url).set(host="127.0.0.1", port=proxy.port, query=plain)
+        stage.environments[name] = {"DCRON_DB": url.render_as_string(hide_password=False)}
+        proxies.append(proxy)
+    stage.begin()
+    return proxies
+
+
+@fault("cut", POSTGRES)
+def cut(stage: Stage) -> Figures:
+    """Connections closed under the agents, at random; now and then refused for a second or two."""
+    proxies = behind_proxies(stage)
+    cuts = 0
+    for _ in stage.pauses(0.1, 1.0):
+        proxy = stage.chance.choice(proxies)
+        cuts += proxy.cut()
+        if stage.chance.random() < 0.2:
+            proxy.refusing = True
+            proxy.cut()
+            time.sleep(stage.chance.uniform(0.5, 2.0))
+            proxy.refusing = False
+    return {"connections cut": cuts}
+
+
+@fault("cut-after-commit", POSTGRES)
+def cut_after_commit(stage: Stage) -> Figures:
+    """One COMMIT in six succeeds and is never answered: the connection is cut instead."""
+    proxies = behind_proxies(stage)
+    for proxy in proxies:
+        proxy.swallows = 1 / 6
+    time.sleep(stage.seconds)
+    for proxy in proxies:
+        proxy.swallows = 0.0
+    return {"answers swallowed": sum(proxy.swallowed for proxy in proxies)}
+
+
+@fault("black-hole", POSTGRES)
+def black_hole(stage: Stage) -> Figures:
+    """Nothing goes through for any agent for 1 to 8 s; then the connections are reset."""
+    proxies = behind_proxies(stage)
+    holes = 0
+    for _ in stage.pauses(1.0, 4.0):
+        _hold(proxies, stage.chance.choice([1.0, 3.0, 8.0]))
+        holes += 1
+    return {"times": holes}
+
+
+@fault("cut-off", POSTGRES)
+def cut_off(stage: Stage) -> Figures:
+    """One node with running jobs cut off for longer than its lease, the others not."""
+    proxies = dict(zip(LEASES, behind_proxies(stage), strict=True))
+    times = running = 0
+    for _ in stage.pauses(2.0, 4.0):
+        busy = Counter(run.node for run in stage.cluster.runs(RunState.RUNNING) if run.node in proxies)
+        if not busy:
+            continue
+        name = stage.chance.choice(sorted(filter(None, busy)))
+        _hold([proxies[name]], stage.chance.uniform(7.0, 11.0))
+        times += 1
+        running += busy[name]
+    return {"times": times, "jobs cut off": running}
+
+
+def _hold(proxies: list[Proxy], seconds: float) -> None:
+    for proxy in proxies:
+        proxy.held = True
+    time.sleep(seconds)
+    for proxy in proxies:
+        proxy.cut()
+        proxy.held = False

@@ -1,0 +1,111 @@
+"""Faults of processes: killed, frozen, both."""
+
+import contextlib
+import os
+import signal
+import time
+
+from tests.faults.campaign.playing import Figures, fault
+from tests.faults.campaign.stage import LEASES, Stage
+from tests.faults.harness import AgentProcess
+
+
+@fault("none")
+def none(stage: Stage) -> None:
+    """Nothing goes wrong."""
+    stage.begin()
+    time.sleep(stage.seconds)
+
+
+@fault("kill-agents")
+def kill_agents(stage: Stage) -> Figures:
+    """kill -9 of agents, at random, and their restart."""
+    stage.begin()
+    kills = 0
+    for _ in stage.pauses(1.0, 3.0):
+        if agent := stage.some():
+            agent.kill()
+            kills += 1
+        _restart_some(stage)
+    return {"kills": kills}
+
+
+@fault("kill-wardens")
+def kill_wardens(stage: Stage) -> Figures:
+    """kill -9 of wardens, at random."""
+    stage.begin()
+    kills = 0
+    for _ in stage.pauses(2.0, 5.0):
+        if agent := stage.some():
+            kills += kill_warden(agent)
+        stage.restart_dead()
+    return {"kills": kills}
+
+
+@fault("kill-both")
+def kill_both(stage: Stage) -> Figures:
+    """kill -9 of an agent and its warden in the same moment."""
+    stage.begin()
+    kills = 0
+    for _ in stage.pauses(0.5, 2.0):
+        if agent := stage.owner_of_a_long_run():
+            agent.freeze()  # or it would see its warden die
+            kills += kill_warden(agent)
+            agent.kill()
+        _restart_some(stage)
+    return {"kills": kills}
+
+
+@fault("freeze-agents")
+def freeze_agents(stage: Stage) -> Figures:
+    """SIGSTOP of an agent for longer than its lease."""
+    stage.begin()
+    return {"freezes": _freeze(stage, with_warden=False)}
+
+
+@fault("freeze-both")
+def freeze_both(stage: Stage) -> Figures:
+    """SIGSTOP of an agent and its warden for longer than the lease, while their jobs run on."""
+    stage.begin()
+    return {"freezes": _freeze(stage, with_warden=True)}
+
+
+def kill_warden(agent: AgentProcess) -> int:
+    """Whether there was one to kill."""
+    with contextlib.suppress(OSError, IndexError):
+        os.kill(agent.warden(), signal.SIGKILL)
+        return 1
+    return 0
+
+
+def _restart_some(stage: Stage) -> None:
+    for name, agent in list(stage.agents.items()):
+        if agent.process.poll() is not None and stage.chance.random() < 0.5:
+            stage.start(name)
+
+
+def _freeze(stage: Stage, *, with_warden: bool) -> int:
+    freezes = 0
+    for _ in stage.pauses(0.5, 2.0):
+        agent = stage.owner_of_a_long_run()
+        if agent is None:
+            continue
+        agent.freeze()
+        warden = _warden_of(agent) if with_warden else None
+        if warden:
+            os.kill(warden, signal.SIGSTOP)
+        time.sleep(LEASES[agent.name] * stage.chance.uniform(1.2, 2.0))
+        agent.thaw()
+        if warden:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(warden, signal.SIGCONT)
+        freezes += 1
+        stage.restart_dead()
+    return freezes
+
+
+def _warden_of(agent: AgentProcess) -> int | None:
+    try:
+        return agent.warden()
+    except (OSError, IndexError):
+        return None

@@ -1,0 +1,47 @@
+"""SIGKILL between every two statements of the paths that a turn takes."""
+
+import subprocess
+from collections import Counter
+from contextlib import suppress
+
+from tests.faults.campaign.playing import Figures, fault
+from tests.faults.campaign.stage import Stage
+
+PATHS = ("claim", "start", "record")
+"""What `dying` knows where to find."""
+MOST = 40
+"""Statements of one transaction; the longest path has fewer."""
+PATIENCE = 6.0
+"""Seconds in which a victim gets to every statement it ever will."""
+VICTIMS = ("web-2", "web-3", "web-4")
+
+
+@fault("statements")
+def statements(stage: Stage) -> Figures:
+    """SIGKILL before every statement and commit of claim, start and finish, one after the other."""
+    stage.load()
+    stage.start("web-1")
+    stage.program = ("-m", "tests.faults.campaign.dying")
+    deaths: Counter[str] = Counter()
+    for path in PATHS:
+        for first in range(1, MOST, len(VICTIMS)):
+            for number, name in enumerate(VICTIMS, first):
+                stage.environments[name] = {"DIE_AT": f"{path}:{number}"}
+                stage.start(name)
+            died = [_kills_itself(stage, name) for name in VICTIMS]
+            deaths[path] += sum(died)
+            if not any(died):
+                break
+    stage.program = ("-m", "dcron")
+    return {f"deaths in {path}": deaths[path] for path in PATHS}
+
+
+def _kills_itself(stage: Stage, name: str) -> bool:
+    """Whether it killed itself; else it is ended, for it never gets there."""
+    agent = stage.agents[name]
+    with suppress(subprocess.TimeoutExpired):
+        agent.wait(PATIENCE)
+        return True
+    agent.terminate()
+    agent.wait(60)
+    return False

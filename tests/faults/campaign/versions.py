@@ -1,0 +1,38 @@
+"""Agents of several schemas on one database."""
+
+import time
+
+from sqlalchemy import text
+
+from dcron.migrations import VERSION_TABLE
+from dcron.schema import SCHEMA_VERSION
+from tests.faults.campaign.playing import Figures, fault
+from tests.faults.campaign.stage import Stage
+
+NEXT, PREVIOUS = "9999", "0001"
+
+
+@fault("versions")
+def versions(stage: Stage) -> Figures:
+    """A newer and an older schema under running agents: those that start say so, and stop."""
+    stage.begin()
+    told = {}
+    for version, words in ((NEXT, "made by a newer dcron"), (PREVIOUS, "run `dcron db upgrade`")):
+        _pretend(stage, version)
+        newcomer = stage.start(f"late-{version}")
+        code = newcomer.wait(30)
+        said = newcomer.log.read_text().strip()
+        stage.require(code not in (0, None), f"an agent that meets {version} ended with {code}")
+        stage.require(words in said, f"an agent that meets {version} says only: {said[-200:]}")
+        told[version] = code
+        time.sleep(stage.seconds / 4)
+        _pretend(stage, SCHEMA_VERSION)
+        del stage.agents[newcomer.name]
+    stage.expected_exits |= set(told.values())
+    return {f"exit code of an agent that meets {version}": code for version, code in told.items()}
+
+
+def _pretend(stage: Stage, version: str) -> None:
+    """Let the tables say that they are of this version."""
+    with stage.cluster.database.write() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))

@@ -1,0 +1,117 @@
+"""A TCP proxy before Postgres that cuts, holds back, or swallows the answer to a COMMIT.
+
+It knows just enough of the protocol to tell messages apart: a byte of type, four of length, the rest.
+Clients have to connect with `sslmode=disable&gssencmode=disable`, so that nothing else is said.
+"""
+
+import asyncio
+import random
+import threading
+from contextlib import suppress
+from types import TracebackType
+
+_COMMITTED = b"COMMIT\0"
+_COMMAND_COMPLETE = ord("C")
+_CHUNK = 64 * 1024
+
+
+class Proxy:
+    """Listens on a port of its own, in a thread of its own; what it does may be changed at any time."""
+
+    def __init__(self, upstream: str, chance: random.Random) -> None:
+        """`upstream` is the server's Unix socket."""
+        self.held = False
+        """Nothing goes through, either way; what comes meanwhile is lost with its connection."""
+        self.refusing = False
+        """Every new connection is closed at once."""
+        self.swallows = 0.0
+        """How likely a COMMIT's answer never comes and its connection is closed instead."""
+        self.swallowed = 0
+        self._upstream = upstream
+        self._chance = chance
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> "Proxy":
+        self._thread.start()
+        listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(listening, self._loop).result(10)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def cut(self) -> int:
+        """Close every connection; how many there were."""
+        return asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(10)
+
+    async def _cut(self) -> int:
+        writers, self._writers = self._writers, set()
+        for writer in writers:
+            writer.transport.abort()
+        return len(writers) // 2
+
+    async def _stop(self) -> None:
+        self._server.close()
+        await self._cut()
+        mine = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in mine:
+            task.cancel()
+        await asyncio.gather(*mine, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusing:
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(self._upstream)
+        except OSError:
+            writer.transport.abort()
+            return
+        both = {writer, server_writer}
+        self._writers |= both
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await asyncio.wait(
+                    [
+                        asyncio.ensure_future(self._questions(reader, server_writer)),
+                        asyncio.ensure_future(self._answers(server_reader, writer)),
+                    ],
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+        finally:
+            self._writers -= both
+            for each in both:
+                each.transport.abort()
+
+    async def _questions(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(_CHUNK):
+                await self._pass(data, writer)
+
+    async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readexactly(5)
+                body = await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+                if head[0] == _COMMAND_COMPLETE and body == _COMMITTED and self._swallows():
+                    return
+                await self._pass(head + body, writer)
+
+    def _swallows(self) -> bool:
+        swallow = self._chance.random() < self.swallows
+        self.swallowed += swallow
+        return swallow
+
+    async def _pass(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        while self.held:
+            await asyncio.sleep(0.02)
+        writer.write(data)
+        await writer.drain()
