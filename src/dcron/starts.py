@@ -83,13 +83,13 @@ def minutes_of(line: Definition, begin: datetime, end: datetime) -> Sequence[int
         return _minutes(schedule, here, rules, begin, end)
     early = begin - timedelta(seconds=line.jitter)
     due = (policy.due_at(line, at) for at in _wanted(schedule, here, rules, early, end, timedelta(0)))
-    return array("q", dict.fromkeys(minute_of(each) for each in due if begin <= each < end))
+    return array("i", dict.fromkeys(minute_of(each) for each in due if begin <= each < end))
 
 
-@lru_cache(maxsize=500)
+@lru_cache(maxsize=200)
 def _minutes(schedule: Schedule, here: Any, rules: Rules, begin: datetime, end: datetime) -> "array[int]":
     """Remembered, because in a large crontab many lines have one schedule."""
-    return array("q", map(minute_of, _wanted(schedule, here, rules, begin, end, MINUTE)))
+    return array("i", map(minute_of, _wanted(schedule, here, rules, begin, end, MINUTE)))
 
 
 def _wanted(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import on_terminal, until
+from tests.tui.terminal import terminal
 
 SHORTER = "import sys; from dcron.cli import app, demo; demo.SECONDS = 7; app.run()"
 
@@ -70,17 +71,21 @@ def test_a_signal_leaves_nothing_behind(directory: Path, number: signal.Signals)
     assert list(directory.iterdir()) == []
 
 
-@pytest.mark.parametrize("key", ["q", "\x03"])
-def test_on_a_terminal_it_redraws_until_a_key_ends_it_and_gives_the_screen_back(
-    directory: Path, key: str
-) -> None:
-    shown = on_terminal("demo", "--agents", "1", url="", typed=key, wait_for="kill -9", TMPDIR=str(directory))
+def test_on_a_terminal_it_opens_the_screen_until_a_key_ends_it(directory: Path) -> None:
+    shown = on_terminal(
+        "demo", "--agents", "1", url="", typed="q", wait_for="heartbeat", TMPDIR=str(directory)
+    )
     assert shown.code == 0
-    assert shown.out.startswith("\x1b[?1049h\x1b[?25l")
-    assert shown.out.endswith("\x1b[?25h\x1b[?1049l")
-    for frame in shown.out.split("\x1b[H")[1:]:
-        lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame).splitlines()
-        assert len(lines) < 24
-        assert all(len(line) <= 80 for line in lines), lines
+    assert shown.out.rindex("\x1b[?1049l") > shown.out.rindex("heartbeat")
+    assert processes_of(directory) == []
+    assert list(directory.iterdir()) == []
+
+
+def test_a_signal_ends_the_screen_too_and_gives_the_terminal_back(directory: Path) -> None:
+    with terminal("demo", "--agents", "1", TMPDIR=str(directory)) as screen:
+        screen.sees("heartbeat")
+        screen.process.send_signal(signal.SIGTERM)
+        assert screen.ends() == 128 + signal.SIGTERM
+    assert b"\x1b[?1049l" in screen.bytes
     assert processes_of(directory) == []
     assert list(directory.iterdir()) == []

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import Any
 
 import pytest
@@ -90,6 +90,7 @@ class Stage:
         size: tuple[int, int] = (80, 24),
         connect: Callable[[], Crontab] | None = None,
         awaited: str = "",
+        zone: tzinfo = UTC,
         **settings: Any,
     ) -> AsyncIterator[Screen]:
         """A screen of this size, that shows what there is, or `awaited`."""
@@ -99,7 +100,7 @@ class Stage:
             opened.append((connect or self.connect)())
             return opened[-1]
 
-        app = DcronApp(Settings("sqlite:///srv/cron.db", **settings), open_crontab, lambda: UTC)
+        app = DcronApp(Settings("sqlite:///srv/cron.db", **settings), open_crontab, lambda: zone)
         app.health.interval = 0.1
         try:
             async with app.run_test(size=size, notifications=True) as pilot:

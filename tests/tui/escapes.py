@@ -94,6 +94,7 @@ _OWN = re.compile(
     r"|[<>=][0-9;]*u"  # keys told in full
     ")"
 )
+_POINTER = "\x1b]22;default\x07"
 _ONCE = ("\x1b[?1049h", "\x1b[?1049l")
 
 
@@ -108,4 +109,6 @@ def _is_foreign(piece: Piece) -> bool:
         return NUMBER in piece.text or piece.text == "\x1b[3J" or not _OWN.fullmatch(piece.text)
     if piece.kind == "text":
         return unicodedata.category(piece.text) in ("Cf", "Cs", "Zl", "Zp") or piece.text == "\ufe0f"
+    if piece.kind == "string":
+        return piece.text != _POINTER
     return piece.kind != "control" or piece.text not in "\r\n"

@@ -32,6 +32,16 @@ class Terminal:
         self._since = len(self.bytes)
         os.write(self._handle, keys.encode())
 
+    def insist(self, keys: str, text: str) -> None:
+        """Press these until this is seen: a dialog hears nothing at first."""
+        for _ in range(10):
+            self.type(keys)
+            deadline = time.monotonic() + 1.5
+            while self._read(0.1) and time.monotonic() < deadline:
+                if text in self._drawn():
+                    return
+        self.sees(text)
+
     def paste(self, text: str) -> None:
         """Paste this, as a terminal does."""
         self.type(f"\x1b[200~{text}\x1b[201~")

@@ -1,6 +1,7 @@
 """`dcron tui` as it is started: on real terminals, and where there is none."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,10 +66,9 @@ def test_every_theme_draws(url: str, tmp_path: Path, theme: str) -> None:
     assert shown.code == 0
 
 
-def test_no_color_draws_in_grey(url: str) -> None:
-    shown = on_terminal(
-        "tui", url=url, wait_for="no tasks yet", typed=QUIT, NO_COLOR="1", COLORTERM="truecolor"
-    )
+@pytest.mark.parametrize(("words", "env"), [(["tui"], {"NO_COLOR": "1"}), (["tui", "--no-color"], {})])
+def test_no_color_draws_in_grey(url: str, words: list[str], env: dict[str, Any]) -> None:
+    shown = on_terminal(*words, url=url, wait_for="no tasks yet", typed=QUIT, COLORTERM="truecolor", **env)
     assert shown.code == 0
     colours = {tuple(part.split(";")[2:5]) for part in _colours(shown.out)}
     assert colours

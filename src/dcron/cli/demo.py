@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
+from dcron.cli.interface import has_screen
+from dcron.cli.opening import own_zone
 from dcron.errors import DcronError
 from dcron.model import Run, RunState
 
@@ -31,8 +33,14 @@ PATIENT_SECONDS = 45.0
 LEASE = "10s"
 PATIENCE = 4.0
 """Seconds an agent gets to stop."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TASKS: list[dict[str, Any]] = [
-    {"name": "heartbeat", "schedule": "@every 2s", "command": 'echo "beat $DCRON_RUN_ID on $DCRON_NODE"'},
+    {
+        "name": "heartbeat",
+        "schedule": "@every 2s",
+        "command": 'echo "beat $DCRON_RUN_ID on $DCRON_NODE"',
+        "describe": "Each turn runs on one agent. 4 shows them all: kill -9 one, and the others go on.",
+    },
     {"name": "disk", "schedule": "@every 5s", "command": "df -h /"},
     {"name": "mail", "schedule": "@every 7s", "command": "echo 'no route to mail.example' >&2; exit 3"},
     {
@@ -65,16 +73,17 @@ def demo(
     """Watch agents share a crontab.
 
     Real agents and a database in a directory of their own, which is removed afterwards. On a terminal
-    it runs until q or Ctrl-C; elsewhere for 15 seconds, and fails if a task did not run.
+    it opens `dcron tui` on them until q; elsewhere it runs for 15 seconds, and fails if a task did not run.
     """
-    from dcron.cli.screen import watch
-
     number = 0
     with _signals_as_exceptions(), _throw_away() as directory:
         try:
-            with _crontab(directory) as crontab, _agents(directory, agents) as processes:
-                if printing.is_terminal() and sys.stdin.isatty():
-                    watch(crontab, agents, lambda: _last_words(directory, processes))
+            names = [f"web-{number}" for number in range(1, agents + 1)]
+            with _crontab(directory) as crontab, running_agents(directory, names) as processes:
+                if has_screen():
+                    _watch(directory)
+                    for last in _last_words(directory, processes):
+                        printing.note(f"gone: {last}")
                 else:
                     _run_unwatched(crontab, directory, processes)
         except Stopped as stopped:
@@ -86,14 +95,19 @@ def demo(
 @contextmanager
 def _signals_as_exceptions() -> Iterator[None]:
     """Let every signal that would end the demo clean up first; while it cleans up, let none disturb it."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for each in numbers:
+        for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in numbers}
+    with _handled(stop):
+        yield
+
+
+@contextmanager
+def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
         yield
     finally:
@@ -112,16 +126,19 @@ def _throw_away() -> Iterator[Path]:
 
 @contextmanager
 def _crontab(directory: Path) -> Iterator["Crontab"]:
-    from dcron.crontab import Crontab
-    from dcron.database import Database
-
-    database = Database(_url(directory))
+    crontab = _connect(directory)
     try:
-        crontab = Crontab(database, "demo")
         _add_tasks(crontab)
         yield crontab
     finally:
-        database.close()
+        crontab.database.close()
+
+
+def _connect(directory: Path) -> "Crontab":
+    from dcron.crontab import Crontab
+    from dcron.database import Database
+
+    return Crontab(Database(url_in(directory)), "demo")
 
 
 def _add_tasks(crontab: "Crontab") -> None:
@@ -132,12 +149,13 @@ def _add_tasks(crontab: "Crontab") -> None:
 
 
 @contextmanager
-def _agents(directory: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+def running_agents(directory: Path, names: Sequence[str]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Real agents of these names, on the crontab in this directory; at the end they are stopped."""
     processes: list[subprocess.Popen[bytes]] = []
 
     def start_all() -> None:
-        for number in range(1, count + 1):
-            processes.append(_start_agent(directory, f"web-{number}"))  # noqa: PERF401 - those started count
+        for name in names:
+            processes.append(_start_agent(directory, name))  # noqa: PERF401 - those started count
 
     # In a thread, because a signal interrupts only the main one: never between a start and its record.
     starter = threading.Thread(target=start_all)
@@ -153,7 +171,7 @@ def _agents(directory: Path, count: int) -> Iterator[list[subprocess.Popen[bytes
 def _start_agent(directory: Path, name: str) -> subprocess.Popen[bytes]:
     (directory / "config.toml").touch()
     own = {
-        "DCRON_DB": _url(directory),
+        "DCRON_DB": url_in(directory),
         "DCRON_SPOOL": str(directory / f"spool-{name}"),
         "DCRON_CONFIG": str(directory / "config.toml"),
     }
@@ -180,8 +198,30 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
             time.sleep(0.05)
 
 
-def _url(directory: Path) -> str:
+def url_in(directory: Path) -> str:
+    """The URL of the crontab in this directory."""
     return f"sqlite:///{directory / 'dcron.db'}"
+
+
+def _watch(directory: Path) -> None:
+    """Show it until somebody has seen enough."""
+    from dcron.schedule import zone
+    from dcron.tui.app import DcronApp
+    from dcron.tui.settings import Settings
+
+    app = DcronApp(Settings("demo"), lambda: _connect(directory), lambda: zone(own_zone()))
+    caught: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        app.exit()
+
+    with _handled(stop):
+        error = app.run()
+    if caught:
+        raise Stopped(caught[0])
+    if error:
+        raise error
 
 
 def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> None:

@@ -9,6 +9,7 @@ from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError
+from dcron.safetext import safe_lines
 from dcron.typed import read_text
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def export(
 
     with opened_crontab(db) as crontab:
         text = write(crontab.export_lines())
-    sys.stdout.write(text)
+    sys.stdout.write(safe_lines(text) if printing.is_terminal() else text)
 
 
 def _read(file: str, *, system: bool) -> "CrontabFile":

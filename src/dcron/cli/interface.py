@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def tui(
     readonly: Annotated[bool, typer.Option("--readonly", help="Look only: no key changes anything.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Grey only, as with $NO_COLOR.")] = False,
     db: Db = None,
 ) -> None:
     """See everything, change anything, on one screen.
@@ -24,6 +25,8 @@ def tui(
     its own, which is told after each act.
     """
     require_screen()
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
     from dcron.config import database_url, load_config
     from dcron.tui.app import DcronApp
     from dcron.tui.settings import settings_of

@@ -196,7 +196,7 @@ def _print(subject: Subject, window: Window) -> None:
     last, shown = None, 0
     for shown, last in enumerate(islice(found, MOST), 1):  # noqa: B007 - also told how many there were
         for text in forecast.occurrence_lines([last], window.now, utc=True):
-            printing.data(f"  {shown_line(text)}")
+            printing.drawn(f"  {shown_line(text)}")
     if last is None:
         printing.note("no runs" + (" in this window" if until else "") + _why_none(line))
     if shown == MOST or (until and shown == count):

@@ -24,7 +24,12 @@ def has_colour() -> bool:
 
 
 def data(line: str = "") -> None:
-    """A line of data. Foreign text in it has passed `safe` before."""
+    """A line of data, made inert here."""
+    drawn(safe(line))
+
+
+def drawn(line: str) -> None:
+    """A line with our own colours. Foreign text in it has passed `safe` before."""
     sys.stdout.write(line + "\n")
 
 
@@ -41,12 +46,12 @@ def complain(text: str) -> None:
 
 def emit(value: Any) -> None:
     """One JSON document. Pure ASCII: what foreign text holds is escaped, so it is inert on a terminal."""
-    data(json.dumps(value, indent=2))
+    drawn(json.dumps(value, indent=2))
 
 
 def emit_line(value: Any) -> None:
     """One JSON object on a line of its own, at once: somebody follows."""
-    data(json.dumps(value))
+    drawn(json.dumps(value))
     sys.stdout.flush()
 
 
@@ -56,7 +61,7 @@ def emit_list(values: Iterable[Any]) -> None:
     for value in values:
         sys.stdout.write(separator + json.dumps(value))
         separator = ",\n"
-    data("[]" if separator == "[\n" else "\n]")
+    drawn("[]" if separator == "[\n" else "\n]")
 
 
 def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) -> None:
@@ -67,7 +72,7 @@ def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) ->
     for value in values:
         sys.stdout.write(f"{separator}    {json.dumps(value)}")
         separator = ",\n"
-    data(("]" if separator == "\n" else "\n  ]") + after)
+    drawn(("]" if separator == "\n" else "\n  ]") + after)
 
 
 def require_consent(what: str, *, force: bool) -> None:

@@ -42,7 +42,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> int
     """Print the rows under their titles, streaming; how many there were. None at all print nothing."""
     count = 0
     for count, line in enumerate(table_lines(columns, rows), 0):  # noqa: B007 - the titles are no row
-        printing.data(line)
+        printing.drawn(line)
     return count
 
 
@@ -64,7 +64,7 @@ def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         for number, line in enumerate(value.split("\n") if isinstance(value, str) else value):
-            printing.data(f"{'' if number else name:<{width}}{GAP}{shown_line(line)}".rstrip())
+            printing.drawn(f"{'' if number else name:<{width}}{GAP}{shown_line(line)}".rstrip())
 
 
 def shown_line(line: str) -> str:

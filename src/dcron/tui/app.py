@@ -1,12 +1,15 @@
 """The app: what is on the screen first, and the database after."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.message import Message
 
 from dcron.errors import Conflict, DcronError
@@ -30,6 +33,8 @@ COUNTS_EVERY = 15.0
 """Seconds between two counts of the whole crontab at least; a slow one is counted more seldom still."""
 COUNTS_SHARE = 100
 TOASTS = 3
+STILL = 1.0
+"""Seconds after a key in which nobody's rows are sorted anew."""
 KEY_NAMES = {
     "enter": "Enter",
     "escape": "Esc",
@@ -84,6 +89,7 @@ class DcronApp(App[Exception]):
         self.as_of: datetime | None = None
         """The database's time when it last answered."""
         self._counted_at = 0.0
+        self._key_at = 0.0
         self._connect = connect
         self._connecting = threading.Lock()
         self._crontab: Crontab | None = None
@@ -285,6 +291,19 @@ class DcronApp(App[Exception]):
         self.fetch(lambda _: self._shared_crontab(), show)
 
     # Keys -------------------------------------------------------------------------------------------
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether a key was pressed a moment ago: then no row should go elsewhere."""
+        return time.monotonic() - self._key_at < STILL
+
+    async def on_event(self, event: events.Event) -> None:
+        """What is pasted into the palette is made inert here: its line is not one of ours."""
+        if isinstance(event, events.Key):
+            self._key_at = time.monotonic()
+        if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
+            event.text = safe(event.text)
+        await super().on_event(event)
 
     def action_help(self) -> None:
         from dcron.tui.keys import help_content

@@ -122,7 +122,8 @@ def owner_cell(row: "TaskRow") -> Cell:
     return cell(row.view.last_run.node, "quiet") if row.view.last_run else EMPTY
 
 
-_HEIGHTS = {True: "▁▂▃▄▅▆▇█", False: "_.-=#"}
+_HEIGHTS = {True: "▁▂▃▄▅▆▇", False: "_.-=#"}
+"""None fills its line: it would grow into the one above."""
 _SPARK_SIGNS = {
     True: {RunState.FAILED: "×", RunState.LOST: "?", RunState.SKIPPED: "·", RunState.CANCELLED: "-"},
     False: {RunState.FAILED: "x", RunState.LOST: "?", RunState.SKIPPED: ",", RunState.CANCELLED: ":"},
@@ -133,7 +134,8 @@ def spark(recent: "Sequence[Recent]", *, unicode: bool) -> Cell:
     """A column a run, as high as it was long beside the longest; what did not end well has a sign."""
     longest = max((run.seconds or 0.0 for run in recent if run.state is RunState.SUCCEEDED), default=0.0)
     heights, signs = _HEIGHTS[unicode], _SPARK_SIGNS[unicode]
-    return Cell("".join(signs.get(run.state) or _height(run.seconds, longest, heights) for run in recent))
+    told = "".join(signs.get(run.state) or _height(run.seconds, longest, heights) for run in recent)
+    return Cell(told, "quiet")
 
 
 def _height(seconds: float | None, longest: float, heights: str) -> str:

@@ -10,7 +10,7 @@ from dcron.model import Run, Task
 from dcron.tui.facts import Fact
 
 LISTED = 5
-"""Waiting runs that are told one by one."""
+"""Waiting runs, and runs to come, that are told one by one."""
 
 
 def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
@@ -23,7 +23,7 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "paused", _paused(task, now)
     yield "agents", f"none takes its next run:\n  {view.unserved}" if view.unserved and task.enabled else ""
     yield "waiting", _waiting(detail, now)
-    for each in detail.coming:
+    for each in detail.coming[:LISTED]:  # a calendar may take out hundreds
         note = each.reason or each.note
         yield "next", f"{words.full(each.local)}" + (f"\n  ! {note}" if note else "")
     yield "graph", "".join(f"\n  {line}" for line in graph_lines(detail.graph, task.name))

@@ -22,7 +22,7 @@ class Facts(Widget):
         parts: list[tuple[str, str] | str] = [(safe_lines(heading), "bold")]
         for name, value in facts:
             if value:
-                parts += ["\n", (f"{name} ", "dim"), safe_lines(value)]
+                parts += ["\n", (f"{name} " if name else "", "dim"), safe_lines(value)]
         self._content = Content.assemble(*parts)
         self.refresh()
 

@@ -10,6 +10,7 @@ from textual.containers import Container
 from textual.screen import Screen
 
 from dcron.errors import DcronError
+from dcron.safetext import safe
 from dcron.tui.chrome import Bar, Hints, Tabs
 from dcron.tui.pane import Pane
 from dcron.tui.views import VIEWS, View
@@ -65,7 +66,7 @@ class MainScreen(Screen[None]):
 
     def crumbs(self) -> list[str]:
         """The way to what is shown, inert."""
-        return [pane.title for pane in self._stacks.get(self.view.name, [])]
+        return [safe(pane.title) for pane in self._stacks.get(self.view.name, [])]
 
     def compose(self) -> ComposeResult:
         yield Bar()

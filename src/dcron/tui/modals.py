@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from dcron.safetext import safe_lines
+from dcron.tui.forms.entries import LONGEST, Entry
 
 PATIENCE = 0.3
 """Seconds in which a new dialog hears no key: it was typed for what was there before."""
@@ -102,7 +103,7 @@ class Ask(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
-            yield Input(self._text, max_length=500)
+            yield Entry(self._text, max_length=LONGEST)
             yield Static(
                 Content.styled(safe_lines(self._hint or "Enter does it  Esc leaves"), "dim"), markup=False
             )

@@ -28,7 +28,7 @@ class Pane(Widget):
     """A view, or what was opened from one. It asks through the reader and shows what it knows meanwhile."""
 
     title = ""
-    """The name in the breadcrumb, inert."""
+    """The name in the breadcrumb."""
     filter_text = ""
     can_filter = False
 

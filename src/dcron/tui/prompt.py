@@ -11,6 +11,8 @@ from textual.widgets import Input, Static
 
 from dcron.errors import UsageError
 from dcron.safetext import safe
+from dcron.tui.filters import LONGEST
+from dcron.tui.forms.entries import Entry
 
 DEBOUNCE = 0.15
 """Seconds without a key before a filter is applied."""
@@ -32,7 +34,7 @@ class Prompt(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._sign), classes="prompt--sign", markup=False)
-        yield Input(self._text, select_on_focus=False, max_length=200)
+        yield Entry(self._text, select_on_focus=False, max_length=LONGEST)
         yield Static(Content(""), classes="prompt--told", markup=False)
 
     def on_mount(self) -> None:

@@ -8,7 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -255,6 +255,9 @@ class RowTable(ScrollView, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Some lines of the screen; how wide they are is asked once for all of them."""
         self._region = self.scrollable_content_region
+        if self.has_focus:  # where magnifiers and Braille displays look
+            row = self._cursor - self.scroll_offset.y + HEADER
+            self.app.cursor_position = self.region.offset + Offset(0, row)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -112,9 +112,9 @@ class Row(Widget):
     """A field: its name, what is typed, and below what is wrong with it."""
 
     DEFAULT_CSS = """
-    Row { height: auto; layout: grid; grid-size: 2; grid-columns: 17 1fr; grid-rows: auto; padding: 0 1; }
-    Row .label { height: 1; }
-    Row .wrong { column-span: 2; height: auto; color: $text-error; padding-left: 2; }
+    Row { height: auto; layout: vertical; padding: 0 1; }
+    Row > Entry, Row > Choice { margin-left: 17; }
+    Row > .wrong { height: auto; color: $text-error; padding-left: 2; }
     """
 
     class Changed(Message):
@@ -140,13 +140,15 @@ class Row(Widget):
                 select_on_focus=False,
             )
         )
-        self._wrong = Static("", classes="wrong", markup=False)
-        self._wrong.display = False
+        self.error = ""
+        """What is said to be wrong with it."""
 
     def compose(self) -> ComposeResult:
-        yield Static(Content(f"{self.field.title:<15}"), classes="label", markup=False)
         yield self._entry
-        yield self._wrong
+
+    def render(self) -> Content:
+        """The name, at the left of what is typed."""
+        return Content(self.field.title)
 
     @property
     def text(self) -> str:
@@ -169,8 +171,12 @@ class Row(Widget):
 
     def show_error(self, text: str) -> None:
         """Say what is wrong; nothing for nothing."""
-        self._wrong.update(Content(safe_lines(text)))
-        self._wrong.display = bool(text)
+        if text == self.error:
+            return
+        self.error = text
+        self.query(".wrong").remove()
+        if text:
+            self.mount(Static(Content(safe_lines(text)), classes="wrong", markup=False))
 
     def on_resize(self) -> None:
         """What is wrong has come or gone: it is read where it is typed."""

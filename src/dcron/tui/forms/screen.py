@@ -39,6 +39,10 @@ class TaskForm(Form):
         """Change this Task, or write a new one that begins as `line`."""
         super().__init__(line, is_new=is_new)
         self._saving = False
+        """Somebody has asked to save, and what was typed is still being read."""
+        self._busy = False
+        """The database has been asked to write it."""
+        self._is_done = False
 
     def settled(self, found: Found) -> None:
         """Go on saving, if that was asked for."""
@@ -46,12 +50,14 @@ class TaskForm(Form):
             self._review(found)
 
     def action_save(self) -> None:
-        if not self._saving and self.dcron.may_act([self]):
+        if not self._saving and not self._busy and self.dcron.may_act([self]):
             self._saving = True
             self.touched.update(FIELDS, [GENERAL])
             self.read_soon()
 
     def action_leave(self) -> None:
+        if self._busy:
+            return
         if not self._is_changed():
             self.dismiss()
             return
@@ -98,6 +104,7 @@ class TaskForm(Form):
 
     def _save(self, found: Found) -> None:
         line, base, named = found.reading.line, self.base, found.reading.named
+        self._busy = True
         self.show_hint("saving ...")
 
         def do(crontab: Any) -> saving.Saved:
@@ -111,10 +118,16 @@ class TaskForm(Form):
     def _saved(self, saved: saving.Saved) -> None:
         act = Act(saved.told, saved.command, lambda _: saved.told)
         self.app.post_message(Acted([Outcome(act, saved.told)]))
-        if self.is_attached:
+        self._is_done = True
+        self.on_screen_resume()
+
+    def on_screen_resume(self) -> None:
+        """What is done leaves the screen, once nothing lies over it."""
+        if self._is_done and self.is_current:
             self.dismiss()
 
     def _failed(self, error: DcronError) -> None:
+        self._busy = False
         self.show_hint("")
         if isinstance(error, saving.Overtaking):
             self._conflict(error.overtaken)

@@ -132,7 +132,8 @@ class TextEdit:
             self._refused(error)
             return
         marked, line = error.marked()
-        self._file.write(marked)
+        if not self._put(marked):
+            return
 
         def answered(word: str | None) -> None:
             if word:
@@ -160,8 +161,11 @@ class TextEdit:
 
     def _merge(self, overtaken: Sequence[Overtaken]) -> None:
         """Put what was changed here on top of theirs, as a new text; it is shown before it is applied."""
-        text = unmark(self._file.read(MOST_READ))
-        lines = {line.name: line for line in self._lines(text)}
+        try:
+            lines = {line.name: line for line in self._lines(unmark(self._file.read(MOST_READ)))}
+        except DcronError as error:
+            self._leave(str(error))
+            return
         tasks = {task.id: task for task in self._draft.tasks.values()}
         for each in overtaken:
             theirs = each.theirs
@@ -177,8 +181,17 @@ class TextEdit:
         greeted = greet(before, whole=False)
         self._draft = Draft(greeted, {task.name: task for task in before}, self._draft.whole)
         text = greet(lines.values(), whole=False)
-        self._file.write(text)
-        self._check(text)
+        if self._put(text):
+            self._check(text)
+
+    def _put(self, text: str) -> bool:
+        """Let the file hold another text; whether that could be done."""
+        try:
+            self._file.write(text)
+        except OSError as error:
+            self._leave(f"{self._file.path} cannot be written: {error.strerror}")
+            return False
+        return True
 
     def _lines(self, text: str) -> Sequence[Definition]:
         return read(text, source="text", timezone=self._timezone).definitions

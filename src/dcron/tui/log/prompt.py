@@ -57,7 +57,8 @@ class LogPrompt(Input):
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted may be of a log."""
         event.prevent_default().stop()
-        self.insert_text_at_cursor(safe(event.text, LONGEST))
+        room = LONGEST - len(self.value)  # what is too long would ring the bell letter by letter
+        self.insert_text_at_cursor(safe(event.text)[:room])
 
     def _leave(self, text: str | None) -> None:
         self.display = False

@@ -50,9 +50,10 @@ class NodesPane(TablePane):
             Column("beat", "lease", 9, _lease, right=True, rank=2),
             Column("clock", "clock", 8, _clock, right=True, rank=3),
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),
-            Column("version", "version", 8, lambda node, _: cell(node.version), rank=5),
-            Column("tags", "tags", 12, _tags, rank=6, from_width=90),
-            Column("host", "host", 12, lambda node, _: cell(node.host), rank=7, from_width=100),
+            Column("pid", "pid", 7, lambda node, _: Cell(str(node.pid)), right=True, rank=5),
+            Column("version", "version", 8, lambda node, _: cell(node.version), rank=6),
+            Column("tags", "tags", 12, _tags, rank=7, from_width=90),
+            Column("host", "host", 12, lambda node, _: cell(node.host), rank=8, from_width=100),
         )
 
     def parse(self, text: str) -> Sequence[Term]:

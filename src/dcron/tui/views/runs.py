@@ -51,8 +51,8 @@ class RunsPane(TablePane):
 
     def columns(self) -> Sequence[Column]:
         """Of one task its name goes without saying."""
-        task = Column("task", "task", 12, lambda run, _: cell(run.task, "name"), grows=True)
-        reason = Column("reason", "reason", 12, _reason, rank=6, grows=self._of.task_id is not None)
+        task = Column("task", "task", 16, lambda run, _: cell(run.task, "name"), grows=True)
+        reason = Column("reason", "reason", 24, _reason, rank=6, grows=self._of.task_id is not None)
         return (
             Column("sign", "", 1, self._sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),

@@ -62,7 +62,7 @@ class TasksPane(TablePane):
         """As docs/tui.md tells: the name and the next run always stay."""
         return (
             Column("sign", "", 1, self._sign),
-            Column("task", "task", 12, lambda row, _: cell(row.task.name, "name"), grows=True, order="name"),
+            Column("task", "task", 16, lambda row, _: cell(row.task.name, "name"), grows=True, order="name"),
             Column("state", "state", 8, _state, rank=5, order="state"),
             Column(
                 "schedule",
@@ -108,7 +108,7 @@ class TasksPane(TablePane):
         """The rows in sight; all ids only where they may be others."""
         moved_by_runs = bool(self.wanted) or self.order not in ("name", "schedule")
         settled = time.monotonic() - self._asked_ids_at >= SETTLED
-        if self._token is None or (moved_by_runs and settled):
+        if self._token is None or (moved_by_runs and settled and not self.dcron.is_typing):
             self.reload()
         self._fresh.clear()
         self._ask_rows(self.table.visible_ids())

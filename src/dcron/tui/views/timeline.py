@@ -30,7 +30,7 @@ NAME_CELLS, NARROW_NAME_CELLS, STARTS_CELLS = 16, 11, 6
 WIDE_FROM = 60
 """Columns from which on there is room for more than names and cells."""
 ZONE_CELLS = 20
-COUNTED_AT_ONCE = 500
+COUNTED_AT_ONCE = 200
 """Lines that one question counts at most."""
 COUNTING_SECONDS, MOST_COUNTING_SECONDS = 0.08, 4.0
 """How long one question counts, so that others get their turn, and all of them together."""

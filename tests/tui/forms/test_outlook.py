@@ -1,0 +1,148 @@
+"""What the form tells of a schedule while it is written."""
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dcron.calendars import Calendars
+from dcron.model import Definition
+from dcron.schedule import parse_calendar
+from dcron.tui.forms import checking
+from dcron.tui.forms.checking import Checked, Checker, Typed
+from dcron.tui.forms.outlook import draw, outlook
+from dcron.tui.forms.reading import texts_of
+from dcron.tui.health import Health
+from tests.tui.conftest import Stage
+from tests.tui.forms.conftest import fill, go, opened, paste, row_of
+
+BEFORE_SPRING = datetime(2027, 3, 27, 0, tzinfo=UTC)
+
+
+def line(schedule: str, timezone: str = "Europe/Berlin", **fields: Any) -> Definition:
+    return Definition(name="t", schedule=schedule, timezone=timezone, command="true", **fields)
+
+
+def drawn(schedule: str, now: datetime, width: int = 76, **fields: Any) -> list[str]:
+    return str(draw(outlook(line(schedule, **fields), {}, now), width)).split("\n")
+
+
+def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
+    told = drawn("30 2 * * *", BEFORE_SPRING)
+    assert told[:5] == [
+        "at 02:30 every day (Europe/Berlin)",
+        "  Sat 2027-03-27 02:30:00 CET +01:00   2027-03-27 01:30:00Z  in 1h 30m",
+        "! Sun 2027-03-28 03:00:00 CEST +02:00  2027-03-28 01:00:00Z  +23h 30m",
+        "    02:30 does not exist on 2027-03-28: runs at 03:00, CEST",
+        "  Mon 2027-03-29 02:30:00 CEST +02:00  2027-03-29 00:30:00Z  +23h 30m",
+    ]
+
+
+def test_a_narrow_screen_has_all_of_it_on_two_lines() -> None:
+    assert drawn("30 2 * * *", BEFORE_SPRING, 38)[1:3] == [
+        "  Sat 2027-03-27 02:30:00 CET +01:00",
+        "    01:30:00Z  in 1h 30m",
+    ]
+
+
+def test_clock_changes_are_told_however_far_and_not_twice() -> None:
+    far = drawn("30 2 * * *", datetime(2027, 6, 1, tzinfo=UTC))
+    assert far[-2:] == [
+        "! clock change Sun 2027-10-31: 02:30 comes twice on 2027-10-31: only the first time runs",
+        "! clock change Sun 2028-03-26: 02:30 does not exist on 2028-03-26: runs at 03:00, CEST",
+    ]
+    near = drawn("30 2 * * *", BEFORE_SPRING)
+    assert sum("2027-03-28: runs" in each for each in near) == 1
+
+
+def test_what_is_doubtful_has_its_code() -> None:
+    assert any("[day-or-weekday]" in each for each in drawn("0 3 1 * mon", BEFORE_SPRING))
+
+
+def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.add("backup")
+    monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await opened(screen, "e")
+            await fill(screen, timezone="Europe/Berlin")
+            await screen.shows("! Sun 2027-03-28 03:00:00 CEST +02:00  2027-03-28 01:00:00Z  +23h 30m")
+            await screen.shows("02:30 does not exist on 2027-03-28: runs at 03:00, CEST")
+            await fill(screen, gap="skip")
+            await screen.shows("02:30 does not exist on 2027-03-28: no run")
+            await fill(screen, schedule="@every 90s")
+            await screen.shows("+1m 30s")
+            await fill(screen, schedule="30 25 * * *")
+            await screen.shows("nothing can be told until the schedule and its zone are right")
+            await screen.shows("25")
+
+    asyncio.run(look())
+
+
+def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage) -> None:
+    sqlite_stage.add("backup")
+    Calendars(sqlite_stage.crontab).put(parse_calendar("weekends", ["sat", "sun"]))
+
+    async def look() -> None:
+        async with sqlite_stage.screen() as screen:
+            await opened(screen, "e")
+            await fill(screen, except_calendar="weekends")
+            await screen.shows("skipped:")
+            await fill(screen, except_calendar="none")
+            await screen.shows_not("skipped:")
+
+    asyncio.run(look())
+
+
+def test_typing_does_not_wait_for_what_takes_long(
+    sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_stage.add("backup")
+    release, began = threading.Event(), threading.Event()
+    real = checking.check
+
+    def slow(typed: Typed) -> Any:
+        if typed.texts["tries"] == "2":
+            began.set()
+            release.wait(60)
+        return real(typed)
+
+    monkeypatch.setattr(checking, "check", slow)
+
+    async def look() -> None:
+        async with sqlite_stage.screen() as screen:
+            await opened(screen, "e")
+            await fill(screen, tries="2")
+            await screen.until(began.is_set)
+            await go(screen, "describe")
+            await screen.type("words")
+            assert row_of(screen, "describe").text == "words"
+            await go(screen, "schedule")
+            await paste(screen, " | @daily")
+            release.set()
+            await screen.shows("and at 00:00 every day")
+
+    asyncio.run(look())
+
+
+def test_what_has_become_stale_is_not_told() -> None:
+    told: list[Any] = []
+    done = threading.Event()
+
+    def tell(message: object) -> None:
+        told.append(message)
+        done.set()
+
+    checker = Checker(tell)
+    base = line("@daily")
+    for number in range(100):
+        checker.check(Typed(number, base, texts_of(base), False, BEFORE_SPRING))
+    checker.start()
+    assert done.wait(20)
+    checker.stop()
+    checker._thread.join(20)
+    assert [each.found.typed.number for each in told if isinstance(each, Checked)] == [99]
+    assert checking.check(told[0].found.typed).reading.errors == {}

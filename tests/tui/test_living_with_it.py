@@ -1,0 +1,74 @@
+"""Where magnifiers look, and rows that do not move below somebody's fingers."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dcron.calendars import Calendars
+from dcron.schedule import parse_calendar
+from dcron.tui import app as app_module
+from dcron.tui.views import tasks
+from dcron.tui.views.runs import RunsPane
+from tests.tui.conftest import Stage
+
+FIRST_ROW = 3
+"""Below bar, tabs and titles."""
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_cursor_of_the_terminal_stands_on_the_row(stage: Stage) -> None:
+    async def look() -> None:
+        async with stage.screen() as screen:
+            assert screen.app.cursor_position.y == FIRST_ROW
+            await screen.press("j", "j")
+            await screen.until(lambda: screen.app.cursor_position == (0, FIRST_ROW + 2))
+
+    for name in ("a", "b", "c"):
+        stage.add(name)
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_rows_are_not_sorted_anew_just_after_a_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "SETTLED", 0.0)
+    asked = []
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            screen.pane.sort_by("last")
+            await screen.until(lambda: not screen.app.is_typing)
+            monkeypatch.setattr(screen.pane, "reload", lambda: asked.append(screen.app.is_typing))
+            screen.pane.refresh_data()
+            assert asked == [False]
+            monkeypatch.setattr(app_module, "STILL", 1000.0)
+            await screen.press("j")
+            screen.pane.refresh_data()
+            assert asked == [False]
+
+    stage.add("a")
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> None:
+    async def look() -> None:
+        async with stage.screen(awaited="no tasks yet") as screen:
+            screen.app.main.drill(RunsPane(node_id="n", title="web\x1b[2J\u202e1"))
+            await screen.shows("> web\N{REPLACEMENT CHARACTER}1")
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_calendar_that_takes_out_many_days_leaves_room_for_the_rest(stage: Stage) -> None:
+    async def look() -> None:
+        async with stage.screen(size=(130, 30)) as screen:
+            await screen.shows("on calendar summer")
+            await screen.shows("by ann@desk")
+
+    today = datetime.now(UTC).date()
+    days = [f"{today + timedelta(days=number)}" for number in range(-1, 6)]
+    Calendars(stage.crontab).put(parse_calendar("summer", days))
+    stage.add("a", "@hourly", except_calendar="summer")
+    asyncio.run(look())
