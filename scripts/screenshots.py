@@ -25,8 +25,8 @@ from tests.tui.seed import NODES, seed
 from tests.tui.terminal import terminal
 
 from dcron.cli.demo import running_agents, url_in
-from dcron.crontab import Crontab
 from dcron.database import Database
+from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp
 from dcron.tui.settings import Settings
 

@@ -11,9 +11,9 @@ from dcron.agent.heart import Heart
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.agent.turns import Turns
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.services.crontab import Crontab
 from dcron.store import agenda, ends, nodes
 from dcron.store.ends import Ended
 from dcron.store.runs import Wanted

@@ -14,10 +14,10 @@ from pathlib import Path
 from sqlalchemy import insert
 from textual.app import App
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition
 from dcron.schema import runs
+from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.tui.log.screen import LogScreen

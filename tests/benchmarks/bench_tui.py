@@ -57,8 +57,8 @@ def bare() -> float:
 
 async def costs(url: str, seconds: float) -> dict[str, float]:
     """CPU milliseconds of a page and a refresh, the share of a core of sitting there, and memory in MiB."""
-    from dcron.crontab import Crontab
     from dcron.database import Database
+    from dcron.services.crontab import Crontab
     from dcron.tui.app import DcronApp
     from dcron.tui.settings import Settings
 

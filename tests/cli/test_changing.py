@@ -3,9 +3,9 @@
 import pytest
 
 from dcron.config import actor
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.errors import Conflict
+from dcron.services.crontab import Crontab
 from tests.cli.conftest import Dcron, on_terminal
 from tests.cli.test_adding import POLICIES, POLICIES_AS_JSON
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from dcron.crontab import Crontab
+from dcron.services.crontab import Crontab
 from tests.cli.conftest import DCRON, Dcron, until
 
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition
+from dcron.services.crontab import Crontab
 from tests.cli.conftest import Dcron, on_terminal
 
 FORMS = [

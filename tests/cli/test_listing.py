@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, literal, type_coerce, update
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node
 from dcron.schema import crontab as crontab_table
+from dcron.services.crontab import Crontab
 from dcron.store import nodes
 from tests.cli.conftest import Dcron, on_terminal
 

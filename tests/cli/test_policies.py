@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
-from dcron import crontab
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Block, Definition
 from dcron.schema import runs
-from dcron.words import HELD
+from dcron.services import crontab
+from dcron.services.crontab import Crontab
+from dcron.telling.words import HELD
 from tests.cli.agents import agent, run_once
 from tests.cli.conftest import Dcron, on_terminal, until
 

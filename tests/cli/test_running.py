@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dcron.crontab import Crontab
 from dcron.database import Database
+from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
 from tests.cli.conftest import DCRON, Dcron, on_terminal, real, until

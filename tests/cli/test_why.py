@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dcron.cli.explaining import read_when
-from dcron.why import Span
+from dcron.services.why import Span
 from tests.cli.conftest import Dcron, on_terminal
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import insert, select, text, update
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.schema import crontab, runs
+from dcron.services.crontab import Crontab
 from dcron.store import agenda, blocked, claims, ends, expiry, nodes, orphans, reaping, tasks
 from dcron.store.claims import Batch
 from dcron.store.due import Claimed, Offer

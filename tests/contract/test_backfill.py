@@ -2,11 +2,11 @@
 
 import pytest
 
-from dcron.calendars import Calendars
 from dcron.errors import Refused, UsageError
-from dcron.launching import MOST_OCCURRENCES, Launching
 from dcron.model import RunState, Trigger
 from dcron.schedule import Calendar
+from dcron.services.calendars import Calendars
+from dcron.services.launching import MOST_OCCURRENCES, Launching
 from tests.contract.stage import Stage, at
 from tests.contract.watching import held_back, times
 

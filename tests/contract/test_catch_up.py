@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from dcron.calendars import Calendars
 from dcron.model import RunState, Task
 from dcron.schedule import Calendar
+from dcron.services.calendars import Calendars
 from tests.contract.stage import Stage, at
 from tests.contract.watching import held_back, reasons, times
 

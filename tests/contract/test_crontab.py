@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import select
 
 from dcron.cli.task_options import command_text
-from dcron.crontab import Crontab
 from dcron.errors import Conflict, ExitCode, NotFound, Refused, UsageError
 from dcron.model import Definition, RunState, Task, Trigger
 from dcron.schema import changes
+from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -150,7 +150,7 @@ def test_a_skipped_turn_is_not_the_last_run(stage: Stage) -> None:
 def test_views_come_in_the_order_of_names_over_all_pages(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dcron.crontab.PAGE", 3)
+    monkeypatch.setattr("dcron.services.crontab.PAGE", 3)
     names = ["B", "a", "a-1", "a.1", "a1", "b", "z"]
     for name in reversed(names):
         stage.task(name)

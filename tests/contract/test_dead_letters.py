@@ -2,9 +2,9 @@
 
 import pytest
 
-from dcron.dead_letters import DeadLetters
 from dcron.errors import NotFound, Refused
 from dcron.model import RunState, Task, Trigger
+from dcron.services.dead_letters import DeadLetters
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dcron import editing as module
-from dcron.calendars import Calendars
 from dcron.crontabfile.options import OPTIONS
-from dcron.editing import Editing, keep, revise
 from dcron.editor import TextFile
-from dcron.edits import BadText, Changes, Draft, EditConflict
 from dcron.errors import Conflict, Refused
 from dcron.model import RunState
 from dcron.schedule import Calendar
+from dcron.services import editing as module
+from dcron.services.calendars import Calendars
+from dcron.services.editing import Editing, keep, revise
+from dcron.services.edits import BadText, Changes, Draft, EditConflict
 from tests.contract.stage import Stage
 from tests.contract.test_crontab import FULL, change_log, other
 

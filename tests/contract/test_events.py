@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from dcron.launching import Launching
 from dcron.model import Block, RunState, Task, Trigger
+from dcron.services.launching import Launching
 from tests.agent.conftest import HandNode
 from tests.contract.stage import Stage
 from tests.contract.watching import find, held_back, reasons, states

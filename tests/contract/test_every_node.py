@@ -2,8 +2,8 @@
 
 import pytest
 
-from dcron.fleet import Fleet
 from dcron.model import RunState, Task, Trigger
+from dcron.services.fleet import Fleet
 from dcron.store import agenda
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find, held_back, reasons, times

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dcron.dead_letters import DeadLetters
 from dcron.model import Run, RunState
+from dcron.services.dead_letters import DeadLetters
 from tests.contract.stage import Stage
 
 FAILED = RunState.FAILED

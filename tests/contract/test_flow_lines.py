@@ -2,8 +2,8 @@
 
 import pytest
 
-from dcron.crontab import BadLines
 from dcron.errors import Refused, ScheduleError, UsageError
+from dcron.services.crontab import BadLines
 from tests.contract.stage import Stage, definition
 
 

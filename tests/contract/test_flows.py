@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dcron.database import Database
-from dcron.dead_letters import DeadLetters
 from dcron.errors import Refused
 from dcron.model import RunState, Task, Trigger
+from dcron.services.dead_letters import DeadLetters
 from dcron.store import ends
 from dcron.store.ends import Ended
 from tests.contract.stage import LEASE, Stage, at
@@ -262,7 +262,7 @@ def test_a_step_in_the_middle_that_is_run_by_hand_is_a_flow_of_its_own(stage: St
     assert etl.take() == {"clean": run.id}
     stage.finish(etl.node, run.id)
     assert told(stage, etl.load) == [
-        (RunState.SKIPPED, f"enrich, join is not part of flow {run.id}, which began further on")
+        (RunState.SKIPPED, f"enrich, join are not part of flow {run.id}, which began further on")
     ]
     alone = stage.task("alone", "@after load")
     run = stage.crontab.run(etl.load)

@@ -11,13 +11,13 @@ from typing import TypeVar
 import pytest
 from sqlalchemy import func, select, text
 
-from dcron.crontab import Crontab
 from dcron.database import Database, is_transient
 from dcron.errors import DatabaseError
-from dcron.fleet import Fleet
 from dcron.model import RunState, Task, Trigger
 from dcron.policy import Lane
 from dcron.schema import ALIVE, runs
+from dcron.services.crontab import Crontab
+from dcron.services.fleet import Fleet
 from dcron.store import blocked, claims, ends
 from dcron.store.claims import Batch
 from dcron.store.due import Claimed, Offer

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from dcron.fleet import Fleet
 from dcron.model import Queue, RunState
+from dcron.services.fleet import Fleet
 from tests.contract.stage import Stage
 from tests.contract.watching import held_back
 

@@ -10,12 +10,12 @@ from functools import partial
 import pytest
 from sqlalchemy import select, update
 
-from dcron.crontab import Crontab
 from dcron.database import Database, is_transient
 from dcron.errors import Conflict, DatabaseError, NotFound, Refused
 from dcron.model import RunState, Trigger
 from dcron.policy import Lane
 from dcron.schema import runs
+from dcron.services.crontab import Crontab
 from dcron.store import claims, nodes, reaping, tasks
 from dcron.store.due import Offer
 from tests.contract.stage import LEASE, Stage

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dcron.fleet import Fleet
 from dcron.model import Node
+from dcron.services.fleet import Fleet
 from tests.contract.stage import Stage, at
 
 NEVER = "0 0 1 1 *"

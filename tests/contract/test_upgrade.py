@@ -4,11 +4,11 @@ import pytest
 from sqlalchemy import text
 
 from dcron import migrations
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.errors import SchemaVersionError
 from dcron.model import RunState
 from dcron.schema import SCHEMA_VERSION
+from dcron.services.crontab import Crontab
 from dcron.store.runs import Wanted
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from dcron.calendars import Calendars
-from dcron.dead_letters import DeadLetters
 from dcron.errors import NotFound
-from dcron.fleet import Fleet
-from dcron.launching import Launching
 from dcron.model import Run, RunState
 from dcron.policy import PassedOver
 from dcron.schedule import parse_calendar
-from dcron.why import Cause, Span, Why
-from dcron.why.times import told_span
+from dcron.services.calendars import Calendars
+from dcron.services.dead_letters import DeadLetters
+from dcron.services.fleet import Fleet
+from dcron.services.launching import Launching
+from dcron.services.why import Cause, Span, Why
+from dcron.services.why.times import told_span
 from tests.contract.stage import NOON, Stage, at
 
 HOUR = 3600.0

@@ -6,9 +6,9 @@ import time
 import pytest
 from sqlalchemy import text
 
-from dcron.fleet import Fleet
-from dcron.launching import Launching
 from dcron.model import RunState
+from dcron.services.fleet import Fleet
+from dcron.services.launching import Launching
 from tests.faults.harness import Cluster, wait_for
 
 FAR = "0 0 1 1 *"
@@ -71,6 +71,8 @@ def test_a_run_that_replaces_another_stops_it_and_starts(team: Cluster) -> None:
         f"cancelled by run {second.id}, which replaces it",
     )
     assert team.crontab.find_run(second.id).state is RunState.RUNNING
+    team.crontab.cancel(second.id)
+    wait_for(lambda: team.crontab.find_run(second.id).state.is_final, 10, "it is stopped, too")
 
 
 def test_a_task_that_kills_its_agent_every_time_stops_at_its_tries(team: Cluster) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from dcron.crontab import Crontab
 from dcron.database import Database
-from dcron.dead_letters import DeadLetters
 from dcron.errors import Conflict, NotFound, Refused, UsageError
-from dcron.fleet import Fleet
-from dcron.launching import Launching
 from dcron.model import Definition, RunState
+from dcron.services.crontab import Crontab
+from dcron.services.dead_letters import DeadLetters
+from dcron.services.fleet import Fleet
+from dcron.services.launching import Launching
 from dcron.store.runs import Wanted
 from tests.simulation import invariants
 from tests.simulation.cluster import BEGINNING, FaultyDatabase, SimulatedNode, Start, Time, settings

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Definition, Task
+from dcron.services.crontab import Crontab
 from dcron.tui import modals
 from dcron.tui.app import DcronApp
 from dcron.tui.pane import TablePane

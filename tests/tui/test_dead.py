@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import insert
 
 from dcron import policy
-from dcron.dead_letters import DeadLetters
 from dcron.model import Task
 from dcron.schema import runs
+from dcron.services.dead_letters import DeadLetters
 from tests.contract.stage import Stage as Agents
 from tests.tui.conftest import Screen, Stage
 

@@ -44,7 +44,7 @@ def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, told: 
 
 
 def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
-    from dcron.board import Board
+    from dcron.services.board import Board
     from dcron.store.spine import TASK_ORDERS, WantedRuns
 
     stage.add("backup", "30 2 * * *", "tar 50%_off")

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dcron.calendars import Calendars
 from dcron.schedule import parse_calendar
+from dcron.services.calendars import Calendars
 from dcron.tui import app as app_module
 from dcron.tui.views import tasks
 from dcron.tui.views.runs import RunsPane

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from textual.message import Message
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.errors import DatabaseError, NotFound
+from dcron.services.crontab import Crontab
 from dcron.tui import health
 from dcron.tui.health import Health
 from dcron.tui.reader import Answered, Changed, Reader
@@ -31,7 +31,7 @@ class Board:
             raise DatabaseError("gone")
         from datetime import UTC, datetime
 
-        from dcron.board import Look
+        from dcron.services.board import Look
 
         return Look(self.token, datetime(2027, 6, 1, 12, tzinfo=UTC))
 

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import Task
+from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.tui.health import Health
@@ -73,7 +73,6 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {
     "tasks": ((80, 24), places.tasks),
     "tasks-wide": ((130, 30), places.detail),
-    "tasks-small": ((40, 10), places.tasks),
     "runs": ((80, 24), places.runs),
     "timeline": ((100, 24), places.timeline),
     "nodes": ((100, 12), places.nodes),

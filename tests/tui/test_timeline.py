@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from dcron.calendars import Calendars
-from dcron.crontab import Crontab
 from dcron.database import Database
 from dcron.model import RunState, Task
 from dcron.schedule import parse_calendar, zone
 from dcron.schema import runs
+from dcron.services.calendars import Calendars
+from dcron.services.crontab import Crontab
 from dcron.tui.timeline.scale import CELLS, cell_for, cells_of, header, span_at
 from dcron.tui.views import timeline
 from tests.contract.stage import Stage as Agents

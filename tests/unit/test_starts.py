@@ -10,7 +10,7 @@ import pytest
 from dcron import policy
 from dcron.model import Definition
 from dcron.schedule import upcoming, zone
-from dcron.starts import MOST_IN_CELL, Minutes, Span, filled, merged, minute_of, minutes_of, starts_of
+from dcron.telling.starts import MOST_IN_CELL, Minutes, Span, filled, merged, minute_of, minutes_of, starts_of
 
 NIGHT = datetime(2027, 3, 27, 20, tzinfo=UTC)
 """The clocks of Berlin go forward in it, at 01:00 UTC."""

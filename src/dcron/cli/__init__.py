@@ -1,1 +1,1 @@
-"""The command line: a thin face over `dcron.crontab`. What commands need is imported when they run."""
+"""The command line: a thin face over the services. What commands need is imported when they run."""

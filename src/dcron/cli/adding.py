@@ -16,8 +16,8 @@ from dcron.errors import ScheduleError, UsageError
 from dcron.typed import default_name
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab, TaskView
     from dcron.model import Definition, Task
+    from dcron.services.crontab import Crontab, TaskView
 
 Schedule = Annotated[
     str,
@@ -145,7 +145,8 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
 def _understood(
     view: "TaskView", options: TaskOptions, now: datetime
 ) -> Iterator[tuple[str, str | list[str] | None]]:
-    from dcron import forecast, policies
+    from dcron.telling import asked as policies
+    from dcron.telling import forecast
 
     task = view.task
     yield "added", task.name

@@ -5,14 +5,14 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
-from dcron import forecast, words
 from dcron.cli import printing, shapes
 from dcron.cli.progress import watched
 from dcron.cli.tables import Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Definition
 from dcron.schedule import Advice, Schedule, advise_all, zone
-from dcron.starts import Minutes, Start, merged, minute_of, starts_of
+from dcron.telling import forecast, words
+from dcron.telling.starts import Minutes, Start, merged, minute_of, starts_of
 
 BUSIEST = 5
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, Verb
 from dcron.cli.tables import Column, print_facts, print_table
 from dcron.errors import UsageError
+from dcron.telling import words
 from dcron.typed import read_text
 
 if TYPE_CHECKING:
-    from dcron.calendars import Calendars
     from dcron.model import StoredCalendar
     from dcron.schedule import Calendar
+    from dcron.services.calendars import Calendars
 
 calendar_app = typer.Typer(
     help="Name sets of dates for --except and --only of tasks.", rich_markup_mode=None, add_completion=False
@@ -75,7 +75,7 @@ def add(
     """
     calendar = _read(name, dates or [], ics)
     with opened_crontab(db) as crontab:
-        from dcron.calendars import Calendars
+        from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
         if using := calendars.users(name):
@@ -92,7 +92,7 @@ def add(
 def list_calendars(as_json: Json = False, db: Db = None) -> None:
     """List the calendars, their next dates and the tasks that use them."""
     with opened_crontab(db) as crontab:
-        from dcron.calendars import Calendars
+        from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
         if as_json:
@@ -107,7 +107,7 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
     from dcron.schedule import zone
 
     with opened_crontab(db) as crontab:
-        from dcron.calendars import Calendars
+        from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
         calendar, stored = calendars.get(name)
@@ -125,7 +125,7 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
 def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
     """Remove a calendar. One that tasks use stays."""
     with opened_crontab(db) as crontab:
-        from dcron.calendars import Calendars
+        from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
         _, stored = calendars.get(name)

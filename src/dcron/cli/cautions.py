@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from dcron import forecast
 from dcron.cli import printing
 from dcron.model import Definition
 from dcron.schedule import Rules
+from dcron.telling import forecast
 
 
 def print_warnings(line: Definition, now: datetime, rules: Rules | None = None) -> None:

@@ -13,8 +13,8 @@ from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
     from dcron.model import Task
+    from dcron.services.crontab import Crontab
 
 _TELLING = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 """What advice depends on."""
@@ -86,8 +86,8 @@ def pause(
     db: Db = None,
 ) -> None:
     """Let a task start nothing until it is resumed. What runs now runs on."""
-    from dcron import words
     from dcron.schedule import parse_time, zone
+    from dcron.telling import words
 
     with opened_crontab(db) as crontab:
         task = crontab.get(name)
@@ -133,8 +133,9 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
 
 
 def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:
-    from dcron import forecast, policies
     from dcron.cli.tables import print_facts
+    from dcron.telling import asked as policies
+    from dcron.telling import forecast
 
     planned = crontab.view(task.name).next_run_at
     following = forecast.next_runs(task, crontab.now(), planned=planned) if task.enabled else "paused"

@@ -12,7 +12,7 @@ from dcron.errors import DatabaseError
 
 if TYPE_CHECKING:
     from dcron.database import Database
-    from dcron.facts import DatabaseFacts
+    from dcron.services.facts import DatabaseFacts
 
 db_app = typer.Typer(
     help="Prepare, upgrade or name the database.", rich_markup_mode=None, add_completion=False
@@ -76,7 +76,7 @@ def info(as_json: Json = False, db: Db = None) -> None:
 
 def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
     """What the database says of itself, or why it does not."""
-    from dcron.facts import database_facts
+    from dcron.services.facts import database_facts
 
     try:
         return database_facts(database), None

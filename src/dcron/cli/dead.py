@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, Verb
@@ -16,9 +15,10 @@ from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run
 from dcron.safetext import safe
+from dcron.telling import words
 
 if TYPE_CHECKING:
-    from dcron.dead_letters import DeadLetters
+    from dcron.services.dead_letters import DeadLetters
 
 COUNTED = 1000
 """Dead letters that a question before their end counts."""
@@ -79,7 +79,7 @@ def dismiss(
     if (run_id is not None) == everything:
         raise UsageError("give a run's number, or --all for all of them")
     with opened_crontab(db) as crontab:
-        from dcron.dead_letters import DeadLetters
+        from dcron.services.dead_letters import DeadLetters
 
         letters = DeadLetters(crontab)
         if run_id is None:
@@ -105,7 +105,7 @@ def retry(run_id: RunId, as_json: Json = False, db: Db = None) -> None:
     from dcron.cli import shapes
 
     with opened_crontab(db) as crontab:
-        from dcron.dead_letters import DeadLetters
+        from dcron.services.dead_letters import DeadLetters
 
         retried = DeadLetters(crontab).retry(run_id)
         mention_idleness(crontab)

@@ -25,7 +25,7 @@ from dcron.errors import DcronError
 from dcron.model import Run, RunState
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
 
 SECONDS = 15.0
 """How long it runs where nobody watches; on a busy machine as long as it takes, up to:"""
@@ -135,8 +135,8 @@ def _crontab(directory: Path) -> Iterator["Crontab"]:
 
 
 def _connect(directory: Path) -> "Crontab":
-    from dcron.crontab import Crontab
     from dcron.database import Database
+    from dcron.services.crontab import Crontab
 
     return Crontab(Database(url_in(directory)), "demo")
 

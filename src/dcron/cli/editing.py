@@ -15,10 +15,10 @@ from dcron.errors import Refused, UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from dcron.crontab import Crontab
-    from dcron.editing import Editing
     from dcron.editor import TextFile
-    from dcron.edits import BadText, Change, Changes, Draft, EditConflict
+    from dcron.services.crontab import Crontab
+    from dcron.services.editing import Editing
+    from dcron.services.edits import BadText, Change, Changes, Draft, EditConflict
 
 SHOWN = 50
 """Changes that are shown in full; the rest are counted. The same for mistakes."""
@@ -45,8 +45,8 @@ def edit(
     EDITOR=nano dcron edit backup
     EDITOR="sed -i s/03:00/04:00/" dcron edit --force
     """
-    from dcron.editing import Editing
     from dcron.editor import TextFile
+    from dcron.services.editing import Editing
 
     with opened_crontab(db) as crontab:
         editing = Editing(crontab, own_zone())
@@ -62,8 +62,8 @@ def _edited(
     crontab: "Crontab", editing: "Editing", draft: "Draft", file: "TextFile", *, force: bool
 ) -> "Changes":
     """The changes that a person has made and agreed to; none if there are none."""
-    from dcron.editing import revise
     from dcron.editor import open_editor
+    from dcron.services.editing import revise
 
     crontab.database.close()  # nobody's connection idles while somebody types; it opens again by itself
     for _ in range(ROUNDS):
@@ -81,8 +81,8 @@ def _edited(
 @contextmanager
 def _nothing_lost(file: "TextFile", draft: "Draft") -> Iterator[None]:
     """However it ends, a text that was not applied is kept, and said where; and what was wrong with it."""
-    from dcron import edits
-    from dcron.editing import keep
+    from dcron.services import edits
+    from dcron.services.editing import keep
 
     try:
         yield
@@ -124,8 +124,8 @@ def _show(changes: "Changes", now: "datetime") -> None:
 
 
 def _show_change(change: "Change", now: "datetime") -> None:
-    from dcron import forecast
     from dcron.cli.tables import Alarm, print_facts
+    from dcron.telling import forecast
 
     lines = [line[:LONGEST] + ("…" if len(line) > LONGEST else "") for line in change.difference()]
     old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""

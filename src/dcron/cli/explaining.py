@@ -13,7 +13,7 @@ from dcron.cli.parameters import Db, Json, Name
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
-    from dcron.why import Cause, Span
+    from dcron.services.why import Cause, Span
 
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -40,7 +40,7 @@ def why(
     dcron why backup 09:00               today's 09:00; also yesterday 09:00, '2027-06-01 09:00'
     dcron why backup 2027-06-01          all of that day
     """
-    from dcron.why import Why
+    from dcron.services.why import Why
 
     with opened_crontab(db) as crontab:
         asked = Why(crontab)
@@ -56,7 +56,7 @@ def why(
 def read_when(text: str, timezone: str, now: datetime) -> "datetime | Span":
     """The time somebody means: a bare clock time is today's, a date without one is all of that day."""
     from dcron.schedule import parse_time, zone
-    from dcron.why import Span
+    from dcron.services.why import Span
 
     here = zone(timezone)
     words = _with_date(text.split(), here, now)

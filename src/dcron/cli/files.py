@@ -13,8 +13,8 @@ from dcron.safetext import safe_lines
 from dcron.typed import read_text
 
 if TYPE_CHECKING:
-    from dcron.crontab import Imported
     from dcron.crontabfile import CrontabFile
+    from dcron.services.crontab import Imported
 
 SHOWN = 20
 """Names of one kind that are printed; the rest are counted."""
@@ -73,7 +73,7 @@ def _read(file: str, *, system: bool) -> "CrontabFile":
 
 
 def _import(content: "CrontabFile", file: str, db: str | None, *, dry_run: bool) -> "Imported":
-    from dcron.crontab import BadLines
+    from dcron.services.crontab import BadLines
 
     with opened_crontab(db) as crontab:
         try:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json, Verb
@@ -17,9 +16,10 @@ from dcron.errors import UsageError
 from dcron.model import Node, NodeState, Queue
 from dcron.quantities import format_amount
 from dcron.safetext import safe
+from dcron.telling import words
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
 
 NODES = [
     Column("NODE", least=12),
@@ -85,7 +85,7 @@ def drain(
     from dcron.cli import shapes
 
     with opened_crontab(db) as crontab:
-        from dcron.fleet import Fleet
+        from dcron.services.fleet import Fleet
 
         drained = Fleet(crontab).drain(node)
         if not as_json:
@@ -126,7 +126,7 @@ def set_queue(
 
     limit = _limit(max_running)
     with opened_crontab(db) as crontab:
-        from dcron.fleet import Fleet
+        from dcron.services.fleet import Fleet
 
         fleet = Fleet(crontab)
         fleet.set_queue(queue, limit)
@@ -144,7 +144,7 @@ def list_queues(as_json: Json = False, db: Db = None) -> None:
     from dcron.cli import shapes
 
     with opened_crontab(db) as crontab:
-        from dcron.fleet import Fleet
+        from dcron.services.fleet import Fleet
 
         found = Fleet(crontab).queues()
         if as_json:

@@ -11,7 +11,7 @@ from dcron.cli.parameters import Db
 from dcron.errors import Refused
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
 
 
 def tui(
@@ -42,7 +42,7 @@ def _connect(db: str | None) -> "Crontab":
     """The crontab in force, on connections of its own, which end with the program."""
     from dcron.cli.opening import new_database
     from dcron.config import actor
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
 
     return Crontab(new_database(db), actor())
 

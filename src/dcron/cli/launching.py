@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json, Name
@@ -14,11 +13,12 @@ from dcron.cli.running import mention_idleness, past_time
 from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState
 from dcron.safetext import safe
+from dcron.telling import words
 from dcron.typed import text_or_file
 
 if TYPE_CHECKING:
-    from dcron.launching import Backfill
     from dcron.model import Task
+    from dcron.services.launching import Backfill
 
 EventName = Annotated[
     str, typer.Argument(metavar="EVENT", help="The event's name, such as deploy.", show_default=False)
@@ -53,7 +53,7 @@ def emit(
 
     text = text_or_file(payload, "--payload") if payload is not None else None
     with opened_crontab(db) as crontab:
-        from dcron.launching import Launching
+        from dcron.services.launching import Launching
 
         emitted = Launching(crontab).emit(event, text, key)
         now = crontab.now()
@@ -98,7 +98,7 @@ def backfill(
     from dcron.schedule import zone
 
     with opened_crontab(db) as crontab:
-        from dcron.launching import Launching
+        from dcron.services.launching import Launching
 
         task = crontab.get(name)
         here, now = zone(task.timezone), crontab.now()

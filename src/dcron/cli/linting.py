@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
 from dcron.safetext import safe
+from dcron.telling import words
 from dcron.typed import read_text
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.model import Block, Run, RunState
+from dcron.telling import words
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab, TaskView
 
 TASKS = [
     Column("NAME", least=10),
@@ -123,7 +123,7 @@ def _result(run: Run, now: datetime) -> str:
 
 def _why_idle(crontab: "Crontab") -> str | None:
     """Why nobody takes any run at all; None when somebody may."""
-    from dcron.fleet import Fleet
+    from dcron.services.fleet import Fleet
 
     living = Fleet(crontab).living()
     if not living:

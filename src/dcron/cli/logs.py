@@ -15,10 +15,10 @@ from dcron.cli.running import exit_code, pauses
 from dcron.errors import NotFound
 from dcron.model import Run
 from dcron.safetext import safe_line
-from dcron.words import result
+from dcron.telling.words import result
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
     from dcron.store.output import Chunk
 
 Which = Annotated[

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dcron.errors import UsageError
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
     from dcron.database import Database
+    from dcron.services.crontab import Crontab
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def new_database(url: str | None) -> "Database":
 def opened_crontab(url: str | None) -> Iterator["Crontab"]:
     """The crontab in force, its tables made when there are none. Raises DatabaseError."""
     from dcron.config import actor
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
 
     with opened_database(url) as database:
         yield Crontab(database, actor())

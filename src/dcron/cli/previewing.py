@@ -15,8 +15,8 @@ from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter
-    from dcron.crontab import Crontab
     from dcron.schedule import Rules
+    from dcron.services.crontab import Crontab
 
 DEFAULT_COUNT = 10
 MOST = 100_000
@@ -97,8 +97,8 @@ class Subject:
 
     def remarks(self) -> list[tuple[str, str]]:
         """What a task is, apart from its schedule, that lets nothing run: codes and messages."""
-        from dcron import forecast
         from dcron.schedule import zone
+        from dcron.telling import forecast
 
         task = self.line
         if not isinstance(task, Task):
@@ -152,7 +152,7 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
 
 def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
     """The calendars that the line names, as rules have them. Raises UsageError."""
-    from dcron.calendars import Calendars
+    from dcron.services.calendars import Calendars
 
     known = Calendars(crontab)
     try:
@@ -173,8 +173,8 @@ def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
 
 
 def _print_json(subject: Subject, window: Window) -> None:
-    from dcron import forecast
     from dcron.cli import shapes
+    from dcron.telling import forecast
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
@@ -185,9 +185,9 @@ def _print_json(subject: Subject, window: Window) -> None:
 
 
 def _print(subject: Subject, window: Window) -> None:
-    from dcron import forecast
     from dcron.cli import cautions
     from dcron.cli.tables import print_facts, shown_line
+    from dcron.telling import forecast
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
@@ -208,7 +208,7 @@ def _print(subject: Subject, window: Window) -> None:
 
 
 def _why_none(line: Definition) -> str:
-    from dcron import forecast
+    from dcron.telling import forecast
 
     return "" if forecast.schedule_of(line).timed else f": it runs {forecast.explanation(line)}"
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, MaybeName, Name
@@ -17,11 +16,12 @@ from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
 from dcron.safetext import safe
+from dcron.telling import words
+from dcron.telling.words import HELD
 from dcron.typed import text_or_file
-from dcron.words import HELD
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
     from dcron.store.runs import Wanted
 
 PAGE = 500

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dcron.model import Event, Node, Queue, Run, Task
-from dcron.words import offset_of
+from dcron.telling.words import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
-    from dcron.crontab import TaskView
-    from dcron.launching import Backfill, Emitted
     from dcron.schedule import Occurrence
+    from dcron.services.crontab import TaskView
+    from dcron.services.launching import Backfill, Emitted
     from dcron.store.output import Chunk
 
 

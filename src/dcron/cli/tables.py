@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from dcron.cli import printing
 from dcron.safetext import cells, safe, shorten
-from dcron.words import Struck
+from dcron.telling.words import Struck
 
 SAMPLE = 200
 """Rows that decide how wide the columns are; those that follow are cut or stick out."""

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron import words
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Json, Name
 from dcron.cli.tables import print_facts
-from dcron.graphing import graph_lines
 from dcron.model import Run, RunState, Trigger
-from dcron.words import HELD
+from dcron.telling import words
+from dcron.telling.graphing import graph_lines
+from dcron.telling.words import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dcron.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab, TaskView
 
 LISTED = 5
 """Waiting runs and dead letters that are told one by one."""
@@ -78,7 +78,7 @@ def _shape(around: Surroundings, now: datetime) -> dict[str, Any]:
 
 
 def _facts(view: "TaskView", around: Surroundings, now: datetime) -> Iterator[Fact]:
-    from dcron import forecast
+    from dcron.telling import forecast
 
     task = view.task
     yield "name", task.name
@@ -101,7 +101,7 @@ def _facts(view: "TaskView", around: Surroundings, now: datetime) -> Iterator[Fa
 
 
 def _of_the_command(view: "TaskView") -> Iterator[Fact]:
-    from dcron import forecast
+    from dcron.telling import forecast
 
     task = view.task
     yield "command", forecast.command_line(task)
@@ -114,8 +114,8 @@ def _of_the_command(view: "TaskView") -> Iterator[Fact]:
 
 
 def _of_the_times(view: "TaskView") -> Iterator[Fact]:
-    from dcron import policies
     from dcron.schedule import zone
+    from dcron.telling import asked as policies
 
     task = view.task
     yield "gap", "skip: a run at a time that the clock leaves out is dropped" if task.gap == "skip" else None
@@ -138,8 +138,8 @@ def _of_the_runs(view: "TaskView", around: Surroundings, now: datetime) -> Itera
 
 
 def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
-    from dcron import forecast
     from dcron.schedule import zone
+    from dcron.telling import forecast
 
     task = view.task
     if task.enabled:

@@ -11,7 +11,7 @@ from textual.message import Message
 from dcron.errors import DcronError
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dcron.crontab import Crontab
 from dcron.model import Run, RunState, Task
+from dcron.services.crontab import Crontab
+from dcron.telling.words import plural
 from dcron.tui.acting import Act
-from dcron.words import plural
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp

@@ -23,8 +23,8 @@ from dcron.tui.settings import Settings
 from dcron.tui.theme import CSS, THEMES
 
 if TYPE_CHECKING:
-    from dcron.board import Board, Counts
-    from dcron.crontab import Crontab
+    from dcron.services.board import Board, Counts
+    from dcron.services.crontab import Crontab
 
 T = TypeVar("T")
 TICK = 1.0
@@ -108,7 +108,7 @@ class DcronApp(App[Exception]):
 
     def _open(self, connect: "Callable[[], Crontab]", find_zone: Callable[[], tzinfo]) -> "Board":
         """In the reader's thread: load what takes long, then connect."""
-        from dcron.board import Board
+        from dcron.services.board import Board
 
         self.main.view.load()
         self.zone = find_zone()

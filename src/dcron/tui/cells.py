@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from dcron import words
 from dcron.model import Run, RunState
 from dcron.safetext import NAME_CELLS, safe
+from dcron.telling import words
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.board import Recent, TaskRow
+    from dcron.services.board import Recent, TaskRow
 
 
 class Cell(NamedTuple):

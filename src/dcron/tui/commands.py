@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from dcron.board import Board
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
+from dcron.services.board import Board
 from dcron.tui import actions, recovering
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS

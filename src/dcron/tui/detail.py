@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from dcron import policies, words
-from dcron.board import TaskDetail
-from dcron.graphing import graph_lines
 from dcron.model import Run, Task
+from dcron.services.board import TaskDetail
+from dcron.telling import asked as policies
+from dcron.telling import words
+from dcron.telling.graphing import graph_lines
 from dcron.tui.facts import Fact
 
 LISTED = 5

@@ -15,7 +15,7 @@ from dcron.tui.columns import Column
 from dcron.tui.table import RowTable
 
 if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first paint
-    from dcron.board import Board
+    from dcron.services.board import Board
     from dcron.store.spine import Term
     from dcron.tui.app import DcronApp
 

@@ -16,7 +16,7 @@ from dcron.errors import DatabaseError, DcronError, SchemaVersionError
 from dcron.tui.health import Health
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.board import Board
+    from dcron.services.board import Board
 
 T = TypeVar("T")
 _UNSEEN = object()

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dcron.crontab import Crontab
-from dcron.dead_letters import DeadLetters
-from dcron.fleet import Fleet
 from dcron.model import Node, NodeState, Run, RunState
+from dcron.services.crontab import Crontab
+from dcron.services.dead_letters import DeadLetters
+from dcron.services.fleet import Fleet
+from dcron.telling.words import plural
 from dcron.tui.acting import Act
-from dcron.words import plural
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp

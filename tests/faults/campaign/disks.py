@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from dcron.crontab import Crontab
 from dcron.database import Database
+from dcron.services.crontab import Crontab
 from tests.faults.campaign import audit
 from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, NotHere, fault

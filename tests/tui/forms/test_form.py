@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from dcron.calendars import Calendars
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition
 from dcron.schedule import parse_calendar
+from dcron.services.calendars import Calendars
 from dcron.tui.forms.fields import FIELDS
 from tests.tui.conftest import Stage
 from tests.tui.forms.conftest import at, complains, fill, form_of, go, opened, paste, row_of, save

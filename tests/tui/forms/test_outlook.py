@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dcron.calendars import Calendars
 from dcron.model import Definition
 from dcron.schedule import parse_calendar
+from dcron.services.calendars import Calendars
 from dcron.tui.forms import checking
 from dcron.tui.forms.checking import Checked, Checker, Typed
 from dcron.tui.forms.outlook import draw, outlook

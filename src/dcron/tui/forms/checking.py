@@ -7,9 +7,9 @@ from datetime import datetime
 
 from textual.message import Message
 
-from dcron import forecast
 from dcron.errors import UsageError
 from dcron.model import Definition
+from dcron.telling import forecast
 from dcron.tui.forms.outlook import Calendars, Outlook, outlook, rules_of
 from dcron.tui.forms.reading import Reading, Texts, place_of, read_texts
 

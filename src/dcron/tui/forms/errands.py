@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dcron.errors import DcronError
 
 if TYPE_CHECKING:
-    from dcron.crontab import Crontab
+    from dcron.services.crontab import Crontab
     from dcron.tui.app import DcronApp
 
 T = TypeVar("T")

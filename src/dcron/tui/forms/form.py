@@ -13,11 +13,11 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from dcron.calendars import Calendars
 from dcron.errors import DcronError
 from dcron.model import Definition
 from dcron.safetext import safe, shorten
 from dcron.schedule import Calendar
+from dcron.services.calendars import Calendars
 from dcron.tui.forms.checking import Checked, Checker, Found, Typed
 from dcron.tui.forms.entries import Row, row_of
 from dcron.tui.forms.fields import FIELDS, GROUPS

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dcron.crontab import Crontab
 from dcron.model import Definition, Task
+from dcron.services.crontab import Crontab
 from dcron.tui.acting import Act
 from dcron.tui.actions import on_task
 from dcron.tui.forms.dialogs import Fill, Question

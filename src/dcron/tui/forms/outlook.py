@@ -7,10 +7,11 @@ from itertools import islice
 
 from textual.content import Content
 
-from dcron import forecast, policy, words
+from dcron import policy
 from dcron.model import Definition
 from dcron.safetext import safe
 from dcron.schedule import Calendar, ClockChange, Occurrence, Rules
+from dcron.telling import forecast, words
 
 COUNT = 8
 MOST = 40

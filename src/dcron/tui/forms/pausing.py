@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dcron.crontab import Crontab
 from dcron.errors import UsageError
 from dcron.model import Task
 from dcron.schedule import parse_time, zone
+from dcron.services.crontab import Crontab
+from dcron.telling.words import plural
 from dcron.tui.acting import Act
 from dcron.tui.actions import on_task
 from dcron.tui.forms.dialogs import Fill, Question
 from dcron.validation import require_text
-from dcron.words import plural
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dcron.crontab import Crontab
 from dcron.crontabfile import write
 from dcron.editor import TextFile
-from dcron.edits import Overtaken
 from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
+from dcron.services.crontab import Crontab
+from dcron.services.edits import Overtaken
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.reading import changed_fields
 

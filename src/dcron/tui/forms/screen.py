@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from dcron.edits import Overtaken
 from dcron.errors import DatabaseError, DcronError, Refused, UsageError
 from dcron.model import Definition, Task
+from dcron.services.edits import Overtaken
 from dcron.tui.acting import Act, Acted, Outcome
 from dcron.tui.forms import saving, telling
 from dcron.tui.forms.checking import Found

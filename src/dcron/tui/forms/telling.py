@@ -5,14 +5,14 @@ from datetime import datetime
 
 from textual.content import Content
 
-from dcron import forecast
-from dcron.edits import Change, Changes, Overtaken
 from dcron.model import Definition
 from dcron.safetext import safe, shorten
+from dcron.services.edits import Change, Changes, Overtaken
+from dcron.telling import forecast
+from dcron.telling.words import Struck
 from dcron.tui.forms.checking import Moved
 from dcron.tui.forms.fields import FIELDS, shown
 from dcron.tui.forms.reading import changed_fields
-from dcron.words import Struck
 
 LONGEST_VALUE = 300
 """Cells of a value that is shown."""

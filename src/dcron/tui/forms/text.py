@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from dcron.crontab import Crontab
 from dcron.crontabfile import read
 from dcron.crontabfile.revising import greet, unmark
-from dcron.editing import MOST_READ, Editing, keep
 from dcron.editor import TextFile, open_editor
-from dcron.edits import BadText, Changes, Draft, EditConflict, Overtaken
 from dcron.errors import DcronError
 from dcron.model import Definition
+from dcron.services.crontab import Crontab
+from dcron.services.editing import MOST_READ, Editing, keep
+from dcron.services.edits import BadText, Changes, Draft, EditConflict, Overtaken
+from dcron.telling.words import plural
 from dcron.tui.acting import Act, Acted, Outcome
 from dcron.tui.forms import telling
 from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.forms.errands import errand
 from dcron.tui.forms.reading import merged
-from dcron.words import plural
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp

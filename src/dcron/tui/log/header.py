@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import timedelta, tzinfo
 
-from dcron import words
 from dcron.model import Run, RunState
 from dcron.safetext import NAME_CELLS, cells, safe, shorten
+from dcron.telling import words
 from dcron.tui.health import Health
 from dcron.tui.log.opened import View
 from dcron.tui.log.reader import Seen

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dcron.crontab import Crontab
 from dcron.errors import NotFound
 from dcron.model import Run
 from dcron.safetext import NAME_CELLS, safe
+from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk, ChunkFacts
 

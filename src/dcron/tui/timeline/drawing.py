@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from statistics import median
 
-from dcron.board import TimelineRow
 from dcron.model import RunState
-from dcron.starts import Filled, Span
+from dcron.services.board import TimelineRow
+from dcron.telling.starts import Filled, Span
 
 NOW = "|"
 ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"

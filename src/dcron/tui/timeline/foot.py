@@ -6,9 +6,9 @@ from datetime import datetime, tzinfo
 from textual.content import Content
 from textual.widget import Widget
 
-from dcron import words
-from dcron.board import Busiest
 from dcron.safetext import cells, shorten
+from dcron.services.board import Busiest
+from dcron.telling import words
 
 
 class Foot(Widget):

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from dcron.starts import Span
+from dcron.telling.starts import Span
 
 AHEAD = timedelta(hours=24)
 LEAD = timedelta(hours=1)

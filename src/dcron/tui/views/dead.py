@@ -7,10 +7,10 @@ from typing import ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from dcron import words
-from dcron.board import Letters
 from dcron.model import Run
+from dcron.services.board import Letters
 from dcron.store.spine import LettersPage, Term
+from dcron.telling import words
 from dcron.tui import recovering
 from dcron.tui.cells import EMPTY, Cell, cell, run_standing
 from dcron.tui.columns import Column

@@ -7,9 +7,9 @@ from typing import ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from dcron import words
 from dcron.model import Node, NodeState
 from dcron.store.spine import Term
+from dcron.telling import words
 from dcron.tui import recovering
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column

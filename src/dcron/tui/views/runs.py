@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from dcron import words
-from dcron.board import LatestRuns
 from dcron.model import Run, RunState
+from dcron.services.board import LatestRuns
 from dcron.store.spine import Place, RunsPage, Term, WantedRuns
+from dcron.telling import words
 from dcron.tui import actions, recovering
 from dcron.tui.cells import EMPTY, Cell, cell, run_standing
 from dcron.tui.columns import Column

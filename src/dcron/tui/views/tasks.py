@@ -9,8 +9,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from dcron.board import Board, TaskDetail, TaskRow, TaskRows
 from dcron.model import Task
+from dcron.services.board import Board, TaskDetail, TaskRow, TaskRows
 from dcron.store.spine import TASK_ORDERS, Term
 from dcron.tui import actions
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_standing

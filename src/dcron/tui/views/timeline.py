@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from dcron import words
-from dcron.board import Board, Busiest, TaskRows, TimelineRow
 from dcron.errors import UsageError
 from dcron.safetext import safe
 from dcron.schedule import zone
-from dcron.starts import MINUTE, Minutes
+from dcron.services.board import Board, Busiest, TaskRows, TimelineRow
+from dcron.telling import words
+from dcron.telling.starts import MINUTE, Minutes
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from dcron.crontab import Crontab
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
+from dcron.services.crontab import Crontab
 from dcron.store import changes, ends, nodes, runs, tasks
 from dcron.store.runs import Wanted
 from dcron.validation import require_runnable

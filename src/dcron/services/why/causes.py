@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
-from dcron import words
 from dcron.model import Run, RunState, Trigger
+from dcron.telling import words
 
 RUNS_SHOWN = 5
 

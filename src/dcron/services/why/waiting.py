@@ -8,9 +8,9 @@ from dcron.errors import UsageError
 from dcron.model import Block, Node, Run, RunState, Task, Trigger
 from dcron.policy import Lane
 from dcron.policy.lanes import HEAD_START
+from dcron.services.why.causes import RUNS_SHOWN, Cause, about, alive, named, subject
+from dcron.services.why.inquiry import Inquiry
 from dcron.store import agenda, explaining, runs
-from dcron.why.causes import RUNS_SHOWN, Cause, about, alive, named, subject
-from dcron.why.inquiry import Inquiry
 
 _PACED = timedelta(seconds=60)
 """How late runs are that agents start at a measured pace."""

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from dcron import policy
-from dcron.crontab import ENDED_NODES_SHOWN, Crontab, TaskView
 from dcron.errors import UsageError
 from dcron.model import Node, Run, RunState, Task, Trigger
 from dcron.schedule import Occurrence, explain, upcoming, zone
 from dcron.schedule.changes import clock
-from dcron.starts import Filled, Minutes, Span, filled, minutes_of
+from dcron.services.crontab import ENDED_NODES_SHOWN, Crontab, TaskView
 from dcron.store import flows, nodes, spine
 from dcron.store.spine import LettersPage, Place, RunsPage, Term, WantedRuns
+from dcron.telling.starts import Filled, Minutes, Span, filled, minutes_of
 
 MOST_ALIVE = 1000
 OCCURRENCES = 5

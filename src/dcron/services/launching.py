@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dcron import policy
-from dcron.crontab import Crontab
 from dcron.errors import Refused, UsageError
 from dcron.model import Event, Run, Task
+from dcron.services.crontab import Crontab
 from dcron.store import agenda, blocked, changes, ends, events, runs
 from dcron.validation import require_event, require_runnable, require_text
 

@@ -8,11 +8,11 @@ from dcron.errors import UsageError
 from dcron.model import Run
 from dcron.policy import INSTANT
 from dcron.schedule import clock_changes, zone
+from dcron.services.why import occurrence
+from dcron.services.why.causes import Cause
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.times import between, schedule_of
 from dcron.store import explaining
-from dcron.why import occurrence
-from dcron.why.causes import Cause
-from dcron.why.inquiry import Inquiry
-from dcron.why.times import between, schedule_of
 
 MOST_TIMES = 200
 """Times of a line that one answer tells of."""

@@ -1,11 +1,11 @@
 """What the record says of one run: how it ended, or why it was left out."""
 
 from dcron.model import Run, RunState
+from dcron.services.why import waiting
+from dcron.services.why.causes import RUNS_SHOWN, Cause, named, over, skip_code, skipped
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.times import told_span
 from dcron.store import explaining
-from dcron.why import waiting
-from dcron.why.causes import RUNS_SHOWN, Cause, named, over, skip_code, skipped
-from dcron.why.inquiry import Inquiry
-from dcron.why.times import told_span
 
 
 def of_run(inquiry: Inquiry, run: Run) -> list[Cause]:

@@ -6,15 +6,15 @@ from itertools import chain
 
 from sqlalchemy import Connection
 
-from dcron.crontab import Crontab
 from dcron.errors import ZoneError
 from dcron.schedule import zone
+from dcron.services.crontab import Crontab
+from dcron.services.why import lately
+from dcron.services.why.causes import Cause
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.lifetime import changed_fields
+from dcron.services.why.stretch import Span, explained, line_then, moments_between, of_span, rows_between
 from dcron.store import tasks
-from dcron.why import lately
-from dcron.why.causes import Cause
-from dcron.why.inquiry import Inquiry
-from dcron.why.lifetime import changed_fields
-from dcron.why.stretch import Span, explained, line_then, moments_between, of_span, rows_between
 
 
 class Why:

@@ -11,10 +11,10 @@ from dcron import policy
 from dcron.errors import UsageError, ZoneError
 from dcron.model import Definition, Node, NodeState, Run, RunState, Task
 from dcron.schedule import zone
+from dcron.services.why.causes import Cause, Clock
+from dcron.services.why.lifetime import Lifetime
 from dcron.store import explaining, nodes, tasks
 from dcron.store.explaining import Change
-from dcron.why.causes import Cause, Clock
-from dcron.why.lifetime import Lifetime
 
 
 @dataclass(frozen=True)

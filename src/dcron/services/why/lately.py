@@ -7,12 +7,12 @@ from itertools import chain
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import RunState, Trigger
+from dcron.services.why import passed, record, sources, waiting
+from dcron.services.why.causes import Cause
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.stretch import MOST_TIMES, explained, rows_between
+from dcron.services.why.times import previous, schedule_of
 from dcron.store import explaining
-from dcron.why import passed, record, sources, waiting
-from dcron.why.causes import Cause
-from dcron.why.inquiry import Inquiry
-from dcron.why.stretch import MOST_TIMES, explained, rows_between
-from dcron.why.times import previous, schedule_of
 
 
 def explain(inquiry: Inquiry) -> list[Cause]:

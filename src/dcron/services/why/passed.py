@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from dcron.model import Run, RunState, Trigger
+from dcron.services.why import waiting
+from dcron.services.why.causes import Cause
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.record import of_run
+from dcron.services.why.times import told_span
 from dcron.store import explaining
-from dcron.why import waiting
-from dcron.why.causes import Cause
-from dcron.why.inquiry import Inquiry
-from dcron.why.record import of_run
-from dcron.why.times import told_span
 
 _NEAR_TURNS = 5
 _TURNS = (Trigger.SCHEDULE, Trigger.NODE)

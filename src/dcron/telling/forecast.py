@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
 
-from dcron import words
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
 from dcron.policy import rules_of
@@ -19,7 +18,8 @@ from dcron.schedule import (
     zone,
 )
 from dcron.schedule import clock_changes as schedule_clock_changes
-from dcron.words import Struck
+from dcron.telling import words
+from dcron.telling.words import Struck
 
 SKIPPED_SHOWN = 2
 """Skipped turns in a row that `add` and `view` show; `preview` shows more."""

@@ -1,8 +1,8 @@
 """The nodes that serve a crontab, and the queues whose limits they share."""
 
-from dcron.crontab import Crontab
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
+from dcron.services.crontab import Crontab
 from dcron.store import nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from dcron.crontab import Crontab
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, calendar_from_json, next_run, parse, zone
+from dcron.services.crontab import Crontab
 from dcron.store import calendars
 from dcron.validation import require_name
 

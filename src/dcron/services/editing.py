@@ -11,13 +11,23 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from dcron.crontab import Crontab
 from dcron.crontabfile import MAX_BYTES, MAX_TASKS, BadFile, CrontabFile, read
 from dcron.crontabfile.revising import greet, unmark
 from dcron.editor import TextFile
-from dcron.edits import BadText, Change, Changes, Draft, EditConflict, Mistake, Overtaken, Wish, wishes_of
 from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
 from dcron.model import Task
+from dcron.services.crontab import Crontab
+from dcron.services.edits import (
+    BadText,
+    Change,
+    Changes,
+    Draft,
+    EditConflict,
+    Mistake,
+    Overtaken,
+    Wish,
+    wishes_of,
+)
 from dcron.store import tasks
 from dcron.validation import require_valid
 

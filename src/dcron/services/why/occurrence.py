@@ -9,13 +9,13 @@ from dcron.errors import UsageError
 from dcron.model import Definition, Run
 from dcron.schedule import Schedule, upcoming, zone
 from dcron.schedule import explain as in_words
+from dcron.services.why import passed, sources, waiting
+from dcron.services.why.causes import Cause
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.lifetime import changes_times, lines_of
+from dcron.services.why.record import of_run
+from dcron.services.why.times import clock_change_at, occurs, previous, schedule_of
 from dcron.store.explaining import Change
-from dcron.why import passed, sources, waiting
-from dcron.why.causes import Cause
-from dcron.why.inquiry import Inquiry
-from dcron.why.lifetime import changes_times, lines_of
-from dcron.why.record import of_run
-from dcron.why.times import clock_change_at, occurs, previous, schedule_of
 
 
 def explain(inquiry: Inquiry, moment: datetime, rows: Sequence[Run]) -> list[Cause]:

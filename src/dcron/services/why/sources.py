@@ -6,11 +6,11 @@ from datetime import datetime
 from dcron.model import Definition, Run, RunState
 from dcron.policy.flows import roots
 from dcron.schedule import explain as in_words
+from dcron.services.why.causes import Cause
+from dcron.services.why.inquiry import Inquiry
+from dcron.services.why.times import schedule_of
 from dcron.store import explaining, flows, runs, tasks
 from dcron.store.runs import Wanted
-from dcron.why.causes import Cause
-from dcron.why.inquiry import Inquiry
-from dcron.why.times import schedule_of
 
 _MOST_OF_A_FLOW = 1000
 _MOST_ROWS = 20

@@ -1,0 +1,1 @@
+"""What people ask of a crontab: a service for each matter, shared by every face."""
