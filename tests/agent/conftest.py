@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dcron.agent.heart import Heart
+from dcron.agent.lease import Lease, OtherLeases
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.agent.turns import Turns
@@ -47,10 +48,16 @@ class HandNode:
         self.killed: list[int] = []
         self.deadlines: list[float] = []
         self.drained = False
+        self.lease = Lease(self.id, self.settings, self.deadlines.append, self._boottime)
         self.turns = Turns(
-            database, self.settings, self.id, self.live, self.launched.extend, self.killed.extend
+            database, self.settings, self.id, self.lease, self.live, self.launched.extend, self.killed.extend
         )
-        self.heart = Heart(database, self.settings, self.id, self.deadlines.append, self._drain)
+        others = OtherLeases(2 * self.settings.beat)
+        self.heart = Heart(database, self.lease, others, self.settings.beat, self._drain)
+
+    def _boottime(self) -> float:
+        with self.database.read() as connection:
+            return self.database.now(connection).timestamp()
 
     def _drain(self) -> None:
         self.drained = True

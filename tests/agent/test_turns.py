@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from dcron.agent.turns import Fenced
+from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Trigger
 from dcron.policy import Lane
@@ -183,6 +183,7 @@ def test_reboot_tasks_run_once_on_each_node_that_starts(world: World) -> None:
 def test_a_node_declared_dead_cannot_claim(world: World) -> None:
     world.add("tick")
     frozen, other = world.node("frozen"), world.node("other")
+    other.heart.step()
     world.clock.forward(seconds=59)
     other.heart.step()
     world.clock.forward(seconds=2)
@@ -206,6 +207,7 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
 
         offer = Offer(node_id=dying.id, slots=1)
         (held,) = claims.claim(connection, world.database, offer, now, [Lane()]).claimed
+    other.heart.step()
     world.clock.forward(seconds=59)
     other.heart.step()
     world.clock.forward(seconds=2)
@@ -223,6 +225,7 @@ def test_the_late_truth_of_a_lost_run_is_taken_from_its_owner_alone(world: World
     world.clock.forward(minutes=1)
     other.heart.step()
     (run_id,) = dying.take_turns()
+    other.heart.step()
     world.clock.forward(seconds=59)
     other.heart.step()
     world.clock.forward(seconds=2)
@@ -292,12 +295,21 @@ def test_a_draining_mark_reaches_the_node_with_its_next_beat(world: World) -> No
 
 
 def test_a_deadline_lies_a_margin_before_the_lease_is_over(world: World) -> None:
-    from dcron.warden.linux import boottime
-
     node = world.node()
-    before = boottime()
     assert node.heart.step() == pytest.approx(10)
-    assert before + 50 <= node.deadlines[-1] <= boottime() + 50
+    assert node.deadlines == [world.clock.now.timestamp() + 50]
+
+
+def test_a_claim_renews_the_lease_and_moves_the_deadline_too(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    node.heart.step()
+    world.clock.forward(seconds=59)
+    assert node.turns.step() > 0  # nothing is due, so nothing is claimed
+    assert len(node.deadlines) == 1
+    world.clock.forward(seconds=1)
+    assert len(node.take_turns()) == 1
+    assert node.deadlines[1:] == [world.clock.now.timestamp() + 50]
 
 
 def test_due_rows_that_cannot_be_taken_are_asked_for_ever_less_often(world: World) -> None:

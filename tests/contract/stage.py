@@ -154,7 +154,9 @@ class Stage:
 
     def reap(self) -> tuple[list[str], list[int]]:
         with self.database.write() as connection:
-            return reaping.reap(connection, self.database, self.now)
+            leases = reaping.leases(connection)
+            over = {node: until for node, until in leases.items() if until < self.now}
+            return reaping.reap(connection, self.database, self.now, over)
 
     def cancel_requests(self, node_id: str) -> dict[int, str]:
         with self.database.read() as connection:

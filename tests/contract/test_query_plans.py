@@ -130,8 +130,10 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, stage.database, NOON, [NODE], "died"
     ),
     "cancel_requests": lambda connection, stage: runs.cancel_requests(connection, NODE),
-    "has_to_reap": lambda connection, stage: reaping.has_to_reap(connection, NOON),
-    "reap": lambda connection, stage: reaping.reap(connection, stage.database, NOON + timedelta(days=1)),
+    "leases": lambda connection, stage: reaping.leases(connection),
+    "reap": lambda connection, stage: reaping.reap(
+        connection, stage.database, NOON + timedelta(days=1), reaping.leases(connection)
+    ),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
     "plan": lambda connection, stage: agenda.plan(connection, stage.line(7), NOON),
     "settle_orphans": lambda connection, stage: orphans.settle_orphans(

@@ -224,12 +224,14 @@ def test_two_reapers_share_the_dead(stage: Stage, claimers: list[tuple[Database,
         stage.insert_run(task_id=task.id, task=task.name)
         stage.take(node)
     stage.forward(seconds=2)
+    with stage.database.read() as connection:
+        over = {node: until for node, until in reaping.leases(connection).items() if until < stage.now}
     barrier = threading.Barrier(CLAIMERS, timeout=30)
 
     def reap(database: Database) -> tuple[list[str], list[int]]:
         barrier.wait()
         with database.write() as connection:
-            return reaping.reap(connection, database, stage.now)
+            return reaping.reap(connection, database, stage.now, over)
 
     with ThreadPoolExecutor(CLAIMERS) as pool:
         answers = list(pool.map(reap, [database for database, _ in claimers]))

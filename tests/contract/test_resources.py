@@ -18,7 +18,13 @@ def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slot
     node = HandNode(stage.database, name, slots=slots)
     node.settings = replace(node.settings, capacity=capacity)
     node.turns = Turns(
-        stage.database, node.settings, node.id, node.live, node.launched.extend, node.killed.extend
+        stage.database,
+        node.settings,
+        node.id,
+        node.lease,
+        node.live,
+        node.launched.extend,
+        node.killed.extend,
     )
     return node.register()
 

@@ -68,10 +68,17 @@ class AgentProcess:
         """Its exit code."""
         return self.process.wait(within)
 
+    def guard(self) -> int:
+        """The process ID of its warden's parent."""
+        return _first_child(self.process.pid)
+
     def warden(self) -> int:
         """The process ID of its warden."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(children[0])
+        return _first_child(self.guard())
+
+
+def _first_child(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 @dataclass

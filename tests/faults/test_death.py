@@ -158,15 +158,30 @@ def test_output_is_readable_while_the_command_runs(team: Cluster) -> None:
     assert [(chunk.stream, chunk.data) for chunk in chunks] == [("out", b"one\n\xff"), ("err", b"two\n")]
 
 
-def test_what_outlives_agent_and_warden_is_ended_by_the_next_agent_on_its_host(team: Cluster) -> None:
+def test_what_agent_and_warden_leave_when_killed_together_is_gone_in_two_seconds(
+    team: Cluster, marker: str
+) -> None:
+    dying = team.start_agent("web", lease=LEASE)
+    team.wait_until_alive(1)
+    start_family(team, marker)
+    warden = dying.warden()
+    dying.freeze()
+    os.kill(warden, signal.SIGKILL)
+    dying.kill()
+    wait_for(lambda: not processes_with(marker), 2, "the guard ends the commands")
+
+
+def test_what_outlives_agent_warden_and_guard_is_ended_by_the_next_agent_on_its_host(team: Cluster) -> None:
     dying = team.start_agent("web")
     team.wait_until_alive(1)
     seconds = f"300.{os.getpid()}"
     team.crontab.run(team.add("stays", "0 0 1 1 *", f"setsid sleep {seconds} & exec sleep {seconds}"))
     wait_for(lambda: len(processes_with(seconds)) == 2, 10, "both of its processes run")
-    warden = dying.warden()
+    children = (dying.guard(), dying.warden())
     dying.freeze()
-    os.kill(warden, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in children:
+            os.kill(pid, number)
     dying.kill()
     assert len(processes_with(seconds)) == 2, "nobody is there to end them"
     team.start_agent("web")

@@ -17,7 +17,7 @@ from dcron.warden.client import Finished, Job, WardenGone
 from dcron.warden.journal import JournalReader, Result
 from dcron.warden.linux import boottime
 from dcron.warden.spool import abandoned
-from tests.faults.test_warden import ENV, Harness, states_of_children, until
+from tests.faults.test_warden import ENV, Harness, parent_of, states_of_children, until
 
 TREE = """
 import os, signal, subprocess, sys, time  # SIG_IGN is inherited by all that follow
@@ -132,6 +132,7 @@ class Agent:
         self.process.stdin.write(json.dumps([str(spool), lease, commands]) + "\n")
         self.process.stdin.flush()
         self.warden = int(self.line())
+        self.guard = parent_of(self.warden)
 
     def line(self) -> str:
         """Return the next line it prints."""
@@ -149,7 +150,7 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         with self.process:
             self.kill()
-        until(lambda: not is_running(self.warden))
+        until(lambda: not is_running(self.warden) and not is_running(self.guard))
 
 
 def is_running(pid: int) -> bool:
@@ -385,6 +386,7 @@ def test_after_the_agents_death_everything_is_gone_in_two_seconds(tmp_path: Path
         until(lambda: marked.alive() == [] and not is_running(agent.warden), 2.0)
         assert time.monotonic() - died < 2
 
+    until(lambda: not is_running(agent.guard))
     (spool,) = abandoned(tmp_path / "spool")
     assert (spool.node_id, spool.runs()) == ("web-1-0000000b", [1, 2, 3])
     results = [read(spool.journal(run)) for run in spool.runs()]
@@ -404,7 +406,7 @@ def test_a_spool_stays_locked_until_the_warden_has_finished(tmp_path: Path, mark
         agent.kill()
         assert is_running(agent.warden)
         assert abandoned(spool) == []
-        until(lambda: not is_running(agent.warden))
+        until(lambda: not is_running(agent.warden) and not is_running(agent.guard))
         (left,) = abandoned(spool)
         assert marked.alive() == []
         assert abandoned(spool) == []  # ours now
@@ -433,6 +435,62 @@ def test_a_helper_that_keeps_the_agents_socket_open_hides_no_death(tmp_path: Pat
         until(marked.alive)
         agent.kill()
         until(lambda: marked.alive() == [] and not is_running(agent.warden), 2.0)
+
+
+# -- the guard
+
+
+@pytest.mark.parametrize(
+    "dying", [("guard",), ("agent", "guard"), ("agent", "warden"), ("warden", "guard")], ids="+".join
+)
+def test_of_agent_warden_and_guard_the_last_one_ends_the_commands(
+    tmp_path: Path, marked: Marked, dying: tuple[str, ...]
+) -> None:
+    with Agent(tmp_path / "spool", 60.0, marked.tree(), marked.sleeper()) as agent:
+        until(lambda: len(marked.alive()) == SIZE_OF_TREE + 1)
+        pids = {"agent": agent.process.pid, "warden": agent.warden, "guard": agent.guard}
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # none of them sees another die
+            for who in dying:
+                os.kill(pids[who], number)
+        until(lambda: not marked.alive(), 2.0)
+        if "agent" not in dying:
+            told = [agent.line() for _ in range(1 if "warden" in dying else 3)]
+            assert told[-1] == ("gone 1 2 left" if "warden" in dying else "gone left")
+            assert set(told[:-1]) <= {"1 guard gone", "2 guard gone"}
+        until(lambda: not any(is_running(pids[who]) for who in ("warden", "guard")))
+
+
+def test_the_deadline_passes_for_a_frozen_agent_and_a_frozen_warden(tmp_path: Path, marked: Marked) -> None:
+    begun = boottime()
+    with Agent(tmp_path / "spool", 2.0, marked.tree(), marked.sleeper()) as agent:
+        until(lambda: len(marked.alive()) == SIZE_OF_TREE + 1)
+        for pid in (agent.process.pid, agent.warden):
+            os.kill(pid, signal.SIGSTOP)
+        until(lambda: marked.alive() == [], 4.0)
+        assert boottime() - begun > 2.0
+        for pid in (agent.process.pid, agent.warden):
+            os.kill(pid, signal.SIGCONT)
+        assert {agent.line(), agent.line()} == {"1 lease", "2 lease"}
+
+
+def test_a_frozen_guard_is_in_nobodys_way(tmp_path: Path, marked: Marked) -> None:
+    harness = Harness(tmp_path, deadline=boottime() + 60)
+    guard = parent_of(harness.warden.pid)
+    os.kill(guard, signal.SIGSTOP)
+    harness.warden.set_deadline(boottime() + 0.2, grace=0.1)
+    harness.listen(0.1)
+    harness.warden.set_deadline(boottime() + 60)
+    run = harness.start(*marked.tree())
+    until(lambda: len(marked.alive()) == SIZE_OF_TREE)
+    os.kill(guard, signal.SIGCONT)
+    harness.listen(0.5)
+    assert len(marked.alive()) == SIZE_OF_TREE  # it woke to a deadline that had been moved
+    os.kill(guard, signal.SIGSTOP)
+    harness.warden.set_deadline(boottime(), grace=0.1)
+    assert harness.result(run).reason == "lease"
+    until(lambda: not marked.alive())
+    os.kill(guard, signal.SIGCONT)
+    harness.close()
 
 
 # -- the warden's own end

@@ -10,9 +10,10 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from dcron.agent.heart import Heart
+from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
-from dcron.agent.turns import Fenced, Turns
+from dcron.agent.turns import Turns
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import Node, RunState
@@ -33,6 +34,9 @@ class Time:
 
     def __call__(self) -> datetime:
         return self.now
+
+    def since_beginning(self) -> float:
+        return (self.now - BEGINNING).total_seconds()
 
 
 class FaultyDatabase(Database):
@@ -99,8 +103,10 @@ class SimulatedNode:
 
     def __post_init__(self) -> None:
         self.live = LiveRuns(self.settings.slots)
-        self.turns = Turns(self.database, self.settings, self.id, self.live, self._launch, self._kill)
-        self.heart = Heart(self.database, self.settings, self.id, self._beaten, lambda: None)
+        lease = Lease(self.id, self.settings, self._set_deadline, self.time.since_beginning)
+        self.turns = Turns(self.database, self.settings, self.id, lease, self.live, self._launch, self._kill)
+        others = OtherLeases(2 * self.settings.beat)
+        self.heart = Heart(self.database, lease, others, self.settings.beat, lambda: None)
 
     def register(self) -> None:
         with self.database.write() as connection:
@@ -126,7 +132,7 @@ class SimulatedNode:
                     capacity=self.settings.capacity,
                 ),
             )
-        self._beaten(0.0)
+        self._set_deadline(self.time.since_beginning() + LEASE - self.settings.margin)
 
     def step(self) -> float:
         """One look at the agenda and what follows from it; how long the node would then wait."""
@@ -178,8 +184,8 @@ class SimulatedNode:
             self.kill()
         return 1.0
 
-    def _beaten(self, _: float) -> None:
-        self.deadline = self.time.now + timedelta(seconds=LEASE - self.settings.margin)
+    def _set_deadline(self, moment: float) -> None:
+        self.deadline = BEGINNING + timedelta(seconds=moment)
 
     def _launch(self, jobs: Sequence[Job]) -> None:
         for job in jobs:

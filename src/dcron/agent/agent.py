@@ -40,10 +40,12 @@ class Agent:
         self._listen_for_signals()
         first = True
         while not self._stopped.is_set():
-            session = self._open(reboot=first and not once, patience=_AT_START if first else math.inf)
+            session = self._open(
+                once=once, reboot=first and not once, patience=_AT_START if first else math.inf
+            )
             if session is None:
                 return
-            end = session.serve_once() if once else session.serve()
+            end = session.serve()
             if session.error is not None:
                 raise session.error
             if once or end is End.STOPPED:
@@ -56,14 +58,14 @@ class Agent:
         if self._session:
             self._session.ask_to_stop()
 
-    def _open(self, *, reboot: bool, patience: float) -> Session | None:
+    def _open(self, *, once: bool, reboot: bool, patience: float) -> Session | None:
         """A session with its node registered; None if told to stop while waiting for the database."""
         outage = Outage("start", longest_pause=5.0)
         give_up = time.monotonic() + patience
         while not self._stopped.is_set():
             try:
                 migrations.prepare(self._database)
-                return self._register(reboot=reboot)
+                return self._register(once=once, reboot=reboot)
             except DatabaseError as error:
                 late = time.monotonic() > give_up
                 if late or isinstance(error, SchemaVersionError) or not is_transient(error):
@@ -71,8 +73,8 @@ class Agent:
                 self._stopped.wait(outage.failed(error))
         return None
 
-    def _register(self, *, reboot: bool) -> Session:
-        session = self._session = Session(self._database, self._settings)
+    def _register(self, *, once: bool, reboot: bool) -> Session:
+        session = self._session = Session(self._database, self._settings, once=once)
         try:
             session.open(reboot=reboot)
         except BaseException:

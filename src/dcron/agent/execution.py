@@ -19,6 +19,7 @@ LONGEST_PAYLOAD_VARIABLE = 100 * 1024
 _NOT_ITS_OWN_END = {
     "lease": "stopped because this node could not renew its lease",
     "agent gone": "stopped because its agent died",
+    "guard gone": "stopped because the guard of its warden died",
     "stopped": "stopped because its agent was stopped",
 }
 

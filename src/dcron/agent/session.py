@@ -10,12 +10,13 @@ from enum import Enum, auto
 
 from dcron import __version__
 from dcron.agent.heart import Heart
+from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.live import LiveRuns
 from dcron.agent.loops import keep_going
 from dcron.agent.recorder import Recorder
 from dcron.agent.settings import Settings
 from dcron.agent.spool import deliver_abandoned
-from dcron.agent.turns import LOOK_EVERY, Fenced, Turns
+from dcron.agent.turns import LOOK_EVERY, Turns
 from dcron.config import host_name
 from dcron.database import Database
 from dcron.errors import DatabaseError
@@ -44,8 +45,12 @@ class End(Enum):
 class Session:
     """A node: an ID, a lease, a warden, and the loops that use them."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
-        """Start the warden. The node is known to nobody before `open`."""
+    def __init__(self, database: Database, settings: Settings, *, once: bool = False) -> None:
+        """Start the warden. The node is known to nobody before `open`.
+
+        `once`: it does what is due, and ends.
+        """
+        self._once = once
         self._database = database
         self._settings = settings
         self.node_id = settings.new_node_id()
@@ -61,8 +66,12 @@ class Session:
         self._asked_to_stop = 0
         self._threads: list[threading.Thread] = []
         self.warden = Warden(settings.spool, self.node_id)
-        self.turns = Turns(database, settings, self.node_id, self.live, self.warden.start, self.warden.kill)
-        self.heart = Heart(database, settings, self.node_id, self._set_deadline, self.drain)
+        lease = Lease(self.node_id, settings, self._set_deadline)
+        launch, kill = self.warden.start, self.warden.kill
+        self.turns = Turns(database, settings, self.node_id, lease, self.live, launch, kill)
+        # One pass is too short to watch others: it believes the clock.
+        others = OtherLeases(patience=0 if once else 2 * settings.beat)
+        self.heart = Heart(database, lease, others, settings.beat, self.drain)
         self.recorder = Recorder(database, self.node_id, self.live, self.warden, self._wake_turns.set)
 
     def open(self, *, reboot: bool) -> None:
@@ -108,6 +117,8 @@ class Session:
 
     def serve(self) -> End:
         """Take turns until told to stop or something ends the node."""
+        if self._once:
+            return self._serve_once()
         self._run("heart", self._keep_beating)
         self._run("recorder", self._keep_recording)
         self._run("watch", self._keep_watching)
@@ -117,7 +128,7 @@ class Session:
             self._attention.clear()
         return self._shut_down()
 
-    def serve_once(self) -> End:
+    def _serve_once(self) -> End:
         """Take the turns that are due, wait for their end, and stop."""
         self._run("heart", self._keep_beating)
         self._run("recorder", self._keep_recording)

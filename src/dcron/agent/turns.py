@@ -5,16 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from dcron.agent.execution import job_for
+from dcron.agent.lease import Lease
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.database import Database
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version
-from dcron.store import agenda, blocked, claims, events, nodes, orphans, runs, tasks
+from dcron.store import agenda, blocked, claims, events, orphans, runs, tasks
 from dcron.store.agenda import Head
 from dcron.store.claims import Batch
 from dcron.store.due import Claimed, Offer
@@ -32,10 +31,6 @@ LATE_STARTS = 4
 """Runs that are late by more than LATE which each slot starts in a second: after downtime, no stampede."""
 LATE = timedelta(seconds=60)
 _FIRST_RETRY = 0.05
-
-
-class Fenced(Exception):  # noqa: N818 - it is no error, but how a node ends
-    """This node was declared dead: what it does now is nobody's."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,7 @@ class Turns:
         database: Database,
         settings: Settings,
         node_id: str,
+        lease: Lease,
         live: LiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
@@ -67,6 +63,7 @@ class Turns:
         self._database = database
         self._settings = settings
         self._node_id = node_id
+        self._lease = lease
         self._live = live
         self._launch = launch
         self._kill = kill
@@ -165,15 +162,17 @@ class Turns:
 
     def _claim(self, lanes: list[Lane]) -> Batch:
         self._in_doubt = []
+        sent = self._lease.clock()
         with self._database.write() as connection:
-            now, draining = self._renewed(connection)
-            if draining:
+            now = self._database.now(connection)
+            if self._lease.renew(connection, now):
                 self._in_doubt, self.closed = None, True
                 return Batch()
             batch = claims.claim(connection, self._database, self._offer(), now, lanes)
             if not batch.moved_on:
                 orphans.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
+        self._lease.extend(sent)
         late = sum(run.due_at is not None and now - run.due_at > LATE for run in batch.claimed)
         if late and not self.in_a_hurry:
             self._late_again = now + timedelta(seconds=late / (LATE_STARTS * self._settings.slots))
@@ -196,7 +195,8 @@ class Turns:
     def _settle_doubt(self, claimed: Sequence[Claimed]) -> None:
         """After a lost reply: what the database has as started by us is started, the rest is given back."""
         with self._database.write() as connection:
-            now, _ = self._renewed(connection)
+            now = self._database.now(connection)
+            self._lease.renew(connection, now)
             mine = set(claims.owned(connection, self._node_id, RunState.RUNNING))
             claims.release(connection, [self._node_id])
         self._in_doubt = None
@@ -210,14 +210,6 @@ class Turns:
         self._launch([job_for(run, self._node_id, self._settings.kill_grace) for run in started])
         for run in started:
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
-
-    def _renewed(self, connection: Connection) -> tuple[datetime, bool]:
-        """Renew the lease before anything is claimed; the time, and whether the node is to drain."""
-        now = self._database.now(connection)
-        renewed = nodes.renew(connection, self._node_id, now, self._settings.lease)
-        if renewed is None:
-            raise Fenced
-        return now, renewed.draining
 
     def _until_others(self, look: Look, lanes: list[Lane]) -> float:
         """A lane that stands still does not keep the others waiting."""

@@ -1,5 +1,6 @@
 """The end of nodes: signed off by themselves, or declared dead by whoever finds their lease over."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, select, update
@@ -18,23 +19,30 @@ def sign_off(connection: Connection, database: Database, node_id: str, now: date
     orphans.settle_nodeless(connection, now, limit=1000)
 
 
-def reap(connection: Connection, database: Database, now: datetime) -> tuple[list[str], list[int]]:
-    """Declare nodes dead whose lease is over: their claims wait again, what they ran is lost.
+def leases(connection: Connection) -> dict[str, datetime]:
+    """Until when the nodes that nobody has declared dead are alive, by their IDs."""
+    query = select(nodes.c.id, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
+    return {row.id: row.alive_until for row in connection.execute(query)}
 
-    Any node may do this. The dead nodes' IDs and the lost runs' ids.
+
+def reap(
+    connection: Connection, database: Database, now: datetime, over: Mapping[str, datetime]
+) -> tuple[list[str], list[int]]:
+    """Declare nodes dead whose leases are over: their claims wait again, what they ran is lost.
+
+    Any node may do this. A lease that has been renewed since it was seen in `over` counts. The dead nodes'
+    IDs and the lost runs' ids.
     """
-    over = update(nodes).where(nodes.c.died_at.is_(None), nodes.c.alive_until < now)
-    dead = list(connection.scalars(over.values(died_at=now, died_how="dead").returning(nodes.c.id)))
+    dead: list[str] = []
     lost: list[int] = []
-    for node_id in dead:
+    for node_id, alive_until in sorted(over.items()):  # two that reap at once lock in the same order
+        silent = (nodes.c.id == node_id, nodes.c.died_at.is_(None), nodes.c.alive_until == alive_until)
+        declared = update(nodes).where(*silent).values(died_at=now, died_how="dead")
+        if not connection.execute(declared).rowcount:
+            continue
+        dead.append(node_id)
         claims.release(connection, [node_id])
         lost += ends.declare_lost(connection, database, now, [node_id], f"node {node_id} died while it ran")
     if dead:
         orphans.settle_nodeless(connection, now, limit=1000)
     return dead, lost
-
-
-def has_to_reap(connection: Connection, now: datetime) -> bool:
-    """Whether `reap` would find anything."""
-    over = select(nodes.c.id).where(nodes.c.died_at.is_(None), nodes.c.alive_until < now).limit(1)
-    return connection.scalar(over) is not None

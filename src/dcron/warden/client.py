@@ -7,6 +7,7 @@ died or no longer answers is an event, `WardenGone`, and never an exception from
 import math
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -20,13 +21,14 @@ from threading import Lock
 from typing import Literal
 
 from dcron.warden.accounts import AccountError, identity_of
+from dcron.warden.descendants import process, send
+from dcron.warden.ending import ORPHAN_GRACE
 from dcron.warden.journal import HEAD, TAIL, JournalReader, Result
 from dcron.warden.protocol import Identity, Lines, Message, MessageTooLongError, Start, encode, start_message
 from dcron.warden.spool import Spool
 
 _START_LIMIT = 10.0
 """Seconds a warden may take to come up (30 ms are usual)."""
-_READY = encode({"is": "ready"})
 _SLICE = 1.0
 _HOUR = 3600.0
 _STOP_MARGIN = 5.0
@@ -134,12 +136,12 @@ class Warden:
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
         self._poll.register(self._wake, select.POLLIN)
-        self._await_ready()
+        self._pid = self._await_ready()
 
     @property
     def pid(self) -> int:
         """Of the warden process."""
-        return self._process.pid
+        return self._pid
 
     @property
     def spool(self) -> Spool:
@@ -232,13 +234,14 @@ class Warden:
         else:
             self._spool.remove()
 
-    def _await_ready(self) -> None:
+    def _await_ready(self) -> int:
+        """Return the warden's pid, its first words."""
         give_up = time.monotonic() + _START_LIMIT
         while time.monotonic() < give_up and self._process.poll() is None:
             self._poll.poll(100)
             with suppress(OSError):
-                if self._socket.recv(len(_READY)) == _READY:
-                    return
+                for message in self._lines.feed(self._socket.recv(1 << 10)):
+                    return int(message["pid"])
         self._process.kill()
         status = self._process.wait()
         self.close()
@@ -253,7 +256,7 @@ class Warden:
                     view = view[self._socket.send(view) :]
                 except BlockingIOError:
                     if not _writable(self._socket, self._silence):
-                        self._process.kill()
+                        self._kill()
                         return
                 except OSError:  # it is gone, which `events` reports
                     return
@@ -270,9 +273,24 @@ class Warden:
             if not ready and self._asked > self._answered:
                 self._unheard += wait
                 if self._unheard > self._silence:
-                    self._process.kill()
+                    self._kill()
             if ready or wait == left:
                 return ready
+
+    def _kill(self) -> None:
+        """End the warden; should its guard be frozen, too, nothing of theirs waits for it."""
+        warden = process(self._pid)
+        if warden is not None and warden.ppid in (self._process.pid, os.getpid()):
+            send(warden, signal.SIGKILL)
+        self._process.kill()
+
+    def _await_guard(self) -> int:
+        """Return how the warden ended, once its guard has ended what it left."""
+        try:
+            return self._process.wait(ORPHAN_GRACE + 2 * _STOP_MARGIN)
+        except subprocess.TimeoutExpired:  # frozen
+            self._process.kill()
+            return self._process.wait()
 
     def _receive(self) -> list[Event]:
         try:
@@ -310,7 +328,7 @@ class Warden:
 
     def _report_gone(self) -> list[Event]:
         """Return what the warden wrote down but could not say any more, and that it is gone."""
-        status = self._process.wait()
+        status = self._await_guard()
         with self._pending_lock:
             self._gone = True
             pending = sorted(self._pending)

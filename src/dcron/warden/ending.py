@@ -15,6 +15,8 @@ from dcron.warden.descendants import Process, Processes, send, terminate
 
 RUN_ID = "DCRON_RUN_ID"
 """In every command's environment, and in that of all it starts: how an orphan is known again."""
+ORPHAN_GRACE = 0.5
+"""Seconds between SIGTERM and SIGKILL when the agent is gone: nobody is there to wait for a longer one."""
 
 
 class Owner(Protocol):

@@ -25,7 +25,7 @@ PAYLOAD = 64 << 10
 """Most bytes in one frame: what a pipe holds."""
 
 Stream = Literal["out", "err"]
-Reason = Literal["timeout", "cancelled", "lease", "agent gone", "stopped", "spawn failed"]
+Reason = Literal["timeout", "cancelled", "lease", "agent gone", "guard gone", "stopped", "spawn failed"]
 
 OUT, ERR, _NEXT, _RESULT = 1, 2, 3, 4
 _STREAMS: dict[int, Stream] = {OUT: "out", ERR: "err"}

@@ -89,3 +89,10 @@ class Alarm:
         nanoseconds = 0 if when == math.inf else max(1, int(when * 1e9))  # 0 would switch it off, too
         spec = _Itimerspec(_Timespec(0, 0), _Timespec(*divmod(nanoseconds, 10**9)))
         _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None))
+
+    def has_rung(self) -> bool:
+        """Whether the moment has come; said once, and never when it has been moved on meanwhile."""
+        try:
+            return bool(os.read(self.fd, 8))
+        except BlockingIOError:
+            return False

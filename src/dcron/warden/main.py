@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from dcron.warden.cgroups import lent_cgroups
 from dcron.warden.descendants import kill_descendants
-from dcron.warden.linux import become_subreaper, hide_memory, name_process
+from dcron.warden.guard import guard
+from dcron.warden.linux import Alarm, become_subreaper, hide_memory, name_process
 from dcron.warden.process import WardenProcess
 
 _BROKEN = 70
@@ -29,12 +30,25 @@ def main(arguments: Sequence[str]) -> None:
     os.chdir("/")
     become_subreaper()
     hide_memory()
-    name_process("dcron-warden")
-    children = _watch_children()
     control = socket.socket(fileno=control_fd)
+    last_alarm = Alarm()
+    parent = os.getpid()
+    warden = os.fork()
+    if warden:
+        control.close()
+        guard(warden, last_alarm)
+    become_subreaper()
+    name_process("dcron-warden")
+    its_guard = os.pidfd_open(os.getppid())
+    if os.getppid() != parent:
+        return
+    children = _watch_children()
     control.setblocking(False)
     try:
-        WardenProcess(control, agent, children, directory, head, tail, lent_cgroups()).serve()
+        process = WardenProcess(
+            control, agent, its_guard, children, last_alarm, directory, head, tail, lent_cgroups()
+        )
+        process.serve()
     except BaseException:
         # Whatever is wrong with us, nothing may run without a warden. The agent sees us go.
         traceback.print_exc()

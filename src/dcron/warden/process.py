@@ -21,16 +21,14 @@ from time import time
 from dcron.warden.cgroups import Cgroups
 from dcron.warden.control import Control
 from dcron.warden.descendants import Processes
-from dcron.warden.ending import Ending, members
+from dcron.warden.ending import ORPHAN_GRACE, Ending, members
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
-from dcron.warden.linux import boottime
+from dcron.warden.linux import Alarm, boottime
 from dcron.warden.protocol import Message, Start, read_start
 from dcron.warden.run import Run, not_started
 from dcron.warden.spawning import NOT_STARTED, StartError, spawn
 from dcron.warden.timers import Timer, Timers
 
-ORPHAN_GRACE = 0.5
-"""Seconds between SIGTERM and SIGKILL when the agent is gone: nobody is there to wait for a longer one."""
 _PIPE_PATIENCE = 1.0
 """Seconds after the leader's exit in which background processes may still add to the output."""
 _BURST = 16
@@ -50,6 +48,7 @@ _STUCK = 2.0
 _REFUSALS: dict[Reason, str] = {
     "lease": "not started: the lease was over",
     "agent gone": "not started: the agent was gone",
+    "guard gone": "not started: the warden's guard was gone",
     "stopped": "not started: the agent was stopping",
     "cancelled": "cancelled before it was started",
     "timeout": "its time was over before it was started",
@@ -63,13 +62,18 @@ class WardenProcess:
         self,
         control: socket.socket,
         agent: int,
+        guard: int,
         children: int,
+        last_alarm: Alarm,
         directory: str,
         head: int,
         tail: int,
         cgroups: Cgroups,
     ) -> None:
-        """Watch the agent by its socket and its pidfd; `children` is readable after a SIGCHLD."""
+        """Watch the agent by its socket and its pidfd, and the guard by its; the guard kills at `last_alarm`.
+
+        `children` is readable after a SIGCHLD.
+        """
         self._directory = directory
         self._node_id = os.path.basename(directory)
         self._head = head
@@ -81,6 +85,7 @@ class WardenProcess:
         self._control = Control(control, self._timers)
         self._deadline = -inf
         self._deadline_timer: Timer | None = None
+        self._last_alarm = last_alarm
         self._waiting: deque[Start] = deque()
         self._runs: dict[int, Run] = {}
         self._leaders: dict[int, Run] = {}
@@ -94,13 +99,15 @@ class WardenProcess:
         self._handlers: dict[int, Callable[[int], None]] = {}
         self._watch(self._control.fd, self._on_control)
         self._watch(agent, lambda _: self._on_agent_gone())
+        self._watch(guard, lambda _: self._on_guard_gone())
         self._agent = agent
+        self._guard = guard
         self._watch(children, lambda _: self._on_children(children))
         self._watch(self._timers.fd, lambda _: self._timers.run_due())
 
     def serve(self) -> None:
         """Work until the agent is gone, or says stop, and nothing is left."""
-        self._control.say({"is": "ready"})
+        self._control.say({"is": "ready", "pid": self._pid})
         while not self._is_over():
             self._timers.arm()
             self._flush()
@@ -161,6 +168,11 @@ class WardenProcess:
         self._control.fall_silent()
         self._leave("agent gone", ORPHAN_GRACE)
 
+    def _on_guard_gone(self) -> None:
+        """Go while the agent can still end what we might leave, and let it start another pair of us."""
+        self._unwatch(self._guard)
+        self._leave("guard gone", ORPHAN_GRACE)
+
     # -- the lease
 
     def _set_deadline(self, when: float, grace: float) -> None:
@@ -169,9 +181,10 @@ class WardenProcess:
         self._deadline_timer = None
         if when != inf:
             self._deadline_timer = self._timers.at(when, partial(self._begin_sweep, "lease", grace))
+        self._last_alarm.set(when + 1.5 * grace)
 
     def _leave(self, reason: Reason, grace: float) -> None:
-        if self._farewell != "agent gone":
+        if self._farewell not in ("agent gone", "guard gone"):
             self._farewell = reason
         self._begin_sweep(reason, grace)
 

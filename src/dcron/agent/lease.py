@@ -1,0 +1,80 @@
+"""A node's lease, and what it sees of the others': by a clock that nobody can set."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from threading import Lock
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from dcron.agent.settings import Settings
+from dcron.store import nodes
+from dcron.warden.linux import boottime
+
+
+class Fenced(Exception):  # noqa: N818 - it is no error, but how a node ends
+    """This node was declared dead: what it does now is nobody's."""
+
+
+class Lease:
+    """What keeps a node alive: each renewal in the database moves the warden's deadline along."""
+
+    def __init__(
+        self,
+        node_id: str,
+        settings: Settings,
+        set_deadline: Callable[[float], None],
+        clock: Callable[[], float] = boottime,
+    ) -> None:
+        """`set_deadline` takes the moment by which commands must be dead, in seconds of `clock`."""
+        self._node_id = node_id
+        self._seconds = settings.lease
+        self._safe_seconds = settings.lease - settings.margin
+        self._worth_telling = settings.beat / 10
+        self._set_deadline = set_deadline
+        self._lock = Lock()
+        self._told = 0.0
+        self.clock = clock
+
+    def renew(self, connection: Connection, now: datetime, clock_offset: float | None = None) -> bool:
+        """Renew it in this transaction; whether the node is to drain. Raises Fenced."""
+        renewed = nodes.renew(connection, self._node_id, now, self._seconds, clock_offset)
+        if renewed is None:
+            raise Fenced
+        return bool(renewed.draining)
+
+    def extend(self, sent: float) -> None:
+        """The renewal sent at that moment is committed: from then it counts, not from the answer."""
+        with self._lock:
+            if sent - self._told >= self._worth_telling:
+                self._told = sent
+                self._set_deadline(sent + self._safe_seconds)
+
+
+class _Seen(NamedTuple):
+    alive_until: datetime
+    over_at: float
+
+
+class OtherLeases:
+    """Since when the leases of the others have not moved.
+
+    Wall clocks are set forward and back, and with them a SQLite file's idea of now. So a lease is over when
+    the time that it had left at first sight has passed without its being renewed.
+    """
+
+    def __init__(self, patience: float) -> None:
+        """`patience`: seconds for which a lease that looks over at first sight is watched."""
+        self._patience = patience
+        self._seen: dict[str, _Seen] = {}
+
+    def over(self, leases: Mapping[str, datetime], now: datetime, moment: float) -> dict[str, datetime]:
+        """Those of the leases that are over; `now` is by the database's clock, `moment` by our own."""
+        before, self._seen = self._seen, {}
+        for node_id, alive_until in leases.items():
+            seen = before.get(node_id)
+            if seen is None or seen.alive_until != alive_until:
+                left = (alive_until - now).total_seconds()
+                seen = _Seen(alive_until, moment + max(left, self._patience))
+            self._seen[node_id] = seen
+        return {node: seen.alive_until for node, seen in self._seen.items() if moment >= seen.over_at}

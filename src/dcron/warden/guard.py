@@ -1,0 +1,47 @@
+"""The warden's parent: it ends the commands when the warden cannot, being killed or frozen.
+
+Of agent, warden and guard any two may go in the same moment: the third is an ancestor of every command, and
+ends them. The guard does nothing else, so that there is little that could go wrong with it.
+"""
+
+import os
+import select
+import signal
+import sys
+from typing import NoReturn
+
+from dcron.warden.descendants import kill_descendants
+from dcron.warden.ending import ORPHAN_GRACE
+from dcron.warden.linux import Alarm, name_process
+
+
+def guard(warden: int, alarm: Alarm) -> NoReturn:
+    """Wait for the warden's end, and leave as it did.
+
+    At the alarm, which the warden puts off with each beat, everything below it is killed: the lease is over,
+    and the warden was not awake to see to it.
+    """
+    name_process("dcron-guard")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    gone = os.pidfd_open(warden)
+    poll = select.poll()
+    poll.register(gone, select.POLLIN)
+    poll.register(alarm.fd, select.POLLIN)
+    while gone not in dict(poll.poll()):
+        if alarm.has_rung():
+            kill_descendants(warden, grace=0)
+    _, status = os.waitpid(warden, 0)
+    if status:
+        kill_descendants(os.getpid(), ORPHAN_GRACE)
+    _leave_like(status)
+
+
+def _leave_like(status: int) -> NoReturn:
+    """End as the warden has: the agent, whose child we are, is to see how."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    sys.exit(os.waitstatus_to_exitcode(status))
