@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from collections import Counter
 
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
@@ -44,16 +45,25 @@ def kill_wardens(stage: Stage) -> Figures:
 
 @fault("kill-both")
 def kill_both(stage: Stage) -> Figures:
-    """kill -9 of an agent and its warden in the same moment."""
+    """kill -9 of two of agent, warden and guard in the same moment."""
     stage.begin()
-    kills = 0
+    kills: Counter[str] = Counter()
     for _ in stage.pauses(0.5, 2.0):
-        if agent := stage.owner_of_a_long_run():
-            agent.freeze()  # or it would see its warden die
-            kills += kill_warden(agent)
-            agent.kill()
+        pairs = [("agent", "warden"), ("agent", "guard"), ("warden", "guard")]
+        _kill_together(stage, stage.chance.choice(pairs), kills)
         _restart_some(stage)
-    return {"kills": kills}
+    return {f"{who} killed": times for who, times in sorted(kills.items())}
+
+
+@fault("kill-three")
+def kill_three(stage: Stage) -> Figures:
+    """kill -9 of an agent, its warden and its guard in the same moment."""
+    stage.begin()
+    kills: Counter[str] = Counter()
+    for _ in stage.pauses(0.5, 2.0):
+        _kill_together(stage, ("agent", "warden", "guard"), kills)
+        _restart_some(stage)
+    return {f"{who} killed": times for who, times in sorted(kills.items())}
 
 
 @fault("freeze-agents")
@@ -68,6 +78,27 @@ def freeze_both(stage: Stage) -> Figures:
     """SIGSTOP of an agent and its warden for longer than the lease, while their jobs run on."""
     stage.begin()
     return {"freezes": _freeze(stage, with_warden=True)}
+
+
+def _kill_together(stage: Stage, who: tuple[str, ...], kills: Counter[str]) -> None:
+    agent = stage.owner_of_a_long_run()
+    if agent is None:
+        return
+    agent.freeze()  # or it would see the others die
+    try:
+        pids = {"warden": agent.warden(), "guard": agent.guard()}
+    except (OSError, IndexError):
+        agent.thaw()
+        return
+    others = [pids[each] for each in who if each != "agent"]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in others:
+            os.kill(pid, number)
+    if "agent" in who:
+        agent.kill()
+    else:
+        agent.thaw()
+    kills[" and ".join(who)] += 1
 
 
 def kill_warden(agent: AgentProcess) -> int:
