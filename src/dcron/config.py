@@ -22,6 +22,7 @@ class TuiConfig:
 
     theme: str | None = None
     glyphs: str | None = None
+    mouse: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
     """From the name of a key binding to the keys it shall have: `[tui.keys]`."""
 
@@ -79,15 +80,18 @@ def _config_from(content: dict[str, Any], path: Path) -> Config:
 
 def _tui_from(content: dict[str, Any], path: Path) -> TuiConfig:
     tui = content.get("tui", {})
-    if not isinstance(tui, dict) or set(tui) - {"theme", "glyphs", "keys"}:
-        raise UsageError(f"{path}: [tui] takes only the settings theme and glyphs, and [tui.keys]")
+    if not isinstance(tui, dict) or set(tui) - {"theme", "glyphs", "mouse", "keys"}:
+        raise UsageError(f"{path}: [tui] takes only the settings theme, glyphs and mouse, and [tui.keys]")
     keys = tui.get("keys", {})
     if not isinstance(keys, dict):
         raise UsageError(f'{path}: [tui.keys] takes lines such as  tasks.run = "ctrl+g"')
     values = [*keys.values(), *(tui[name] for name in ("theme", "glyphs") if name in tui)]
     if bad := [value for value in values if not isinstance(value, str)]:
         raise UsageError(f"{path}: [tui]: {bad[0]!r} is not a text in quotes")
-    return TuiConfig(tui.get("theme"), tui.get("glyphs"), keys)
+    mouse = tui.get("mouse", True)
+    if not isinstance(mouse, bool):
+        raise UsageError(f"{path}: [tui]: mouse is true or false, not {mouse!r}")
+    return TuiConfig(tui.get("theme"), tui.get("glyphs"), mouse, keys)
 
 
 def database_url(option: str | None, config: Config) -> str:

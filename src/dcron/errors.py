@@ -70,3 +70,9 @@ class Conflict(DcronError):  # noqa: N818
     """Somebody else changed it first."""
 
     exit_code = ExitCode.CONFLICT
+
+
+def unexpected(error: BaseException) -> str:
+    """What to tell of an error nobody foresaw: its kind and its first line, for below come statements."""
+    lines = str(error).strip().splitlines()
+    return ": ".join([type(error).__name__, *lines[:1]])

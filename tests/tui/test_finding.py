@@ -4,8 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from textual import events
 
 from dcron.errors import UsageError
+from dcron.model import Trigger
+from dcron.store.runs import Wanted
 from dcron.store.spine import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
@@ -135,6 +138,42 @@ def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
             await screen.until(lambda: not screen.app.is_running)
 
     asyncio.run(look())
+
+
+def at_once(screen: Any, *keys: str) -> None:
+    """What somebody types who does not wait for the screen, or a program does."""
+    for key in keys:
+        character = {"colon": ":", "slash": "/", "space": " ", "enter": "\r"}.get(key, key)
+        screen.app.post_message(events.Key(key, character))
+
+
+def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) -> None:
+    for name in ("backup", "report"):
+        stage.add(name)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            at_once(screen, "slash", *"report", "enter")  # r would run the task, e edit it
+            await screen.until(lambda: names(screen) == ["report"])
+            await screen.until(lambda: screen.table.has_focus)
+            at_once(screen, "colon", *"runs", "space", *"backup", "enter")
+            await screen.shows("> backup")
+
+    asyncio.run(look())
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+
+
+def test_keys_typed_before_a_form_is_there_are_no_orders(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            at_once(screen, "n", *"rsr")
+            await screen.shows("new task")
+
+    asyncio.run(look())
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+    assert stage.crontab.get("backup").enabled
 
 
 def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:

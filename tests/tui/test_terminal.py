@@ -75,6 +75,28 @@ def test_no_color_draws_in_grey(url: str, words: list[str], env: dict[str, Any])
     assert all(red == green == blue for red, green, blue in colours), colours
 
 
+@pytest.mark.parametrize(
+    ("words", "setting", "asked"),
+    [(["tui"], "", True), (["tui", "--no-mouse"], "", False), (["tui"], "mouse = false", False)],
+)
+def test_the_mouse_can_be_left_to_the_terminal(
+    url: str, tmp_path: Path, words: list[str], setting: str, *, asked: bool
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f"[tui]\n{setting}\n")
+    shown = on_terminal(*words, url=url, wait_for="no tasks yet", typed=QUIT, DCRON_CONFIG=str(config))
+    assert shown.code == 0
+    assert ("\x1b[?1000h" in shown.out) is asked
+
+
+def test_a_mouse_that_is_neither_true_nor_false_is_refused(url: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[tui]\nmouse = "yes"\n')
+    wrong = on_terminal("tui", url=url, DCRON_CONFIG=str(config))
+    assert wrong.code == 2
+    assert "mouse is true or false, not 'yes'" in wrong.out
+
+
 def _colours(shown: str) -> list[str]:
     import re
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def tui(
     readonly: Annotated[bool, typer.Option("--readonly", help="Look only: no key changes anything.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Grey only, as with $NO_COLOR.")] = False,
+    no_mouse: Annotated[
+        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal, for selecting text.")
+    ] = False,
     db: Db = None,
 ) -> None:
     """See everything, change anything, on one screen.
@@ -33,7 +36,7 @@ def tui(
 
     config = load_config()
     settings = settings_of(config, database_url(db, config), readonly=readonly)
-    error = DcronApp(settings, lambda: _connect(db), _zone).run()
+    error = DcronApp(settings, lambda: _connect(db), _zone).run(mouse=config.tui.mouse and not no_mouse)
     if error:
         raise error
 

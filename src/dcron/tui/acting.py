@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dcron.errors import DcronError
+from dcron.errors import DcronError, unexpected
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -74,4 +74,5 @@ class Acting:
         except DcronError as error:
             return Outcome(act, str(error), error)
         except Exception as error:  # a mistake of ours must not leave the screen without an answer
-            return Outcome(act, f"{type(error).__name__}: {error}", DcronError(str(error)))
+            told = unexpected(error)
+            return Outcome(act, told, DcronError(told))

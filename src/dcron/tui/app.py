@@ -1,5 +1,6 @@
 """The app: what is on the screen first, and the database after."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.message import Message
+from textual.widgets import Input
 
 from dcron.errors import Conflict, DcronError
 from dcron.safetext import safe, safe_lines
@@ -50,6 +52,8 @@ KEY_NAMES = {
     "end": "End",
 }
 ERROR_SECONDS = 12.0
+OPENING = 0.3
+"""Seconds that keys wait for a screen on its way; some have nothing that takes keys by itself."""
 
 
 def _palette() -> Any:
@@ -299,11 +303,28 @@ class DcronApp(App[Exception]):
 
     async def on_event(self, event: events.Event) -> None:
         """What is pasted into the palette is made inert here: its line is not one of ours."""
-        if isinstance(event, events.Key):
+        if isinstance(event, events.Key) and not event.is_forwarded:
             self._key_at = time.monotonic()
+            if self.screen is self.main and not isinstance(self.focused, Input) and await self._obey(event):
+                return
         if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
             event.text = safe(event.text)
         await super().on_event(event)
+
+    async def _obey(self, event: events.Key) -> bool:
+        """Do what the key is bound to, before the next key is looked at.
+
+        A key that goes to the widgets comes back to the app behind those typed right after it: what belongs
+        to the line that it opens would be taken for orders.
+        """
+        bound = self.screen.active_bindings.get(event.key)
+        if bound is None or not bound.enabled:
+            return False
+        await self.run_action(bound.binding.action, bound.node)
+        give_up = time.monotonic() + OPENING
+        while self.screen is not self.main and self.focused is None and time.monotonic() < give_up:
+            await asyncio.sleep(0.002)
+        return True
 
     def action_help(self) -> None:
         from dcron.tui.keys import help_content

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
+from textual.widgets import Input
 
 from dcron.errors import DcronError
 from dcron.safetext import safe
@@ -177,11 +178,15 @@ class MainScreen(Screen[None]):
 
     # Filter and command -----------------------------------------------------------------------------
 
-    def action_filter(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """No filter where there is nothing to filter."""
+        if action == "filter":
+            return self.pane is not None and self.pane.can_filter
+        return super().check_action(action, parameters)
+
+    async def action_filter(self) -> None:
         pane = self.pane
-        if pane is None or not pane.can_filter:
-            self.dcron.tell("nothing to filter here")
-            return
+        assert pane
         before = pane.filter_text
 
         def done(text: str | None) -> None:
@@ -193,9 +198,9 @@ class MainScreen(Screen[None]):
 
         from dcron.tui.prompt import Prompt
 
-        self._prompt(Prompt("/", before, typed=pane.set_filter, done=done))
+        await self._prompt(Prompt("/", before, typed=pane.set_filter, done=done))
 
-    def action_command(self, text: str = "") -> None:
+    async def action_command(self, text: str = "") -> None:
         from dcron.tui.commands import run_command
         from dcron.tui.prompt import Prompt
 
@@ -204,11 +209,13 @@ class MainScreen(Screen[None]):
             if text:
                 self._try(lambda: run_command(self.dcron, text))
 
-        self._prompt(Prompt(":", text, typed=None, done=done))
+        await self._prompt(Prompt(":", text, typed=None, done=done))
 
-    def _prompt(self, prompt: "Prompt") -> None:
+    async def _prompt(self, prompt: "Prompt") -> None:
+        """Open it; the next key is already its."""
         if not self.query("Prompt"):
-            self.mount(prompt, before=self.query_one(Hints))
+            await self.mount(prompt, before=self.query_one(Hints))
+            self.set_focus(prompt.query_one(Input))
 
     def _close_prompt(self, pane: Pane | None) -> None:
         self.query("Prompt").remove()

@@ -28,10 +28,10 @@ class Commands(Provider):
                     score, _shown(command), lambda command=command: self._do(command), help=command.told
                 )
 
-    def _do(self, command: Command) -> None:
+    async def _do(self, command: Command) -> None:
         app = cast("DcronApp", self.app)
         if command.takes and not command.takes.startswith("["):
-            app.main.action_command(f"{command.word} ")
+            await app.main.action_command(f"{command.word} ")
         else:
             command.run(app, "")
 

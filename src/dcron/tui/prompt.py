@@ -37,10 +37,6 @@ class Prompt(Horizontal):
         yield Entry(self._text, select_on_focus=False, max_length=LONGEST)
         yield Static(Content(""), classes="prompt--told", markup=False)
 
-    def on_mount(self) -> None:
-        """Type at once."""
-        self.query_one(Input).focus()
-
     def complain(self, error: UsageError | None) -> None:
         """Say what is wrong with what was typed."""
         self.query_one(".prompt--told", Static).update(Content(f" {safe(str(error), 60)}" if error else ""))

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from dcron.errors import DcronError
+from dcron.errors import DcronError, unexpected
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -27,7 +27,7 @@ def errand(
         except DcronError as error:
             _later(app, failed, error)
         except Exception as error:  # a mistake of ours must not leave the screen without an answer
-            _later(app, failed, DcronError(f"{type(error).__name__}: {error}"))
+            _later(app, failed, DcronError(unexpected(error)))
         else:
             _later(app, done, answer)
 
