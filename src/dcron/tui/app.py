@@ -53,7 +53,7 @@ KEY_NAMES = {
 }
 ERROR_SECONDS = 12.0
 OPENING = 0.3
-"""Seconds that keys wait for a screen on its way; some have nothing that takes keys by itself."""
+"""Seconds that keys wait for what is about to open or close; some screens have nothing that takes them."""
 
 
 def _palette() -> Any:
@@ -305,7 +305,7 @@ class DcronApp(App[Exception]):
         """What is pasted into the palette is made inert here: its line is not one of ours."""
         if isinstance(event, events.Key) and not event.is_forwarded:
             self._key_at = time.monotonic()
-            if self.screen is self.main and not isinstance(self.focused, Input) and await self._obey(event):
+            if self.screen is self.main and await self._obey(event):
                 return
         if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
             event.text = safe(event.text)
@@ -317,13 +317,22 @@ class DcronApp(App[Exception]):
         A key that goes to the widgets comes back to the app behind those typed right after it: what belongs
         to the line that it opens would be taken for orders.
         """
+        prompt = self.main.prompt if isinstance(self.focused, Input) else None
+        if prompt and event.key not in ("enter", "escape"):
+            return False
+        if prompt and self.focused:
+            typed = asyncio.Event()
+            self.focused.call_later(typed.set)  # behind the letters that wait there
+            await _until(typed.is_set)
         bound = self.screen.active_bindings.get(event.key)
         if bound is None or not bound.enabled:
             return False
         await self.run_action(bound.binding.action, bound.node)
-        give_up = time.monotonic() + OPENING
-        while self.screen is not self.main and self.focused is None and time.monotonic() < give_up:
-            await asyncio.sleep(0.002)
+        if prompt:
+            await _until(lambda: self.main.prompt is not prompt)
+        await _until(
+            lambda: self.focused is not None and (self.screen is not self.main or self.main.has_keys)
+        )
         return True
 
     def action_help(self) -> None:
@@ -365,6 +374,13 @@ class DcronApp(App[Exception]):
     def get_system_commands(self, screen: Any) -> Any:
         """None of Textual's own: the commands are dcron's words."""
         return ()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    """Wait for something on the screen, but not for long."""
+    give_up = time.monotonic() + OPENING
+    while not condition() and time.monotonic() < give_up:
+        await asyncio.sleep(0.002)
 
 
 def _timed_counts(board: "Board") -> "tuple[Counts, float]":

@@ -53,6 +53,8 @@ class MainScreen(Screen[None]):
         super().__init__()
         self.view: View = VIEWS[0]
         self._stacks: dict[str, list[Pane]] = {}
+        self.prompt: Prompt | None = None
+        """The line that is open for a filter or a command."""
 
     @property
     def dcron(self) -> "DcronApp":
@@ -64,6 +66,11 @@ class MainScreen(Screen[None]):
         """What fills the screen; None until it is made."""
         stack = self._stacks.get(self.view.name)
         return stack[-1] if stack else None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether what is open takes them: the line that is typed on, or the pane."""
+        return self.focused is not None and (self.prompt or self.pane) in self.focused.ancestors
 
     def crumbs(self) -> list[str]:
         """The way to what is shown, inert."""
@@ -171,9 +178,12 @@ class MainScreen(Screen[None]):
         self.redraw_chrome()
 
     def _focus(self, pane: Pane) -> None:
+        """Give it the keys, but for what is being typed."""
+        if self.prompt:
+            return
         for widget in pane.query("*"):
             if widget.focusable:
-                widget.focus()
+                self.set_focus(widget)  # at once: later it would take the keys from what has opened meanwhile
                 return
 
     # Filter and command -----------------------------------------------------------------------------
@@ -198,7 +208,7 @@ class MainScreen(Screen[None]):
 
         from dcron.tui.prompt import Prompt
 
-        await self._prompt(Prompt("/", before, typed=pane.set_filter, done=done))
+        await self._open_prompt(Prompt("/", before, typed=pane.set_filter, done=done))
 
     async def action_command(self, text: str = "") -> None:
         from dcron.tui.commands import run_command
@@ -209,16 +219,20 @@ class MainScreen(Screen[None]):
             if text:
                 self._try(lambda: run_command(self.dcron, text))
 
-        await self._prompt(Prompt(":", text, typed=None, done=done))
+        await self._open_prompt(Prompt(":", text, typed=None, done=done))
 
-    async def _prompt(self, prompt: "Prompt") -> None:
-        """Open it; the next key is already its."""
-        if not self.query("Prompt"):
-            await self.mount(prompt, before=self.query_one(Hints))
-            self.set_focus(prompt.query_one(Input))
+    async def _open_prompt(self, prompt: "Prompt") -> None:
+        """The next key is already its."""
+        if self.prompt:  # left by a click elsewhere
+            await self.prompt.remove()
+        self.prompt = prompt
+        await self.mount(prompt, before=self.query_one(Hints))
+        self.set_focus(prompt.query_one(Input))
 
     def _close_prompt(self, pane: Pane | None) -> None:
-        self.query("Prompt").remove()
+        if self.prompt:
+            self.prompt.remove()
+            self.prompt = None
         if pane:
             self._focus(pane)
 

@@ -99,9 +99,8 @@ class TablePane(Pane):
         yield self.table
 
     def on_mount(self) -> None:
-        """Ask at once, and hear the keys that were typed ahead."""
+        """Ask at once."""
         self._show_order()
-        self.table.focus()
         self.refresh_data()
 
     def on_unmount(self) -> None:

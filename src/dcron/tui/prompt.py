@@ -1,9 +1,10 @@
 """The line on which filters and commands are typed."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.timer import Timer
@@ -20,6 +21,10 @@ DEBOUNCE = 0.15
 
 class Prompt(Horizontal):
     """A line to type a filter or a command on. Esc leaves, Enter does it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", id="prompt.leave", show=False)
+    ]
 
     def __init__(
         self, sign: str, text: str, *, typed: Callable[[str], None] | None, done: Callable[[str | None], None]
@@ -58,9 +63,7 @@ class Prompt(Horizontal):
             self._pause.stop()
         self._done(event.value)
 
-    def key_escape(self, event: events.Key) -> None:
-        """Drop it."""
-        event.stop()
+    def action_leave(self) -> None:
         if self._pause:
             self._pause.stop()
         self._done(None)
