@@ -1,8 +1,11 @@
 """What people are told when the database is away, locked, full, damaged or strange; never a password."""
 
+import os
+import signal
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -282,3 +285,34 @@ def test_a_write_is_noticed_by_whoever_watches(database_url: str, database: Data
     finally:
         stop.set()
         watcher.join(10)
+
+
+@pytest.mark.skipif("DCRON_TEST_POSTGRES" in os.environ, reason="freezes a server of its own only")
+def test_a_server_that_is_frozen_is_given_up(postgres_server: str) -> None:
+    database = Database(postgres_server, patience=0.2)
+    with database.read() as connection:
+        backend = connection.scalar(text("SELECT pg_backend_pid()"))
+    assert isinstance(backend, int)
+    began = time.monotonic()
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        with (
+            pytest.raises(DatabaseError, match=r"no answer within 0.9 s") as failure,
+            database.read() as held,
+        ):
+            held.execute(text("SELECT 1"))
+        assert 0.8 < time.monotonic() - began < 5
+        assert is_transient(failure.value)
+        with database.read() as connection:  # over a connection of its own
+            assert connection.scalar(text("SELECT 1")) == 1
+    finally:
+        os.kill(backend, signal.SIGCONT)
+        database.close()
+
+
+def test_a_slow_answer_is_waited_for(postgres_server: str) -> None:
+    database = Database(postgres_server, patience=0.2)
+    with database.read() as connection:
+        slowly = "SELECT count(*) FROM (SELECT pg_sleep(0.05) FROM generate_series(1, 8)) AS slow"
+        assert connection.scalar(text(slowly)) == 8
+    database.close()

@@ -14,6 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files
 from dcron.database.failures import explain_failure
+from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Rows, postgres_rows, sqlite_rows
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
@@ -163,7 +164,7 @@ class Database:
         if self.address.transaction_pooling:
             options["prepare_threshold"] = None
         url = self.address.url.set(query={})
-        return create_engine(
+        engine = create_engine(
             url,
             connect_args=options,
             # Limits are counted after the lock, so each statement has to see what is committed by then.
@@ -171,6 +172,14 @@ class Database:
             pool_size=4,
             pool_timeout=self._patience,
         )
+
+        @event.listens_for(engine, "do_connect")
+        def connect(_: object, __: object, arguments: list[Any], given: dict[str, Any]) -> PatientConnection:
+            connection: PatientConnection = PatientConnection.connect(*arguments, **given)
+            connection.answer = 4.5 * self._patience
+            return connection
+
+        return engine
 
     def _make_sqlite_engine(self) -> Engine:
         path = self.address.path
