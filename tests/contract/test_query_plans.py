@@ -35,8 +35,8 @@ from dcron.store import (
 from dcron.store.claims import Batch
 from dcron.store.due import Offer
 from dcron.store.ends import Ended
+from dcron.store.filters import Term
 from dcron.store.runs import Wanted
-from dcron.store.spine import Term
 from tests.contract.stage import NOON, Stage
 
 LINES = 20_000

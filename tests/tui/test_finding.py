@@ -8,8 +8,8 @@ from textual import events
 
 from dcron.errors import UsageError
 from dcron.model import Trigger
+from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.store.runs import Wanted
-from dcron.store.spine import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
 from tests.tui.conftest import Stage
@@ -48,7 +48,8 @@ def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, told: 
 
 def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
     from dcron.services.board import Board
-    from dcron.store.spine import TASK_ORDERS, WantedRuns
+    from dcron.store.filters import TASK_ORDERS
+    from dcron.store.spine import WantedRuns
 
     stage.add("backup", "30 2 * * *", "tar 50%_off")
     board = Board(stage.crontab)

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import Connection
 
 from dcron.store import spine
-from dcron.store.spine import Place, Term, WantedRuns
+from dcron.store.filters import Term
+from dcron.store.spine import Place, WantedRuns
 from tests.contract.stage import NOON, Stage
 from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
 

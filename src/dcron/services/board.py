@@ -17,7 +17,8 @@ from dcron.schedule import Occurrence, explain, upcoming, zone
 from dcron.schedule.changes import clock
 from dcron.services.crontab import ENDED_NODES_SHOWN, Crontab, TaskView
 from dcron.store import flows, nodes, spine
-from dcron.store.spine import LettersPage, Place, RunsPage, Term, WantedRuns
+from dcron.store.filters import LATENESS, Term
+from dcron.store.spine import LettersPage, Place, RunsPage, WantedRuns
 from dcron.telling.starts import Filled, Minutes, Span, filled, minutes_of
 
 MOST_ALIVE = 1000
@@ -63,7 +64,7 @@ class TaskRow:
     def is_late(self, now: datetime) -> bool:
         """Whether a turn of the task has been due for a while."""
         waiting, due = self.view.next_run, self.next_at
-        return bool(self.task.enabled and waiting and due and due < now - spine.LATENESS)
+        return bool(self.task.enabled and waiting and due and due < now - LATENESS)
 
 
 @dataclass(frozen=True)

@@ -4,39 +4,31 @@ A list of ids is cheap however long it is; whoever shows it asks for what is on 
 """
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    and_,
-    case,
-    cast,
-    false,
-    func,
-    not_,
-    or_,
-    select,
-    text,
-    union_all,
-)
-from sqlalchemy import Text as TextType
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select, text, union_all
 
 from dcron.model import Block, Run, RunState, Task, Trigger
 from dcron.schema import ALIVE, DEAD, DUE, changes, crontab, runs
 from dcron.store import agenda, tasks
+from dcron.store.filters import (
+    LATENESS,
+    RUN_FIELDS,
+    TASK_FIELDS,
+    TASK_ORDERS,
+    Term,
+    comes,
+    conditions,
+    of_latest,
+    of_line,
+)
 
 MOST_LINES = 1_000_000
 """Ids in a list at most: 8 MB."""
 RECENT = 10
-LATENESS = timedelta(seconds=15)
-"""How long a run may be due before its task is called late."""
 WINDOW = 20_000
 """Runs that one question looks through for those wanted, so that a rare one does not hold up all others."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
@@ -44,16 +36,6 @@ LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec
 
 _WAITING = "state = 'waiting'"
 _FINISHED = "finished_at IS NOT NULL"
-
-
-@dataclass(frozen=True)
-class Term:
-    """One word of a filter: all words have to hold."""
-
-    field: str
-    """One of TASK_FIELDS or RUN_FIELDS; `text` is looked for where people would look."""
-    value: str = ""
-    negated: bool = False
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -77,8 +59,8 @@ def task_ids(
     ties = [] if order == "name" else [crontab.c.name]
     if order == "name":  # as the index has it: a word about NULL makes Postgres sort them all
         ordered = crontab.c.name.desc() if reverse else crontab.c.name.asc()
-    conditions = [*_conditions(TASK_FIELDS, terms, now), *([_comes()] if coming else [])]
-    query = select(crontab.c.id).where(*conditions).order_by(ordered, *ties)
+    wanted = [*conditions(TASK_FIELDS, terms, now), *([comes()] if coming else [])]
+    query = select(crontab.c.id).where(*wanted).order_by(ordered, *ties)
     return array("q", connection.scalars(query.limit(MOST_LINES)))
 
 
@@ -103,8 +85,8 @@ def runs_of_tasks(connection: Connection, task_ids: Sequence[int]) -> RunsOfTask
     """The runs that tell how these lines stand: at most two of each, and those alive."""
     found = RunsOfTasks()
     lines = crontab.c.id.in_(task_ids)
-    first = _of_line(runs.c.id, text(_WAITING)).order_by(runs.c.due_at).limit(1).scalar_subquery()
-    either = union_all(select(first).where(lines), select(_of_latest(runs.c.id)).where(lines))
+    first = of_line(runs.c.id, text(_WAITING)).order_by(runs.c.due_at).limit(1).scalar_subquery()
+    either = union_all(select(first).where(lines), select(of_latest(runs.c.id)).where(lines))
     for row in connection.execute(select(*LIGHT).where(runs.c.id.in_(either))):
         told = found.following if row.state == RunState.WAITING else found.last
         told[row.task_id] = light_run(row)
@@ -136,7 +118,7 @@ def lines_token(connection: Connection) -> tuple[int, int]:
 
 def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
     """How many lines are so; reads all of them."""
-    query = select(func.count()).select_from(crontab).where(*_conditions(TASK_FIELDS, terms, now))
+    query = select(func.count()).select_from(crontab).where(*conditions(TASK_FIELDS, terms, now))
     return connection.scalar(query) or 0
 
 
@@ -204,9 +186,9 @@ def finished_runs(
         return RunsPage(found, _place(found[-1]) if len(found) == limit else None)
     # Looked through a window at a time, for what is wanted may be rare and has no index.
     passed = window.limit(WINDOW).subquery()
-    conditions = _conditions(RUN_FIELDS, wanted.terms, now, passed.c)
+    so = conditions(RUN_FIELDS, wanted.terms, now, passed.c)
     newest_first = (passed.c.finished_at.desc(), passed.c.id.desc())
-    query = select(passed).where(*conditions).order_by(*newest_first).limit(limit)
+    query = select(passed).where(*so).order_by(*newest_first).limit(limit)
     found = [light_run(row) for row in connection.execute(query)]
     if len(found) == limit:
         return RunsPage(found, _place(found[-1]))
@@ -215,7 +197,7 @@ def finished_runs(
 
 def unfinished_runs(connection: Connection, wanted: WantedRuns, limit: int, now: datetime) -> list[Run]:
     """The runs under way, the latest first; of one task also those that wait."""
-    query = select(*LIGHT).where(*_conditions(RUN_FIELDS, wanted.terms, now, runs.c))
+    query = select(*LIGHT).where(*conditions(RUN_FIELDS, wanted.terms, now, runs.c))
     if wanted.node_id:
         query = query.where(runs.c.owner == wanted.node_id)
     alive = query.where(text(ALIVE))
@@ -249,7 +231,7 @@ def dead_letters(
     if before_id is not None:
         dead = dead.where(runs.c.id < before_id)
     passed = dead.limit(WINDOW).subquery()
-    query = select(passed).where(*_conditions(RUN_FIELDS, terms, now, passed.c))
+    query = select(passed).where(*conditions(RUN_FIELDS, terms, now, passed.c))
     found = [light_run(row) for row in connection.execute(query.order_by(passed.c.id.desc()).limit(limit))]
     if len(found) == limit:
         return LettersPage(found, found[-1].id)
@@ -306,135 +288,3 @@ def _last_place(connection: Connection, window: Select[Any]) -> Place | None:
 def _place(run: Run) -> Place:
     assert run.finished_at
     return Place(run.finished_at, run.id)
-
-
-# What can be asked for --------------------------------------------------------------------------------
-
-Condition = Callable[[Any, str, datetime], ColumnElement[bool]]
-
-
-def _conditions(
-    fields: Mapping[str, Condition], terms: Sequence[Term], now: datetime, columns: Any = None
-) -> list[ColumnElement[bool]]:
-    found = []
-    for term in terms:
-        holds = func.coalesce(fields[term.field](columns, term.value, now), false())
-        found.append(not_(holds) if term.negated else holds)
-    return found
-
-
-def _has(column: Any, value: str) -> ColumnElement[bool]:
-    found: ColumnElement[bool] = column.icontains(value, autoescape=True)
-    return found
-
-
-def _of_line(column: Column[Any], *conditions: Any) -> Select[Any]:
-    return select(column).where(runs.c.task_id == crontab.c.id, *conditions).correlate(crontab)
-
-
-def _first_due() -> Any:
-    return _of_line(runs.c.due_at, text(_WAITING)).order_by(runs.c.due_at).limit(1).scalar_subquery()
-
-
-def _of_latest(column: Column[Any]) -> Any:
-    """A column of the line's latest run that was started."""
-    started = _of_line(column, runs.c.started_at.is_not(None))
-    return started.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
-
-
-def _alive(*conditions: Any) -> ColumnElement[bool]:
-    return _of_line(runs.c.id, text(ALIVE), *conditions).exists()
-
-
-def _comes() -> ColumnElement[bool]:
-    """Whether the line runs, or has a turn before it that no pause without an end holds back."""
-    goes_on = or_(crontab.c.enabled, crontab.c.paused_until.is_not(None))
-    return or_(_alive(), and_(goes_on, _of_line(runs.c.id, text(_WAITING)).exists()))
-
-
-def _is_late(now: datetime) -> ColumnElement[bool]:
-    return and_(crontab.c.enabled, _first_due() < now - LATENESS)
-
-
-def _has_failed() -> ColumnElement[bool]:
-    return and_(_of_latest(runs.c.state).in_([RunState.FAILED, RunState.LOST]), not_(_alive()))
-
-
-def _rank(now: datetime) -> Any:
-    """What wants attention first."""
-    return case(
-        (crontab.c.error.is_not(None), 0),
-        (_has_failed(), 1),
-        (_is_late(now), 2),
-        (_alive(), 3),
-        (not_(crontab.c.enabled), 5),
-        else_=4,
-    )
-
-
-def _in_state(value: str, now: datetime) -> ColumnElement[bool]:
-    state = value.lower()
-    known: dict[str, Callable[[], ColumnElement[bool]]] = {
-        "running": _alive,
-        "paused": lambda: not_(crontab.c.enabled),
-        "late": lambda: _is_late(now),
-        "failed": _has_failed,
-        "error": lambda: crontab.c.error.is_not(None),
-        "ok": lambda: _of_latest(runs.c.state) == RunState.SUCCEEDED,
-        "new": lambda: _of_latest(runs.c.id).is_(None),
-    }
-    return known[state]() if state in known else _of_latest(runs.c.state) == state
-
-
-def _in_trouble(now: datetime) -> ColumnElement[bool]:
-    return or_(_has_failed(), _is_late(now), crontab.c.error.is_not(None))
-
-
-TASK_FIELDS: dict[str, Condition] = {
-    "text": lambda _, value, now: or_(
-        *(_has(crontab.c[name], value) for name in ("name", "command", "describe"))
-    ),
-    "name": lambda _, value, now: _has(crontab.c.name, value),
-    "command": lambda _, value, now: _has(crontab.c.command, value),
-    "schedule": lambda _, value, now: _has(crontab.c.schedule, value),
-    "zone": lambda _, value, now: _has(crontab.c.timezone, value),
-    "user": lambda _, value, now: _has(crontab.c.user, value),
-    "queue": lambda _, value, now: _has(crontab.c.queue, value),
-    "tag": lambda _, value, now: _has(cast(crontab.c.require, TextType), value),
-    "owner": lambda _, value, now: _alive(_has(runs.c.owner, value)),
-    "node": lambda _, value, now: _has(_of_latest(runs.c.owner), value),
-    "exit": lambda _, value, now: cast(_of_latest(runs.c.exit_code), TextType) == value,
-    "st": lambda _, value, now: _in_state(value, now),
-    "late": lambda _, value, now: _is_late(now),
-    "failed": lambda _, value, now: _has_failed(),
-    "paused": lambda _, value, now: not_(crontab.c.enabled),
-    "running": lambda _, value, now: _alive(),
-    "errors": lambda _, value, now: _in_trouble(now),
-}
-
-TASK_ORDERS: dict[str, Callable[[datetime], Any]] = {
-    "name": lambda now: crontab.c.name,
-    "next": lambda now: _first_due(),
-    "last": lambda now: _of_latest(runs.c.started_at),
-    "state": _rank,
-    "schedule": lambda now: crontab.c.schedule,
-}
-
-_UNHAPPY = [RunState.FAILED, RunState.LOST]
-
-RUN_FIELDS: dict[str, Condition] = {
-    "text": lambda run, value, now: or_(_has(run.task, value), _has(run.reason, value)),
-    "name": lambda run, value, now: _has(run.task, value),
-    "task": lambda run, value, now: _has(run.task, value),
-    "reason": lambda run, value, now: _has(run.reason, value),
-    "node": lambda run, value, now: _has(run.owner, value),
-    "owner": lambda run, value, now: _has(run.owner, value),
-    "exit": lambda run, value, now: cast(run.exit_code, TextType) == value,
-    "queue": lambda run, value, now: _has(run.queue, value),
-    "trigger": lambda run, value, now: run.trigger == value.lower(),
-    "st": lambda run, value, now: run.state == ("succeeded" if value.lower() == "ok" else value.lower()),
-    "failed": lambda run, value, now: run.state.in_(_UNHAPPY),
-    "dead": lambda run, value, now: run.dead_at.is_not(None),
-    "running": lambda run, value, now: run.state.in_([RunState.RUNNING, RunState.CLAIMED]),
-    "errors": lambda run, value, now: run.state.in_(_UNHAPPY),
-}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from dcron.errors import UsageError
-from dcron.store.spine import RUN_FIELDS, TASK_FIELDS, Term
+from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
 
 STATES = ("late", "failed", "paused", "running", "dead")
 """Words that stand for themselves; `text:late` looks for the word."""

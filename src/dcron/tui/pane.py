@@ -16,7 +16,7 @@ from dcron.tui.table import RowTable
 
 if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first paint
     from dcron.services.board import Board
-    from dcron.store.spine import Term
+    from dcron.store.filters import Term
     from dcron.tui.app import DcronApp
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ class TablePane(Pane):
     @property
     def wanted(self) -> "Sequence[Term]":
         """What was typed, and the errors where only they are wanted."""
-        from dcron.store.spine import Term
+        from dcron.store.filters import Term
 
         return [*self.terms, Term("errors")] if self.errors_only else self.terms
 

@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run
 from dcron.services.board import Letters
-from dcron.store.spine import LettersPage, Term
+from dcron.store.filters import Term
+from dcron.store.spine import LettersPage
 from dcron.telling import words
 from dcron.tui import recovering
 from dcron.tui.cells import EMPTY, Cell, cell, run_standing

@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.model import Node, NodeState
-from dcron.store.spine import Term
+from dcron.store.filters import Term
 from dcron.telling import words
 from dcron.tui import recovering
 from dcron.tui.cells import EMPTY, Cell, cell

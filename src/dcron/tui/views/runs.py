@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run, RunState
 from dcron.services.board import LatestRuns
-from dcron.store.spine import Place, RunsPage, Term, WantedRuns
+from dcron.store.filters import Term
+from dcron.store.spine import Place, RunsPage, WantedRuns
 from dcron.telling import words
 from dcron.tui import actions, recovering
 from dcron.tui.cells import EMPTY, Cell, cell, run_standing

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Task
 from dcron.services.board import Board, TaskDetail, TaskRow, TaskRows
-from dcron.store.spine import TASK_ORDERS, Term
+from dcron.store.filters import TASK_ORDERS, Term
 from dcron.tui import actions
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_standing
 from dcron.tui.columns import Column
