@@ -72,6 +72,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {
     "tasks": ((80, 24), places.tasks),
+    "tasks-small": ((40, 10), places.tasks),
     "tasks-wide": ((130, 30), places.detail),
     "runs": ((80, 24), places.runs),
     "timeline": ((100, 24), places.timeline),

@@ -21,7 +21,7 @@ Tabs { background: $surface; }
 Pane { height: 1fr; width: 1fr; layout: horizontal; }
 RowTable {
     width: 1fr; height: 1fr; background: $background; color: $foreground;
-    scrollbar-size-vertical: 1; overflow-x: hidden; overflow-y: auto;
+    scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden; overflow-y: auto;
 }
 RowTable > .table--header { text-style: bold; color: $foreground-muted; background: $surface; }
 RowTable > .table--cursor { text-style: bold; background: $primary-muted; color: $foreground; }
