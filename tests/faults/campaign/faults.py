@@ -20,6 +20,7 @@ FAULTS = {
         processes.kill_agents,
         processes.kill_wardens,
         processes.kill_both,
+        processes.kill_three,
         processes.freeze_agents,
         processes.freeze_both,
         statements.statements,
