@@ -214,3 +214,27 @@ def test_the_retry_of_a_node_that_is_gone_leaves_a_dead_letter(stage: Stage) -> 
     stage.sign_off(node)
     assert [each.reason for each in stage.runs(task.id, RunState.SKIPPED)] == ["its node is gone"]
     assert find(stage, run.id).dead_at == stage.now
+
+
+@pytest.mark.parametrize("declared_dead", [False, True])
+def test_a_run_whose_command_was_never_begun_comes_again_and_costs_no_try(
+    stage: Stage, *, declared_dead: bool
+) -> None:
+    task, node = stage.task("backup", "0 13 * * *"), stage.node()
+    stage.now = at("13:00")
+    (run,) = stage.take(node)
+    if declared_dead:
+        stage.forward(seconds=LEASE + 1)
+        assert stage.reap() == ([node], [run.id])
+        assert find(stage, run.id).dead_at == stage.now
+    stage.finish(node, run.id, RunState.LOST, reason="never begun because …", never_begun=True)
+    told = find(stage, run.id)
+    assert (told.state, told.dead_at) == (RunState.LOST, None)
+    again = stage.runs(task.id)[-1]
+    assert (again.trigger, again.attempt, again.retry_of) == (Trigger.RETRY, 1, run.id)
+    assert 1 <= (again.due_at - stage.now).total_seconds() <= 1.25
+    assert stage.finish(node, run.id, RunState.LOST, never_begun=True) in (set(), {run.id})
+    assert len([each for each in stage.runs(task.id) if each.retry_of == run.id]) == 1
+    stage.forward(seconds=2)
+    (second,) = stage.take(stage.node("web-2"))
+    assert second.id == again.id

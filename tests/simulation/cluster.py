@@ -202,7 +202,9 @@ class SimulatedNode:
                 now,
             )
             if now >= self.deadline:  # the warden starts nothing any more
-                self.unrecorded[job.run_id] = Ended(job.run_id, RunState.LOST, now, "never begun")
+                self.unrecorded[job.run_id] = Ended(
+                    job.run_id, RunState.LOST, now, "never begun", never_begun=True
+                )
                 continue
             self.ledger.append(start)
             state = RunState.FAILED if self.chance.random() < 0.25 else RunState.SUCCEEDED

@@ -12,7 +12,7 @@ from dcron.policy.missed import (
     passed_over_between,
     passed_over_reason,
 )
-from dcron.policy.retries import retry_at, wait_after
+from dcron.policy.retries import begin_again_at, retry_at, wait_after
 from dcron.policy.times import (
     delay_of,
     due_at,
@@ -38,6 +38,7 @@ __all__ = [
     "Start",
     "Wait",
     "admit",
+    "begin_again_at",
     "catch_up",
     "delay_of",
     "due_at",

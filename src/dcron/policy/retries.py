@@ -7,6 +7,8 @@ from dcron.policy.times import fraction
 
 SPREAD = 0.25
 """By how much of itself a wait may be longer, so that what failed together does not come back together."""
+NEVER_BEGUN = 1.0
+"""Seconds at least until a run that was never begun is due again."""
 
 
 def retry_at(
@@ -18,6 +20,11 @@ def retry_at(
     if state is RunState.LOST and line.on_lost != "retry":
         return None
     return ended_at + timedelta(seconds=wait_after(line, run_id, attempt))
+
+
+def begin_again_at(line: Definition, run_id: int, attempt: int, ended_at: datetime) -> datetime:
+    """When a run is due again whose command was certainly never begun. It costs no try."""
+    return ended_at + timedelta(seconds=max(NEVER_BEGUN, wait_after(line, run_id, attempt)))
 
 
 def wait_after(line: Definition, run_id: int, attempt: int) -> float:

@@ -43,6 +43,8 @@ class Ended:
     reason: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    never_begun: bool = False
+    """It is lost, but its command was certainly never started: it can be tried again without a doubt."""
 
 
 def finish(
@@ -160,10 +162,14 @@ def _try_again(
     """Insert the next attempt, if there is to be one."""
     if line is None:  # it was removed meanwhile
         return False
-    due_at = policy.retry_at(line, row.id, row.attempt, end.state, end.finished_at)
+    if end.never_begun:
+        due_at: datetime | None = policy.begin_again_at(line, row.id, row.attempt, end.finished_at)
+    else:
+        due_at = policy.retry_at(line, row.id, row.attempt, end.state, end.finished_at)
     if due_at is None:
         return False
-    values = retry_of(row, line, due_at) | {"spec": row.spec}
+    attempt = row.attempt if end.never_begun else row.attempt + 1
+    values = retry_of(row, line, due_at) | {"spec": row.spec, "attempt": attempt}
     connection.execute(database.insert_if_absent(runs).values(values))
     return True
 

@@ -63,3 +63,12 @@ def test_a_retry_is_counted_from_the_end_of_the_attempt_before() -> None:
     again = policy.retry_at(line(tries=2, backoff=60.0), 1, 1, FAILED, NOON)
     assert again
     assert NOON + timedelta(seconds=60) <= again <= NOON + timedelta(seconds=75)
+
+
+def test_what_was_never_begun_comes_again_however_few_tries_there_are() -> None:
+    once = line(tries=1, on_lost="dead", backoff=0.0)
+    assert policy.begin_again_at(once, 1, 1, NOON) == NOON + timedelta(seconds=1)
+    patient = line(tries=3, backoff=60.0)
+    assert policy.begin_again_at(patient, 7, 1, NOON) == NOON + timedelta(
+        seconds=policy.wait_after(patient, 7, 1)
+    )
