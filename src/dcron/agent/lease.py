@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from math import inf
 from threading import Lock
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ class Lease:
         self._worth_telling = settings.beat / 10
         self._set_deadline = set_deadline
         self._lock = Lock()
-        self._told = 0.0
+        self._told = -inf
         self.clock = clock
 
     def renew(self, connection: Connection, now: datetime, clock_offset: float | None = None) -> bool:
