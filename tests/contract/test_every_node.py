@@ -4,6 +4,7 @@ import pytest
 
 from dcron.model import RunState, Task, Trigger
 from dcron.services.fleet import Fleet
+from dcron.services.launching import Launching
 from dcron.store import agenda
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find, held_back, reasons, times
@@ -199,3 +200,28 @@ def test_a_node_that_starts_runs_no_reboot_line_it_may_not_run(stage: Stage) -> 
     assert boot(stage, stage.node("web-1", queues=("default",))) == 0
     assert boot(stage, stage.node("web-2", tags=("gpu",), capacity={"mem": 16.0e9})) == 3
     assert len(stage.runs()) == 3
+
+
+def test_a_run_by_hand_is_one_on_every_node_of_a_paused_line_too(stage: Stage) -> None:
+    task, nodes = stage.task("rotate", every_node=True), three_nodes(stage)
+    stage.crontab.pause(task, "no room")
+    stage.crontab.run(stage.crontab.get(task.name))
+    for node in nodes:
+        (run,) = stage.take(node)
+        assert (run.trigger, find(stage, run.id).for_node) == (Trigger.MANUAL, node)
+    assert held_back(stage) == []
+
+
+def test_the_shares_of_an_event_wait_where_another_run_is_alive(stage: Stage) -> None:
+    task, (one, other, _) = stage.task("deploy", "@on push", every_node=True), three_nodes(stage)
+    Launching(stage.crontab).emit("push")
+    (first,) = stage.take(one)
+    (second,) = stage.take(other)
+    stage.forward(seconds=1)
+    Launching(stage.crontab).emit("push")
+    assert stage.take(one) == stage.take(other) == []
+    assert reasons(stage, task) == []
+    for node, run in ((one, first), (other, second)):
+        stage.finish(node, run.id)
+        (again,) = stage.take(node)
+        assert again.event_id != run.event_id

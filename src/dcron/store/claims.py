@@ -115,7 +115,9 @@ def _decide(found: Sequence[Claimed], alive: Counter[int], now: datetime, batch:
         if turn.task.every_node and turn.for_node is None:
             batch.spread.append(turn)
         in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
-        match policy.admit(turn.task, turn.trigger, alive[turn.task.id], in_backlog=in_backlog):
+        is_events = turn.trigger is Trigger.NODE and turn.event_id is not None
+        trigger = Trigger.EVENT if is_events else turn.trigger
+        match policy.admit(turn.task, trigger, alive[turn.task.id], in_backlog=in_backlog):
             case Skip(reason):
                 batch.skipped.append((turn, reason))
             case Wait(block, replaces):

@@ -12,6 +12,8 @@ from dcron.schema import runs
 from dcron.store import nodes
 from dcron.store.due import Claimed
 
+_ASKED_FOR = (Trigger.MANUAL, Trigger.BACKFILL)
+
 
 def share(connection: Connection, node_id: str, turns: Sequence[Claimed], now: datetime) -> None:
     """Make each of these turns, locked by the caller, the share of `node_id`, and add all other nodes'.
@@ -37,7 +39,8 @@ def _share(turn: Claimed, node_id: str) -> dict[str, Any]:
     return {
         "task_id": turn.task.id,
         "task": turn.task.name,
-        "trigger": Trigger.NODE,
+        # Shares of what somebody asked for are asked for, too. An event's run is the one with its trigger.
+        "trigger": turn.trigger if turn.trigger in _ASKED_FOR else Trigger.NODE,
         "state": RunState.WAITING,
         "scheduled_for": turn.scheduled_for,
         "due_at": turn.due_at,
