@@ -27,7 +27,7 @@ demo: .venv/dcron ## three agents on a throw-away crontab, watched in the screen
 	$(BIN)/dcron demo
 
 test: .venv/development ## the whole suite, on SQLite and on a Postgres of its own
-	$(BIN)/pytest -q -n 3 --dist loadfile
+	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/development ## formatting, style, types, layers
 	$(BIN)/ruff format --check .

@@ -79,8 +79,8 @@ def test_a_task_that_kills_its_agent_every_time_stops_at_its_tries(team: Cluster
     for name in ("web-1", "web-2", "web-3", "web-4"):
         team.start_agent(name)
     team.wait_until_alive(4)
-    # The agent is the parent of the warden, which is the parent of the command.
-    kill_agent = "kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $$)); sleep 60"
+    # The agent is the parent of the guard, that of the warden, and that of the command.
+    kill_agent = "kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $(ps -o ppid= -p $$))); sleep 60"
     task = team.add(
         "deadly", FAR, f"{team.entry('began')}; {kill_agent}", tries=3, backoff=0.1, on_lost="retry"
     )
