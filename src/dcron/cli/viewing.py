@@ -12,7 +12,6 @@ from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState, Trigger
 from dcron.telling import words
 from dcron.telling.graphing import graph_lines
-from dcron.telling.words import HELD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,18 +149,8 @@ def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
 def _waiting(view: "TaskView", waiting: Sequence[Run], now: datetime) -> list[str] | None:
     """What waits besides the line's turn, and the turn itself when it is held back."""
     told = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
-    lines = [_waiting_line(run, view.task.tries, now) for run in told[:LISTED]]
+    lines = [f"run {run.id}, {words.waits(run, view.task.tries, now)}" for run in told[:LISTED]]
     return _and_more(lines, told, f"dcron runs {view.task.name} --state waiting") or None
-
-
-def _waiting_line(run: Run, tries: int, now: datetime) -> str:
-    what = f"run {run.id}, {run.trigger.value}"
-    if run.attempt > 1:
-        what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
-    if run.blocked:
-        return f"{what}: {HELD[run.blocked]}"
-    left = words.left(run.due_at, now)
-    return f"{what}: in {left}" if run.due_at > now else f"{what}: due {left}"
 
 
 def _and_more(lines: list[str], runs: Sequence[Run], where: str) -> list[str]:

@@ -54,6 +54,17 @@ def left(due: datetime, now: datetime) -> str:
     return f"late {rough_span(-seconds)}" if seconds <= -1 else "now"
 
 
+def waits(run: Run, tries: int, now: datetime) -> str:
+    """What a run that waits is, which attempt of so many tries, and until when or for what it waits."""
+    what = run.trigger.value
+    if run.attempt > 1:
+        what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
+    if run.blocked:
+        return f"{what}: {HELD[run.blocked]}"
+    until = left(run.due_at, now)
+    return f"{what}: in {until}" if run.due_at > now else f"{what}: due {until}"
+
+
 def ago(moment: datetime, now: datetime) -> str:
     """How long something is past."""
     seconds = (now - moment).total_seconds()

@@ -48,19 +48,9 @@ def _paused(task: Task, now: datetime) -> str:
 
 
 def _waiting(detail: TaskDetail, now: datetime) -> str:
-    told = [_waiting_told(run, detail.row.task.tries, now) for run in detail.waiting[:LISTED]]
+    told = [f"{run.id} {words.waits(run, detail.row.task.tries, now)}" for run in detail.waiting[:LISTED]]
     more = len(detail.waiting) - len(told)
     return "\n  ".join([*told, *([f"and {more} more"] if more else [])])
-
-
-def _waiting_told(run: Run, tries: int, now: datetime) -> str:
-    what = f"{run.id} {run.trigger.value}"
-    if run.attempt > 1:
-        what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
-    if run.blocked:
-        return f"{what}: {words.HELD[run.blocked]}"
-    left = words.left(run.due_at, now)
-    return f"{what}: in {left}" if run.due_at > now else f"{what}: due {left}"
 
 
 def _run_told(run: Run, now: datetime) -> str:
