@@ -123,9 +123,9 @@ def test_wide_characters_take_two_cells_and_marks_none() -> None:
 def test_long_hostile_text_takes_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))
-        begun = time.perf_counter()
+        begun = time.process_time()
         safe(text)
         safe_line(text)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     assert seconds(400_000) < 0.5 or seconds(400_000) < 0.5

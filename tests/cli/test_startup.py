@@ -1,8 +1,9 @@
 """What a verb loads, and what the help says."""
 
+import math
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -36,16 +37,23 @@ def test_preview_of_an_expression_needs_no_database() -> None:
     assert loaded("preview", "0 9 * * *") == {"croniter"}
 
 
-def test_help_is_quick() -> None:
-    def best(*command: str) -> float:
-        times = []
-        for _ in range(7):
-            begun = time.perf_counter()
-            subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-            times.append(time.perf_counter() - begun)
-        return min(times)
+def cpu_seconds(*command: str) -> float:
+    """What a process uses of a processor: a busy machine stretches that less than the time on the clock."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
 
-    assert best(str(DCRON), "--help") <= 8 * best(sys.executable, "-c", "pass")
+
+def test_help_is_quick() -> None:
+    bare, told = math.inf, math.inf
+    for _ in range(60):  # the least of each, taken in turns, until it is clear
+        bare = min(bare, cpu_seconds(sys.executable, "-c", "pass"))
+        told = min(told, cpu_seconds(str(DCRON), "--help"))
+        if told <= 7 * bare:
+            break
+    assert told <= 8 * bare
 
 
 def test_alone_it_prints_help(sqlite: Dcron) -> None:

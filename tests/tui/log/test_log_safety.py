@@ -81,9 +81,9 @@ def test_a_line_is_inert_and_not_too_wide(data: bytes, colours: bool) -> None:
 
 def test_lines_of_a_megabyte_of_trouble_are_made_in_no_time() -> None:
     for piece in (b"\x1b[31m", b"\x1b]", b"\x9b", b"\t", b"\r", b"x\x1b[m"):
-        begun = time.perf_counter()
+        begun = time.process_time()
         log_line(RawLine(0, OUT, WRITTEN, piece * (65536 // len(piece)), 10_000_000), 0, colours=True)
-        assert time.perf_counter() - begun < 2.0
+        assert time.process_time() - begun < 2.0
 
 
 async def test_a_paste_into_the_search_is_made_inert(sqlite_runs: Runs) -> None:

@@ -52,9 +52,9 @@ def test_a_year_of_downtime_is_caught_up_quickly(schedule: str) -> None:
     sparse = line(schedule)
     first = policy.next_occurrence(sparse, NOON - timedelta(days=365))
     assert first
-    began = time.monotonic()
+    began = time.process_time()
     caught = policy.catch_up(sparse, first, NOON + timedelta(seconds=30))
-    assert time.monotonic() - began < QUICK
+    assert time.process_time() - began < QUICK
     assert caught.successor == policy.next_occurrence(sparse, NOON + timedelta(seconds=30))
     assert caught.run_for
     assert caught.run_for <= NOON + timedelta(seconds=30)

@@ -123,12 +123,12 @@ def test_a_line_becomes_expressions_of_numbers(text: str, canonical: tuple[str, 
     ],
 )
 def test_what_is_refused_and_in_which_words(text: str, message: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ScheduleError) as refusal:
         parse(text)
     assert message in str(refusal.value)
     assert len(str(refusal.value)) < 400
-    assert time.perf_counter() - began < 0.1
+    assert time.process_time() - began < 0.1
 
 
 @pytest.mark.parametrize(
@@ -246,14 +246,14 @@ def test_a_union_has_a_kind_for_each_part() -> None:
     ],
 )
 def test_a_schedule_that_never_fires_is_refused(text: str, cause: str | None) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     apia = zone("Pacific/Apia")
     if cause is None:
         require_fires(parse(text), apia, NOW)
     else:
         with pytest.raises(ScheduleError, match=f"never fires: .*{cause}"):
             require_fires(parse(text), apia, NOW)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 @settings(max_examples=500, deadline=None, derandomize=True)
