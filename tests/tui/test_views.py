@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from dcron.model import Node, RunState
+from dcron.model import Definition, Node, RunState
 from dcron.store import nodes
 from tests.tui.conftest import Stage
 
@@ -11,6 +11,13 @@ from tests.tui.conftest import Stage
 def play(coroutine: Any) -> None:
     """Run a test's screen to its end."""
     asyncio.run(coroutine)
+
+
+def many(stage: Stage) -> None:
+    """Tasks on many pages."""
+    named = (f"task{number:02}" for number in range(99))
+    lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
+    stage.crontab.import_lines(lines)
 
 
 def test_the_tasks_are_shown_with_schedule_and_next_run(stage: Stage) -> None:
@@ -75,6 +82,39 @@ def test_what_others_change_is_seen_and_the_cursor_stays_on_its_task(stage: Stag
             stage.crontab.remove(stage.crontab.get("task-c"))
             await screen.shows_not("task-c")
             assert screen.table.cursor_row.task.name == "task-d"
+
+    play(look())
+
+
+def test_rows_that_changed_out_of_sight_are_read_anew_when_they_come_into_it(stage: Stage) -> None:
+    many(stage)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("pagedown", "pageup")
+            await screen.until(lambda: len(screen.table.rows) > 40)
+            known = screen.table.rows[screen.table.ids[0]]
+            stage.crontab.pause(stage.crontab.get("task30"), "holiday")
+            stage.crontab.pause(stage.crontab.get("task00"), "holiday")
+            await screen.until(lambda: screen.table.rows[screen.table.ids[0]] is not known)
+            screen.app.health.interval = 3600  # and nobody tells of anything any more
+            await screen.press("pagedown")
+            await screen.until(lambda: "paused" in next(line for line in screen.lines() if "task30" in line))
+
+    play(look())
+
+
+def test_the_next_page_is_known_before_one_comes_to_it(stage: Stage) -> None:
+    many(stage)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            table = screen.table
+            for _ in range(3):
+                await screen.press("pagedown")
+                await screen.until(
+                    lambda: set(table.visible_ids(margin=table.size.height - 1)) <= table.rows.keys(), 5
+                )
 
     play(look())
 

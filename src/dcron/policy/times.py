@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from dcron.model import TIMES_FIELDS, Definition, Task
-from dcron.schedule import Calendar, Rules, Schedule, calendar_from_json, next_run, parse, zone
+from dcron.schedule import Calendar, Fold, Gap, Rules, Schedule, calendar_from_json, next_run, parse, zone
 
 
 def schedule_of(text: str, name: str) -> Schedule:
@@ -59,11 +59,16 @@ def _next(line: Definition, after: datetime, rules: Rules) -> datetime | None:
 
 
 def _window(line: Definition) -> Rules:
-    return Rules(gap=line.gap, fold=line.fold, not_before=line.not_before, not_after=line.not_after)
+    return _rules(line.gap, line.fold, line.not_before, line.not_after)
 
 
 def _calendars(name: str | None, content: str | None) -> tuple[Calendar, ...]:
     return (_calendar(name, content),) if name and content else ()
+
+
+@lru_cache(maxsize=1_000)
+def _rules(gap: Gap, fold: Fold, not_before: datetime | None, not_after: datetime | None) -> Rules:
+    return Rules(gap=gap, fold=fold, not_before=not_before, not_after=not_after)
 
 
 @lru_cache(maxsize=100)

@@ -53,7 +53,7 @@ class RowTable(ScrollView, can_focus=True):
         """Somebody wants to see more of the row under the cursor."""
 
     class Wanting(Message):
-        """Rows in sight are missing, or the end of the ids is near."""
+        """Other rows are in sight, some of them are missing, or the end of the ids is near."""
 
     class OrderChosen(Message):
         """The title of a column was clicked."""
@@ -354,7 +354,7 @@ class RowTable(ScrollView, can_focus=True):
         """All lines are others now."""
         super().watch_scroll_y(old_value, new_value)
         self._strips.clear()
-        self._want()
+        self.post_message(self.Wanting())
 
     def on_resize(self) -> None:
         """Lines are as long as the table is wide."""

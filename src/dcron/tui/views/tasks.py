@@ -138,11 +138,14 @@ class TasksPane(TablePane):
 
     @on(RowTable.Wanting)
     def _want(self, message: RowTable.Wanting) -> None:
+        """Ask for the rows in sight, or, where they are known, for those a page further on."""
         message.stop()
-        in_sight = self.table.visible_ids()
-        if any(each not in self._fresh for each in in_sight):
-            near = self.table.visible_ids(margin=len(in_sight))
-            self._ask_rows([each for each in near if each not in self._fresh])
+        page = len(self.table.visible_ids())
+        for needed, asked in ((0, page), (page, 2 * page)):
+            if any(each not in self._fresh for each in self.table.visible_ids(margin=needed)):
+                near = self.table.visible_ids(margin=asked)
+                self._ask_rows([each for each in near if each not in self._fresh])
+                return
 
     # The detail pane --------------------------------------------------------------------------------
 
