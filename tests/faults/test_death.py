@@ -76,7 +76,7 @@ def test_a_frozen_agents_commands_are_dead_before_its_lease_is_over(team: Cluste
     frozen.freeze()
     wait_for(lambda: not processes_with(marker), LEASE, "the warden ends the commands in time")
     team.start_agent("other", lease=LEASE)
-    wait_for(lambda: team.crontab.find_run(run_id).state is RunState.LOST, 3 * LEASE, "it is lost")
+    wait_for(lambda: team.crontab.find_run(run_id).state is RunState.LOST, 5 * LEASE, "it is lost")
     before = {node.id for node in team.alive()}
     frozen.thaw()
     wait_for(lambda: len(team.alive()) == 2, 3 * LEASE, "the thawed agent is back as another node")

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.playing import Failed, play, play_on_sqlite
 
 SEEDS = int(os.environ.get("DCRON_TEST_SEEDS", "120"))
-CHUNK = 20
+CHUNK = 10
 STEPS = 60
 MORE_STEPS = 150
 
