@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import re
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -97,7 +98,12 @@ def _tui_from(content: dict[str, Any], path: Path) -> TuiConfig:
 def database_url(option: str | None, config: Config) -> str:
     """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory."""
     chosen = option or os.environ.get("DCRON_DB") or config.database
-    return chosen or f"sqlite:///{Path(platformdirs.user_data_dir('dcron')) / 'dcron.db'}"
+    return chosen or f"sqlite:///{own_database()}"
+
+
+def own_database() -> Path:
+    """The SQLite file of somebody who has named no database; its directory is made on first use."""
+    return Path(platformdirs.user_data_dir("dcron")) / "dcron.db"
 
 
 def spool_directory(config: Config) -> Path:
@@ -105,6 +111,11 @@ def spool_directory(config: Config) -> Path:
     if chosen := os.environ.get("DCRON_SPOOL"):
         return Path(chosen)
     return config.spool or Path(platformdirs.user_state_dir("dcron")) / "spool"
+
+
+def own_node_name() -> str:
+    """The name of a node that was given none: the machine's, as far as a node can be called so."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", host_name())[:60]
 
 
 def host_name() -> str:

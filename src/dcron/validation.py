@@ -14,8 +14,8 @@ from dcron.schedule import Schedule, format_duration, require_fires, zone
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _OPTIONAL_TEXTS = ("stdin", "describe", "cwd", "user")
 _ENV_NAME = re.compile(r"[^=\x00]+")
-MAX_COMMAND = 128 * 1024
-"""Bytes; the kernel takes no longer word in a command line."""
+MAX_COMMAND = 128 * 1024 - 1
+"""Bytes; the kernel takes no longer word in a command line, nor a longer NAME=value."""
 MAX_STDIN = 1024 * 1024
 LONGEST_TIMEOUT = 36_525 * 86_400
 """Seconds; a century."""
@@ -51,6 +51,7 @@ _NUMBERS = {
     "catch_up_window": (_MOMENT, LONGEST_TIMEOUT, "a duration longer than nothing, such as 24h"),
     "jitter": (_MOMENT, LONGEST_JITTER, "a duration longer than nothing and up to a day, such as 30s"),
 }
+_DURATIONS = ("backoff", "backoff_max", "deadline", "catch_up_window", "jitter")
 _MAY_BE_NONE = ("deadline", "catch_up_window", "jitter")
 
 
@@ -99,6 +100,9 @@ def require_runnable(line: Definition) -> None:
         raise UsageError("timeout: give a duration longer than nothing and up to a century, such as 30m")
     if line.max_running is not None and line.max_running < 1:
         raise UsageError("max-running: give 1 or more, or none for no limit")
+    for what, name in (("user", line.user), ("except", line.except_calendar), ("only", line.only_calendar)):
+        if name == "":
+            raise UsageError(f"{what}: the name is empty; leave it out (`set`: --clear {what})")
     _require_policies(line)
     _require_place(line)
 
@@ -178,7 +182,9 @@ def _require_policies(line: Definition) -> None:
         if value is None and field in _MAY_BE_NONE:
             continue
         if not isinstance(value, int | float) or not least <= value <= most:
-            raise UsageError(f"{_option(field)}: {_short(value)} will not do; give {right}")
+            is_time = isinstance(value, int | float) and field in _DURATIONS and abs(value) < 1e12
+            told = format_duration(value) if is_time else _short(value)
+            raise UsageError(f"{_option(field)}: {told} will not do; give {right}")
     if line.tries != int(line.tries):
         raise UsageError(f"tries: {line.tries} is not a whole number")
     if line.on_lost == "retry" and line.tries == 1:
@@ -240,6 +246,8 @@ def _short(value: Any) -> str:
 def _require_command(line: Definition) -> None:
     if not line.command.strip() and not line.argv:
         raise UsageError("the command is empty")
+    if line.argv and not line.argv[0]:
+        raise UsageError("the command's first word is empty: it has to name a program")
     longest = max(len(word.encode()) for word in line.argv or (line.command,))
     if longest > MAX_COMMAND:
         raise UsageError(f"the command has {longest:,} bytes; {MAX_COMMAND:,} is the most that can be run")
@@ -259,6 +267,10 @@ def _require_texts(line: Definition) -> None:
     for name, value in line.env.items():
         if not _ENV_NAME.fullmatch(name):
             raise UsageError(f"env: {name!r} cannot name a variable; write NAME=value")
+        if len(f"{name}={value}".encode(errors="replace")) > MAX_COMMAND:
+            raise UsageError(
+                f"env {_short(name)}: {MAX_COMMAND:,} bytes, with the name, is the most there can be"
+            )
         texts |= {f"env name {name!r}": name, f"env {name!r}": value}
     for what, value in texts.items():
         require_text(what, value)

@@ -43,11 +43,8 @@ def test_init_prepares_an_empty_database_and_a_prepared_one_is_fine(dcron: Dcron
 
 
 def test_a_sqlite_file_is_made_for_its_owner_alone(sqlite: Dcron) -> None:
-    path = Path(sqlite.url.removeprefix("sqlite:///"))
-    sqlite.url = f"sqlite:///{path.parent / 'new' / 'dcron.db'}"
     sqlite.done("list")
-    assert (path.parent / "new" / "dcron.db").stat().st_mode & 0o777 == 0o600
-    assert (path.parent / "new").stat().st_mode & 0o777 == 0o700
+    assert Path(sqlite.url.removeprefix("sqlite:///")).stat().st_mode & 0o777 == 0o600
 
 
 def test_the_url_is_shown_without_its_password(dcron: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,8 +198,9 @@ def test_tables_of_another_version(dcron: Dcron, version: str, told: str) -> Non
         connection.execute(text(f"UPDATE dcron_version SET version_num = '{version}'"))
     database.close()
     assert_fails(dcron, told, *READING, *WRITING, ["db", "init"], ["db", "upgrade"], ["pause", "x"])
-    info = dcron.done("info", "--json").json
-    assert (info["schema"], info["tasks"]) == (version, None)
+    info = dcron("info", "--json")
+    assert (info.code, info.json["schema"], info.json["tasks"]) == (3, version, None)
+    assert told in info.err
     assert real("agent", "--once", url=dcron.url).code == 3
 
 
@@ -224,7 +222,23 @@ def test_tables_that_are_not_ours_are_left_alone(dcron: Dcron) -> None:
     assert_fails(dcron, "not dcron's", ["list"], ["db", "init"], ["db", "upgrade"])
 
 
-def test_a_directory_that_cannot_be_made(sqlite: Dcron, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_there_is_made_for_nobody_who_named_it(
+    sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
-    sqlite.url = f"sqlite:///{tmp_path / 'file' / 'dcron.db'}"
-    assert_fails(sqlite, "cannot", ["list"], ["db", "init"])
+    for directory in ("file", "missing"):
+        sqlite.url = f"sqlite:///{tmp_path / directory / 'dcron.db'}"
+        assert_fails(sqlite, f"there is no directory {tmp_path / directory}", ["list"], ["db", "init"])
+    assert not (tmp_path / "missing").exists()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    sqlite.url = ""
+    sqlite.done("list")
+    assert (tmp_path / "data" / "dcron" / "dcron.db").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "data" / "dcron").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_sqlite_url_with_something_unknown_is_refused(sqlite: Dcron) -> None:
+    sqlite.url += "?foo=1"
+    refused = sqlite("list")
+    assert (refused.code, refused.out) == (2, "")
+    assert "this one has 'foo'" in refused.err

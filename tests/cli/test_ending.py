@@ -72,3 +72,34 @@ def test_errors_are_inert(sqlite: Dcron) -> None:
         refused = sqlite(*words)
         assert refused.code == 2
         assert "\x1b" not in refused.err
+
+
+@pytest.mark.parametrize("words", ["list", "export", "--help", "add -n other @daily true", "list --json"])
+def test_what_cannot_be_written_is_told_in_a_sentence(sqlite: Dcron, words: str) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "true")
+    told = shell(f"{DCRON} {words} >/dev/full", sqlite.url)
+    assert told.returncode == 1
+    assert told.stderr == "dcron: cannot write what there is to write: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("list >&-", 0), ("rm one <&-", 1), ("import - <&-", 0), ("agent --once <&- >&- 2>&-", 0)],
+)
+def test_closed_streams_are_as_good_as_empty_ones(sqlite: Dcron, words: str, code: int) -> None:
+    sqlite.done("add", "-n", "one", "@daily", "true")
+    told = shell(f"{DCRON} {words}", sqlite.url)
+    assert told.returncode == code
+    assert "Traceback" not in told.stderr
+
+
+def test_a_complaint_that_nobody_reads_keeps_its_code(sqlite: Dcron) -> None:
+    told = shell(f"{DCRON} view none 2>&1 | true; exit ${{PIPESTATUS[0]}}", sqlite.url)
+    assert told.returncode == 4
+
+
+def shell(line: str, url: str) -> "subprocess.CompletedProcess[str]":
+    """What a shell makes of the line."""
+    return subprocess.run(
+        ["bash", "-c", line], env={**os.environ, "DCRON_DB": url}, capture_output=True, text=True, timeout=60
+    )

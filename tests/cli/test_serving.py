@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dcron.agent.settings import Settings
+from dcron.config import own_node_name
 from dcron.errors import UsageError
 from tests.cli.conftest import Dcron, real
 
@@ -49,3 +50,29 @@ def test_settings_hold_to_the_same_rules_whoever_makes_them() -> None:
     for wrong in ({"tags": ("a", "a")}, {"queues": ("",)}, {"capacity": {"mem": 0.5}}):
         with pytest.raises(UsageError):
             Settings(name="web-1", spool=Path("/"), slots=1, **wrong)
+
+
+@pytest.mark.parametrize("spool", ["file", "file/spool"])
+def test_a_spool_that_cannot_be_made_is_told_in_a_sentence(sqlite: Dcron, tmp_path: Path, spool: str) -> None:
+    (tmp_path / "file").touch()
+    refused = real("agent", "--once", url=sqlite.url, DCRON_SPOOL=str(tmp_path / spool))
+    assert refused.code == 1
+    assert f"the spool {tmp_path / spool} cannot be written: " in refused.err
+    assert "$DCRON_SPOOL" in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_a_machine_may_be_called_what_no_node_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "ä_" + "b" * 61 + ".example.org")
+    assert own_node_name() == "-_" + "b" * 58
+
+
+def test_a_one_off_leaves_the_crontab_when_its_run_has_succeeded(dcron: Dcron) -> None:
+    dcron.done("in", "0.1s", "-n", "good", "true")
+    dcron.done("in", "0.1s", "-n", "bad", "false")
+    dcron.done("in", "1h", "-n", "later", "true")
+    dcron.done("in", "0.1s", "-n", "step", "true")
+    dcron.done("add", "-n", "behind", "@after step", "true")
+    dcron.run_due()
+    # One that others come after stays, or they would come after nothing.
+    assert dcron.done("list", "--names").out.split() == ["bad", "behind", "later", "step"]

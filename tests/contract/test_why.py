@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
 
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
 from dcron.policy import PassedOver
 from dcron.schedule import parse_calendar
+from dcron.schema import runs
 from dcron.services.calendars import Calendars
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
@@ -438,6 +440,19 @@ def test_a_run_that_is_kept_waiting_names_the_limit_and_the_runs(stage: Stage) -
     cause = only(stage, "backup", at("12:20"), "limit")
     assert cause.facts["runs"] == [running.id]
     assert f"backup may have 1 alive at once, and has run {running.id} on {node}" in cause.sentence
+
+
+def test_a_run_that_waits_behind_others_that_wait_names_those(stage: Stage) -> None:
+    task = stage.task("backup", overlap="queue")
+    row = {"task_id": task.id, "task": "backup", "trigger": "backfill", "state": "waiting", "spec": {}}
+    times = [{**row, "scheduled_for": due, "due_at": due} for due in (at("11:01"), at("11:02"))]
+    with stage.database.write() as connection:
+        ahead = connection.execute(insert(runs).returning(runs.c.id), times[:1]).scalar_one()
+        connection.execute(insert(runs), [times[1] | {"blocked": "limit"}])
+    cause = only(stage, "backup", at("11:02"), "limit")
+    assert ahead in cause.facts["runs"]
+    assert f"run {ahead}" in cause.sentence
+    assert "comes first" in cause.sentence
 
 
 def test_a_retry_of_a_paused_line_waits_for_the_end_of_the_pause(stage: Stage) -> None:

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Exit
 
+from dcron.cli.interface import show
 from tests.cli.conftest import on_terminal, real
 
 QUIT = "\x11"
@@ -37,6 +39,25 @@ def test_it_opens_on_a_terminal_and_leaves_it_as_it_was(url: str, words: list[st
     assert shown.code == 0
     assert "\x1b[?1049h" in shown.out
     assert shown.out.rindex("\x1b[?1049l") > shown.out.rindex("no tasks yet")
+
+
+@pytest.mark.parametrize("key", ["q", "\x1b"])
+def test_a_key_in_the_first_moment_breaks_nothing(url: str, key: str) -> None:
+    shown = on_terminal("tui", url=url, wait_for="1 Tasks", typed=key + QUIT)
+    assert shown.code == 0
+    assert "Traceback" not in shown.out
+
+
+def test_a_screen_that_breaks_ends_with_1() -> None:
+    class Broken:
+        return_code = 1
+
+        def run(self, *, mouse: bool) -> None:
+            """As Textual does, which tells of what broke itself."""
+
+    with pytest.raises(Exit) as ended:
+        show(Broken())  # type: ignore[arg-type]
+    assert ended.value.exit_code == 1
 
 
 def test_without_a_terminal_dcron_alone_prints_help(url: str) -> None:

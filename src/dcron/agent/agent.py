@@ -60,7 +60,7 @@ class Agent:
 
     def _open(self, *, once: bool, reboot: bool, patience: float) -> Session | None:
         """A session with its node registered; None if told to stop while waiting for the database."""
-        outage = Outage("start", longest_pause=5.0)
+        outage = Outage("start", longest_pause=5.0, patience=patience)
         give_up = time.monotonic() + patience
         while not self._stopped.is_set():
             try:

@@ -1,6 +1,7 @@
 """How the agent's loops go on when the database goes away, and stop when they are told to."""
 
 import logging
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -15,15 +16,17 @@ _FIRST_PAUSE = 0.2
 class Outage:
     """One loop's view of a database that is away: says so once, waits ever longer, says when it is back."""
 
-    def __init__(self, loop: str, longest_pause: float) -> None:
+    def __init__(self, loop: str, longest_pause: float, patience: float = math.inf) -> None:
+        """`patience` is for how many seconds it is waited for, to be told."""
         self._loop = loop
+        self._patience = f"for {patience:g}s" if patience < math.inf else "until it answers"
         self._longest = longest_pause
         self._pause = 0.0
 
     def failed(self, error: DatabaseError) -> float:
         """Note a failure; the seconds to wait before the next try."""
         if not self._pause:
-            log.warning("%s: %s; trying again until it answers", self._loop, error)
+            log.warning("%s: %s; trying again %s", self._loop, error, self._patience)
         self._pause = min(self._longest, max(_FIRST_PAUSE, self._pause * 2))
         return self._pause * random.uniform(0.5, 1.0)
 

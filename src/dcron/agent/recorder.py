@@ -10,7 +10,7 @@ from dcron.agent.live import LiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import RunState
-from dcron.store import ends, output
+from dcron.store import ends, output, tasks
 from dcron.store.ends import Ended
 from dcron.store.output import Chunk
 from dcron.warden.client import Finished, Output, Warden, WardenGone
@@ -115,10 +115,14 @@ class Recorder:
             now = self._database.now(connection)
             ended = [self._judge(result, now) for result in results]
             recorded = ends.finish(connection, self._database, self._node_id, ended, now)
+        lives = [live for each in ended if (live := self._live.get(each.id))]
         for each in ended:
             self._settle(each, recorded=each.id in recorded)
         self._live.remove(each.id for each in ended)
         self._on_free()
+        if once := [live.run.task.id for live in lives if live.run.task.once]:
+            with self._database.write() as connection:  # of its own: lines are locked before runs
+                tasks.retire_once(connection, len(once), once)
 
     def _judge(self, result: Result, now: datetime) -> Ended:
         live = self._live.get(result.run_id)

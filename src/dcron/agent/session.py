@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from enum import Enum, auto
+from pathlib import Path
 
 from dcron import __version__
 from dcron.agent.heart import Heart
@@ -19,7 +20,7 @@ from dcron.agent.spool import deliver_abandoned
 from dcron.agent.turns import LOOK_EVERY, Turns
 from dcron.config import host_name
 from dcron.database import Database
-from dcron.errors import DatabaseError
+from dcron.errors import DatabaseError, Refused
 from dcron.model import Node, RunState
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.store import agenda, ends, nodes, reaping, tasks
@@ -65,7 +66,7 @@ class Session:
         self._attention = threading.Event()
         self._asked_to_stop = 0
         self._threads: list[threading.Thread] = []
-        self.warden = Warden(settings.spool, self.node_id)
+        self.warden = _warden(settings.spool, self.node_id)
         lease = Lease(self.node_id, settings, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
         self.turns = Turns(database, settings, self.node_id, lease, self.live, launch, kill)
@@ -282,3 +283,16 @@ class Session:
 
     def _set_deadline(self, moment: float) -> None:
         self.warden.set_deadline(moment, grace=self._settings.margin / 2)
+
+
+def _warden(spool: Path, node_id: str) -> Warden:
+    """Start the warden. Raises Refused when there is no room for its spool."""
+    try:
+        return Warden(spool, node_id)
+    except OSError as error:
+        if error.filename is None:  # it is not about the spool
+            raise
+        raise Refused(
+            f"the spool {spool} cannot be written: {error.strerror};"
+            " name another directory with $DCRON_SPOOL, or as `spool` of [agent] in the config file"
+        ) from None

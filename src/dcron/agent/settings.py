@@ -38,7 +38,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not NODE_NAME.fullmatch(self.name):
-            raise UsageError(f"--name {self.name!r}: use 1 to 60 of A-Z a-z 0-9 . _ -")
+            raise UsageError(
+                f"a node cannot be called {self.name!r} (--name, or `name` of [agent] in the config file):"
+                " use 1 to 60 of A-Z a-z 0-9 . _ -"
+            )
         if self.slots < 1:
             raise UsageError("--slots: give 1 or more")
         if self.lease < SHORTEST_LEASE:

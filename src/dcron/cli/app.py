@@ -1,5 +1,6 @@
 """The verbs of `dcron`, in the order of its help; a verb's module is imported when the verb is used."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -149,6 +150,9 @@ def dcron(
 
 def run() -> NoReturn:
     """Run the command line of this process."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed: the next file to be opened would take its place
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(main(sys.argv[1:]))

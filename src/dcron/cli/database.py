@@ -76,12 +76,17 @@ def info(as_json: Json = False, db: Db = None) -> None:
 
 def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
     """What the database says of itself, or why it does not."""
+    from dcron import migrations
     from dcron.services.facts import database_facts
 
+    facts = None
     try:
-        return database_facts(database), None
+        facts = database_facts(database)
+        if facts.schema is not None:
+            migrations.require_version(database, facts.schema)
     except DatabaseError as error:
-        return None, error
+        return facts, error
+    return facts, None
 
 
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:

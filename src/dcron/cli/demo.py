@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
-from dcron.cli.interface import has_screen
+from dcron.cli.interface import has_screen, show
 from dcron.cli.opening import own_zone
 from dcron.errors import DcronError
 from dcron.model import Run, RunState
@@ -217,11 +217,9 @@ def _watch(directory: Path) -> None:
         app.exit()
 
     with _handled(stop):
-        error = app.run()
+        show(app)
     if caught:
         raise Stopped(caught[0])
-    if error:
-        raise error
 
 
 def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> None:

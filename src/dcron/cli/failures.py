@@ -1,5 +1,6 @@
 """From what went wrong to a message on stderr and the exit code of the contract (docs/cli.md)."""
 
+import errno
 import os
 import sys
 import traceback
@@ -11,6 +12,7 @@ from dcron.errors import CrontabFileError, DcronError, ExitCode
 
 # Its own classes have moved between typer's versions; this one's ancestor is what every usage error is.
 ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def explain(error: BaseException) -> int:
@@ -27,16 +29,20 @@ def explain(error: BaseException) -> int:
             sys.stderr.write("\n")
             return ExitCode.INTERRUPTED
         case BrokenPipeError():
-            return _quietly()
+            _print_no_more()
+            return ExitCode.DONE
+        case OSError(filename=None, errno=number) if number in _FULL:
+            _print_no_more()
+            printing.complain(f"cannot write what there is to write: {error.strerror}")
+            return ExitCode.FAILED
     if isinstance(error, ClickError):
         return _explain_usage(error)
     return _admit(error)
 
 
-def _quietly() -> int:
-    """Whoever read our output has seen enough; nothing more may be written to it, not even at the exit."""
+def _print_no_more() -> None:
+    """Whoever read our output has seen enough, or it is full: nothing more is written, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.DONE
 
 
 def _explain_usage(error: Exception) -> int:

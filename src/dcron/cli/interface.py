@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli.parameters import Db
-from dcron.errors import Refused
+from dcron.errors import ExitCode, Refused
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
+    from dcron.tui.app import DcronApp
 
 
 def tui(
@@ -36,9 +37,16 @@ def tui(
 
     config = load_config()
     settings = settings_of(config, database_url(db, config), readonly=readonly)
-    error = DcronApp(settings, lambda: _connect(db), _zone).run(mouse=config.tui.mouse and not no_mouse)
+    show(DcronApp(settings, lambda: _connect(db), _zone), mouse=config.tui.mouse and not no_mouse)
+
+
+def show(app: "DcronApp", *, mouse: bool = True) -> None:
+    """Run the screen until it is left. Raises what it could not go on with."""
+    error = app.run(mouse=mouse)
     if error:
         raise error
+    if app.return_code:  # it broke, and has told how
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _connect(db: str | None) -> "Crontab":

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dcron.errors import UsageError
@@ -24,11 +24,15 @@ def opened_database(url: str | None) -> Iterator["Database"]:
 
 def new_database(url: str | None) -> "Database":
     """The database in force, for the caller to close. Raises UsageError for a URL that cannot be read."""
-    from dcron.config import database_url, load_config
+    from dcron.config import database_url, load_config, own_database
     from dcron.database import Database
     from dcron.database.engine import PATIENCE
 
-    return Database(database_url(url, load_config()), patience=_patience(PATIENCE))
+    database = Database(database_url(url, load_config()), patience=_patience(PATIENCE))
+    if database.address.path == (own := own_database()):
+        with suppress(OSError):  # the database will say so
+            own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return database
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from dcron.errors import Refused
@@ -36,7 +37,8 @@ def drawn(line: str) -> None:
 def note(text: str) -> None:
     """Something for the person at the keyboard, made inert here; a line that nobody would read is cut."""
     lines = (line[:LONGEST_LINE] + ("…" if len(line) > LONGEST_LINE else "") for line in text.split("\n"))
-    sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
+    with suppress(OSError):  # nobody is there to be told
+        sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
 
 
 def complain(text: str) -> None:

@@ -52,11 +52,11 @@ def agent(
     """
     from dcron.agent.agent import Agent
     from dcron.agent.settings import Settings, default_slots
-    from dcron.config import host_name, load_config, spool_directory
+    from dcron.config import load_config, own_node_name, spool_directory
 
     config = load_config()
     settings = Settings(
-        name=name or config.agent_name or host_name(),
+        name=name or config.agent_name or own_node_name(),
         spool=spool_directory(config),
         slots=slots or default_slots(),
         lease=_duration(lease, "--lease"),

@@ -33,8 +33,9 @@ def prepare(path: Path, *, forced: bool) -> None:
         )
     if path.exists():
         return
+    if not path.parent.is_dir():  # made here, it might lie beneath a mount point that is still empty
+        raise DatabaseError(f"cannot create the database {path}: there is no directory {path.parent}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise DatabaseError(f"cannot create the database {path}: {error.strerror}") from None

@@ -67,6 +67,8 @@ def _sqlite(url: URL) -> URL:
         raise UsageError(f"a shared crontab needs a file; write {FORMS}")
     if url.host:
         raise UsageError(f"a SQLite path takes three slashes, or four when it is absolute; write {FORMS}")
+    if unknown := ", ".join(url.query):
+        raise UsageError(f"a SQLite URL takes ?force=true and nothing else; this one has {unknown!r}")
     return url.set(drivername="sqlite+pysqlite", database=str(Path(url.database).expanduser().absolute()))
 
 

@@ -20,7 +20,13 @@ def prepare(database: Database) -> None:
     version = current_version(database)
     if version is None:
         upgrade(database)
-    elif version != SCHEMA_VERSION:
+    else:
+        require_version(database, version)
+
+
+def require_version(database: Database, version: str) -> None:
+    """Raise SchemaVersionError unless tables of this version are what this program needs."""
+    if version != SCHEMA_VERSION:
         raise _wrong_version(database, version)
 
 

@@ -238,12 +238,22 @@ def with_reboot(connection: Connection) -> list[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def retire_once(connection: Connection, limit: int) -> list[str]:
-    """Take out one-off lines whose run has succeeded; a failed one stays until somebody has seen it."""
+def retire_once(connection: Connection, limit: int, among: Collection[int] | None = None) -> list[str]:
+    """Take out one-off lines whose run has succeeded; one that failed anywhere stays until somebody has seen
+    it, and one that others come after stays with them."""
     of_line = runs.c.task_id == crontab.c.id
     unfinished = select(runs.c.id).where(of_line, runs.c.finished_at.is_(None)).exists()
     succeeded = select(runs.c.id).where(of_line, runs.c.state == RunState.SUCCEEDED).exists()
-    done = select(crontab.c.id).where(text(ONCE), ~unfinished, succeeded).order_by(crontab.c.id).limit(limit)
+    dead = select(runs.c.id).where(of_line, text(DEAD)).exists()
+    followed = (
+        select(subscriptions.c.task_id)
+        .where(subscriptions.c.kind == "task", subscriptions.c.source == crontab.c.name)
+        .exists()
+    )
+    wanted = (text(ONCE), ~unfinished, succeeded, ~dead, ~followed)
+    done = select(crontab.c.id).where(*wanted).order_by(crontab.c.id).limit(limit)
+    if among is not None:
+        done = done.where(crontab.c.id.in_(among))
     query = delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
     return list(connection.scalars(query))
 

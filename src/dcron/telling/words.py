@@ -11,7 +11,7 @@ _NEAR_DAYS = 180
 _MANY_DAYS = 100
 HELD = {
     Block.PAUSED: "held while its task is paused",
-    Block.LIMIT: "held until a run of its task ends: as many as may are alive",
+    Block.LIMIT: "held until the runs of its task before it have ended",
     Block.DELAY: "held until the run before it ends",
 }
 """Why a waiting run is not started, although its time may have come."""

@@ -129,7 +129,7 @@ class MainScreen(Screen[None]):
     def drill(self, pane: Pane) -> None:
         """Go in: show this pane; Esc comes back to the one before."""
         self._leave()
-        self._stacks[self.view.name].append(pane)
+        self._stacks.setdefault(self.view.name, []).append(pane)
         self._show()
 
     def action_back(self) -> None:
@@ -152,7 +152,7 @@ class MainScreen(Screen[None]):
             getattr(self.pane, f"action_{action}")()
 
     def _pop(self) -> bool:
-        stack = self._stacks[self.view.name]
+        stack = self._stacks.get(self.view.name, [])  # none yet, in the first moment
         if len(stack) < 2:
             return False
         stack.pop().remove()

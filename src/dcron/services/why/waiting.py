@@ -46,6 +46,8 @@ def _owner_is_late(inquiry: Inquiry, run: Run) -> list[Cause]:
 def _blocked(inquiry: Inquiry, run: Run, block: Block) -> Cause:
     head = subject(run, inquiry.clock)
     others = inquiry.alive
+    if block is Block.LIMIT:  # what will be started before this one is in its way, too
+        others = others or [each for each in inquiry.unfinished if not each.blocked]
     ids = [each.id for each in others]
     match block:
         case Block.PAUSED:
@@ -58,14 +60,15 @@ def _blocked(inquiry: Inquiry, run: Run, block: Block) -> Cause:
             then = f", and then {after.total_seconds():g}s" if after and others else ""
             return Cause("delay", f"{head} waits for {rest}{then}", about(run) | {"runs": ids})
         case Block.LIMIT:
-            return Cause("limit", f"{head} waits: {_limit(inquiry)}", about(run) | {"runs": ids})
+            return Cause("limit", f"{head} waits: {_limit(inquiry, others)}", about(run) | {"runs": ids})
 
 
-def _limit(inquiry: Inquiry) -> str:
+def _limit(inquiry: Inquiry, others: list[Run]) -> str:
     most = inquiry.task.max_running if inquiry.task else None
-    if not inquiry.alive:
+    if not others:
         return "the runs in its way are over, and an agent lets it go on"
-    return f"{inquiry.name} may have {most or 'any number of'} alive at once, and has {named(inquiry.alive)}"
+    has = f"has {named(others)}" if inquiry.alive else f"{named(others)} comes first"
+    return f"{inquiry.name} may have {most or 'any number of'} alive at once, and {has}"
 
 
 # To come --------------------------------------------------------------------------------------------
