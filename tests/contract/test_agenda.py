@@ -202,6 +202,19 @@ def test_each_lane_tells_when_its_first_run_is_due(stage: Stage) -> None:
     assert heads == {"default": at("12:02"), "mail priority=high": at("12:01")}
 
 
+def test_lanes_beyond_a_look_are_found_by_the_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agenda, "MOST_LANES", 3)
+    for number in range(7):
+        stage.insert_run(lane=f"queue{number}", queue=f"queue{number}", due_at=at("12:00"))
+    found, lane = [], ""
+    with stage.database.read() as connection:
+        for _ in range(3):
+            heads, lane = agenda.heads_behind(connection, lane)
+            found.append([head.lane.queue for head in heads])
+    assert found == [["queue0", "queue1", "queue2"], ["queue3", "queue4", "queue5"], ["queue6"]]
+    assert lane == "", "the look after that begins anew"
+
+
 # Lines written by hand -----------------------------------------------------------------------------
 
 

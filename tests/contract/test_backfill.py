@@ -3,7 +3,7 @@
 import pytest
 
 from dcron.errors import Refused, UsageError
-from dcron.model import RunState, Trigger
+from dcron.model import Block, RunState, Trigger
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
 from dcron.services.launching import MOST_OCCURRENCES, Launching
@@ -142,3 +142,36 @@ def test_one_that_fails_is_tried_again_behind_todays_work(stage: Stage, launchin
     stage.finish(node, run.id, RunState.FAILED)
     (retry,) = stage.take(node)
     assert (retry.scheduled_for, retry.lane.priority) == (at("11:00"), "low")
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+def test_a_turn_of_today_goes_before_what_is_made_up_for(
+    stage: Stage, launching: Launching, overlap: str
+) -> None:
+    task, node = stage.task("load", overlap=overlap), stage.node(lease=3600.0)
+    launching.backfill(task, at("11:00"), at("11:55"))
+    (past,) = stage.take(node)
+    assert past.trigger is Trigger.BACKFILL
+    stage.now = at("12:10")
+    assert stage.take(node) == []
+    stage.finish(node, past.id)
+    (run,) = stage.take(node)
+    assert (run.trigger, run.scheduled_for) == (Trigger.SCHEDULE, at("12:10"))
+    stage.finish(node, run.id)
+    (past,) = stage.take(node)
+    assert past.trigger is Trigger.BACKFILL
+    assert times(stage, task, RunState.SKIPPED) == []
+
+
+def test_what_is_made_up_for_of_a_paused_line_waits_for_the_end_of_the_pause(
+    stage: Stage, launching: Launching
+) -> None:
+    task, node = stage.task("load"), stage.node()
+    task = stage.crontab.pause(task, "maintenance")
+    launching.backfill(task, at("11:00"), at("11:25"))
+    assert {run.blocked for run in held_back(stage, task)} == {Block.PAUSED}
+    assert stage.take(node) == []
+    stage.crontab.resume(stage.line(task.id))
+    (run,) = stage.take(node)
+    assert run.trigger is Trigger.BACKFILL
+    assert {each.blocked for each in held_back(stage, task)} == {Block.LIMIT}

@@ -225,3 +225,20 @@ def test_the_shares_of_an_event_wait_where_another_run_is_alive(stage: Stage) ->
         stage.finish(node, run.id)
         (again,) = stage.take(node)
         assert again.event_id != run.event_id
+
+
+def test_each_node_makes_up_for_all_that_was_missed(stage: Stage) -> None:
+    task = stage.task("rotate", every_node=True, catch_up="all")
+    stage.now = at("12:35")
+    one, other = stage.node("web-1", lease=HOUR), stage.node("web-2", lease=HOUR)
+    (mine,), (theirs,) = stage.take(one), stage.take(other)
+    for _ in range(2):
+        stage.finish(one, mine.id)
+        (mine,) = stage.take(one)
+        assert stage.take(other) == [], "its share of the turn before is alive there"
+        stage.finish(other, theirs.id)
+        (theirs,) = stage.take(other)
+    stage.finish(one, mine.id)
+    stage.finish(other, theirs.id)
+    assert times(stage, task, RunState.SUCCEEDED) == ["12:10"] * 2 + ["12:20"] * 2 + ["12:30"] * 2
+    assert reasons(stage, task) == []

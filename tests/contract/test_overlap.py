@@ -14,6 +14,7 @@ from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find, held_back, reasons, states, times
 
 LIMITS = pytest.mark.parametrize("limit", [1, 3])
+HOUR = 3600.0
 STEP = 10
 """Minutes between two occurrences."""
 WAITS = (Trigger.RETRY, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL)
@@ -273,3 +274,51 @@ def waits_for_lock(stage: Stage) -> bool:
     with stage.database.read() as connection:
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         return bool(connection.scalar(text(waiting)))
+
+
+def test_a_turn_that_replaces_goes_before_the_retry_of_the_run_it_replaces(stage: Stage) -> None:
+    task, node = stage.task("backup", overlap="replace", tries=3, backoff=660.0), stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    (first,) = stage.take(node)
+    stage.finish(node, first.id, RunState.FAILED)
+    stage.now = at("12:20")
+    (second,) = stage.take(node)
+    stage.now = at("12:30")  # the retry is due, and so is the turn that replaces what runs
+    assert stage.take(node) == []
+    assert stage.cancel_requests(node).keys() == {second.id}
+    stage.finish(node, second.id, RunState.CANCELLED)
+    (third,) = stage.take(node)
+    assert (third.trigger, third.scheduled_for) == (Trigger.SCHEDULE, at("12:30"))
+    assert [run.trigger for run in held_back(stage, task)] == [Trigger.RETRY]
+
+
+def test_turns_that_a_slow_end_held_up_are_left_out_for_the_overlap(stage: Stage) -> None:
+    task, node = stage.task("backup", overlap="replace"), stage.node(lease=2 * HOUR)
+    stage.now = at("12:10")
+    (slow,) = stage.take(node)
+    stage.now = at("12:20")
+    assert stage.take(node) == []
+    stage.now = at("12:45")
+    stage.finish(node, slow.id, RunState.CANCELLED)
+    (run,) = stage.take(node)
+    assert run.scheduled_for == at("12:40")
+    (reason,) = reasons(stage, task)
+    assert reason.startswith("overlap: the run before was still alive (2 occurrences, ")
+
+
+def test_a_turn_that_queues_too_long_leaves_those_behind_it_in_the_queue(stage: Stage) -> None:
+    task = stage.task("backup", overlap="queue", deadline=1200.0)
+    node = stage.node(lease=2 * HOUR)
+    stage.now = at("12:10")
+    (slow,) = stage.take(node)
+    stage.now = at("12:20")
+    assert stage.take(node) == []
+    stage.now = at("12:45")
+    assert stage.expire() == 1  # that of 12:20 alone: 12:30 may yet start
+    stage.finish(node, slow.id)
+    (run,) = stage.take(node)
+    assert run.scheduled_for == at("12:30")
+    stage.finish(node, run.id)
+    (run,) = stage.take(node)
+    assert run.scheduled_for == at("12:40")
+    assert reasons(stage, task) == ["expired: not started within 20m"]

@@ -238,3 +238,21 @@ def test_a_run_whose_command_was_never_begun_comes_again_and_costs_no_try(
     stage.forward(seconds=2)
     (second,) = stage.take(stage.node("web-2"))
     assert second.id == again.id
+
+
+@pytest.mark.parametrize("on_lost", ["retry", "dead"])
+def test_a_run_whose_end_was_asked_for_is_not_tried_again_when_its_node_dies(
+    stage: Stage, on_lost: str
+) -> None:
+    task = stage.task("backup", tries=3, on_lost=on_lost)
+    node = stage.node(lease=30)
+    stage.now = at("12:10")
+    stage.renew(node)
+    (run,) = stage.take(node)
+    stage.crontab.cancel(run.id)
+    stage.forward(minutes=5)
+    assert stage.reap() == ([node], [run.id])
+    lost = find(stage, run.id)
+    assert (lost.state, lost.dead_at) == (RunState.LOST, None)
+    assert str(lost.reason).endswith("; its end was asked for by ann@desk")
+    assert [each.trigger for each in stage.runs(task.id, RunState.WAITING)] == [Trigger.SCHEDULE]

@@ -104,7 +104,10 @@ def test_a_run_under_way_tells_where_and_since_when(stage: Stage) -> None:
     stage.reap()
     lost = only(stage, "backup", at("12:10"), "ran")
     assert (lost.facts["state"], lost.facts["run"]) == ("lost", claimed[0].id)
-    assert f"it was lost after 5m 41s (node {node} died while it ran)" in lost.sentence
+    assert (
+        f"it was lost after 5m 41s (node {node} died while it ran; its end was asked for by ann@desk)"
+        in lost.sentence
+    )
 
 
 def test_an_overlap_names_the_runs_in_the_way(stage: Stage) -> None:

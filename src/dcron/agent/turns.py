@@ -31,6 +31,8 @@ LATE_STARTS = 4
 """Runs that are late by more than LATE which each slot starts in a second: after downtime, no stampede."""
 LATE = timedelta(seconds=60)
 _FIRST_RETRY = 0.05
+_FURTHER = 0.2
+"""Seconds to the next look where one does not reach all lanes."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Turns:
         # What a lost answer was about: not None until the database has been asked what is ours.
         self._in_doubt: list[Claimed] | None = None
         self._retry = 0.0
+        # The lane behind which the next look goes on.
+        self._further = ""
         # By the database's clock: when runs that are late may be taken again.
         self._late_again: datetime | None = None
         self.in_a_hurry = False
@@ -109,11 +113,12 @@ class Turns:
         offer = self._offer()
         with self._database.read() as connection:
             now = self._database.now(connection)
+            heads, self._further = agenda.heads_behind(connection, self._further)
             return Look(
                 now,
                 tasks.has_to_plan(connection, now),
                 events.any_unhandled(connection),
-                [head for head in agenda.heads(connection) if offer.serves(head.lane)],
+                [head for head in heads if offer.serves(head.lane)],
                 tasks.next_resume(connection),
                 runs.cancel_requests(connection, self._node_id) if self._live.any() else {},
             )
@@ -218,6 +223,8 @@ class Turns:
 
     def _until_next(self, look: Look) -> float:
         pause = LOOK_EVERY_UNWATCHED if self._database.address.transaction_pooling else LOOK_EVERY
+        if self._further:
+            pause = _FURTHER
         offer = self._offer()
         # Where there is no room, a run that ends is what wakes us.
         times = [head.due_at for head in look.heads if offer.has_room_for(head.lane)]

@@ -31,8 +31,11 @@ class Wait:
     """The oldest run that is alive is stopped for it."""
 
 
-def admit(task: Task, trigger: Trigger, alive: int, *, in_backlog: bool) -> Start | Skip | Wait:
-    """What becomes of a run whose time has come while `alive` runs of its task are.
+def admit(
+    task: Task, trigger: Trigger, alive: int, *, in_backlog: bool, made_up: int = 0
+) -> Start | Skip | Wait:
+    """What becomes of a run whose time has come while `alive` runs of its task are, `made_up` of them for
+    the past.
 
     Only a turn of the clock, or one that somebody asked for, is ever skipped because of overlap: a retry, an
     event, a step of a flow or an occurrence that is made up for waits instead, for nothing would follow it.
@@ -43,6 +46,8 @@ def admit(task: Task, trigger: Trigger, alive: int, *, in_backlog: bool) -> Star
         return Start()
     if trigger not in (*_TURNS, Trigger.EVENT) or in_backlog:
         return Wait(Block.LIMIT)
+    if task.overlap == "skip" and alive - made_up < task.max_running:
+        return Wait(Block.LIMIT)  # what is made up for comes behind what is due
     if task.overlap == "skip" and trigger is not Trigger.EVENT:
         runs = "the previous run is" if alive == 1 else f"{alive} runs are"
         return Skip(f"overlap: {runs} still alive")

@@ -11,28 +11,18 @@ from sqlalchemy import Connection, delete, insert, select, text, update
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
-from dcron.policy import INSTANT, Lane, PassedOver
+from dcron.policy import INSTANT, Lane
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, runs
-from dcron.store import blocked, changes, tasks
+from dcron.store import blocked, changes, skips, tasks
 from dcron.store import nodes as store_nodes
+from dcron.store.skips import Skip
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
-"""Lanes that a node looks into."""
+"""Lanes of one look; the next look goes on behind them."""
 
 TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
-
-
-@dataclass(frozen=True)
-class Skip:
-    """An occurrence that will not run, and why."""
-
-    task_id: int
-    task: str
-    scheduled_for: datetime
-    reason: str
-    spec: Any
 
 
 @dataclass(frozen=True)
@@ -92,8 +82,13 @@ def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> No
     tasks.mark_all_planned(connection, lines)
 
 
-def plan_after(connection: Connection, task: Task, after: datetime) -> None:
-    """Give the line, locked by the caller, the turn that follows `after`, in place of one taken from it."""
+def plan_after(
+    connection: Connection, task: Task, after: datetime, backlog_until: datetime | None = None
+) -> None:
+    """Give the line, locked by the caller, the turn that follows `after`, in place of one taken from it.
+
+    Up to `backlog_until` its turns were kept waiting, and each runs.
+    """
     try:
         require_runnable(task)
         following = _first_turn(task, after)
@@ -102,7 +97,9 @@ def plan_after(connection: Connection, task: Task, after: datetime) -> None:
         return
     if task.enabled and following:
         turn = waiting(task, Trigger.SCHEDULE, following)
-        connection.execute(insert(runs).values(turn | {"blocked": _held(connection, task)}))
+        left = backlog_until if backlog_until and following <= backlog_until else None
+        held = {"blocked": _held(connection, task), "backlog_until": left}
+        connection.execute(insert(runs).values(turn | held))
 
 
 def resume(connection: Connection, task: Task, now: datetime) -> Task:
@@ -131,7 +128,7 @@ def record_paused_span(connection: Connection, task: Task, now: datetime) -> Non
     except UsageError:
         return  # planning says what is wrong with the line; nobody can say what it missed
     if span:
-        skip(connection, [_coalesced(task, span, paused_reason(task))], now)
+        skips.record(connection, [Skip(task, span, paused_reason(task))], now)
 
 
 def waiting(task: Task, trigger: Trigger, scheduled_for: datetime) -> dict[str, Any]:
@@ -161,7 +158,7 @@ def run_now(connection: Connection, task: Task, now: datetime, payload: str | No
 
 def add_backfill(connection: Connection, task: Task, occurrences: Sequence[datetime], now: datetime) -> None:
     """Runs for occurrences of the past, all held back at first: `unblock` lets go as many as may run."""
-    held = {"due_at": now, "expires_at": None, "blocked": Block.LIMIT}
+    held = {"due_at": now, "expires_at": None, "blocked": Block.LIMIT if task.enabled else Block.PAUSED}
     rows = [waiting(task, Trigger.BACKFILL, occurrence) | held for occurrence in occurrences]
     connection.execute(insert(runs), rows)
 
@@ -192,8 +189,16 @@ class Head:
 
 
 def heads(connection: Connection) -> list[Head]:
-    """The lanes in which runs wait, each with its first: one look at an index each, however many wait."""
-    first = select(runs.c.lane).where(text(DUE)).order_by(runs.c.lane).limit(1).scalar_subquery()
+    """The first lanes in which runs wait, each with its first run."""
+    return heads_behind(connection, "")[0]
+
+
+def heads_behind(connection: Connection, lane: str) -> tuple[list[Head], str]:
+    """The lanes behind this one in which runs wait, each with its first run: one look at an index each,
+    however many wait. With them the lane behind which there may be more; empty when these are all.
+    """
+    behind = select(runs.c.lane).where(text(DUE), runs.c.lane > lane)
+    first = behind.order_by(runs.c.lane).limit(1).scalar_subquery()
     found = select(first.label("lane")).cte("lanes", recursive=True)
     further = select(runs.c.lane).where(text(DUE), runs.c.lane > found.c.lane).correlate(found)
     following = further.order_by(runs.c.lane).limit(1).scalar_subquery()
@@ -201,33 +206,10 @@ def heads(connection: Connection) -> list[Head]:
     due = select(runs.c.due_at).where(text(DUE), runs.c.lane == lanes.c.lane).correlate(lanes)
     due_at = due.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     query = select(lanes.c.lane, due_at.label("due_at")).where(lanes.c.lane.is_not(None)).limit(MOST_LANES)
-    lanes_read = ((policy.read_lane(row.lane), row.due_at) for row in connection.execute(query))
-    return [Head(lane, due_at) for lane, due_at in lanes_read if lane and due_at]
-
-
-def skip(connection: Connection, skips: Sequence[Skip], now: datetime) -> None:
-    """Record occurrences that never had a waiting row of their own."""
-    values = [
-        {
-            "task_id": each.task_id,
-            "task": each.task,
-            "trigger": Trigger.SCHEDULE,
-            "state": RunState.SKIPPED,
-            "reason": each.reason,
-            "scheduled_for": each.scheduled_for,
-            "due_at": each.scheduled_for,
-            "finished_at": now,
-            "spec": each.spec,
-        }
-        for each in skips
-    ]
-    if values:
-        connection.execute(insert(runs), values)
-
-
-def passed_over(task: Task, span: PassedOver) -> Skip:
-    """The record of what downtime left out."""
-    return _coalesced(task, span, policy.passed_over_reason(task, too_old=False))
+    rows = connection.execute(query).all()
+    read = ((policy.read_lane(row.lane), row.due_at) for row in rows)
+    last: str = rows[-1].lane if len(rows) == MOST_LANES else ""
+    return [Head(known, due_at) for known, due_at in read if known and due_at], last
 
 
 def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:
@@ -347,10 +329,6 @@ def _starts_with_node(task: Task) -> bool:
     except UsageError:
         return False  # planning says what is wrong with the line
     return policy.starts_with_node(task)
-
-
-def _coalesced(task: Task, span: PassedOver, reason: str) -> Skip:
-    return Skip(task.id, task.name, span.last, f"{reason} ({span})", task.spec())
 
 
 def paused_reason(task: Task) -> str:

@@ -5,12 +5,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, Row, select, text, update
 
 from dcron import policy
+from dcron.errors import UsageError
 from dcron.model import Block, Task, Trigger
 from dcron.schema import ALIVE, BLOCKED, DUE, runs
-from dcron.store import orphans, tasks
+from dcron.store import orphans, skips, tasks
+from dcron.store.skips import Skip
 
 _UNBLOCKED_AT_ONCE = 500
 
@@ -46,32 +48,64 @@ def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
     # Locked: who is just recording the end of one may have looked for blocked runs before there were any.
     living = select(runs.c.owner).where(runs.c.task_id == task.id, text(ALIVE)).order_by(runs.c.id)
     alive = Counter(connection.scalars(living.with_for_update(key_share=True)))
-    rows = connection.execute(
-        select(runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
-        .where(runs.c.task_id == task.id, text(BLOCKED))
-        .order_by(runs.c.due_at, runs.c.id)
-        .limit(_UNBLOCKED_AT_ONCE)
-    ).all()
     freed = 0
-    for row in rows:
+    for row in _in_order(connection, task):
         here = alive[row.for_node] if task.every_node else alive.total()
         free = task.max_running is None or here < task.max_running
         by_hand = row.trigger == Trigger.MANUAL
-        if not (task.enabled or by_hand) or (row.blocked == Block.LIMIT and not free):
+        if row.blocked == Block.LIMIT and not free:
+            continue
+        if not (task.enabled or by_hand):
+            if row.blocked == Block.LIMIT:
+                connection.execute(update(runs).where(runs.c.id == row.id).values(blocked=Block.PAUSED))
             continue
         if row.blocked == Block.DELAY and alive.total():
             continue
         values: dict[str, Any] = {"blocked": None}
         if row.blocked == Block.LIMIT:
             alive[row.for_node] += 1
-            if task.overlap == "queue" and row.trigger == Trigger.SCHEDULE:
-                values["backlog_until"] = now
+            if row.trigger == Trigger.SCHEDULE:
+                values |= _after_a_hold(connection, task, row, now)
         elif row.blocked == Block.DELAY and (delay := policy.delay_of(task)):
             values |= {"scheduled_for": now + delay, "due_at": now + delay}
             values["expires_at"] = policy.too_late_after(task, now + delay)
         connection.execute(update(runs).where(runs.c.id == row.id).values(values))
         freed += 1
     return freed
+
+
+def _in_order(connection: Connection, task: Task) -> list[Row[Any]]:
+    """The line's blocked runs, some of them: what is made up for comes last, a turn that replaces first."""
+    columns = (runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
+    of_line = select(*columns).where(runs.c.task_id == task.id, text(BLOCKED))
+    some = of_line.order_by(runs.c.due_at, runs.c.id).limit(_UNBLOCKED_AT_ONCE)
+    rows = [
+        *connection.execute(some.where(runs.c.trigger != Trigger.BACKFILL)),
+        *connection.execute(some.where(runs.c.trigger == Trigger.BACKFILL)),
+    ]
+    if task.overlap == "replace":
+        rows.sort(key=lambda row: row.trigger not in (Trigger.SCHEDULE, Trigger.NODE))
+    return rows
+
+
+def _after_a_hold(connection: Connection, task: Task, row: Row[Any], now: datetime) -> dict[str, Any]:
+    """How a turn goes on that the limit has kept waiting, others behind it: for all of them where they queue,
+    else for the one that would be made up for."""
+    if task.overlap == "queue":
+        return {"backlog_until": now}
+    try:
+        turn = policy.catch_up(task, row.scheduled_for, now)
+    except UsageError:  # claiming says what is wrong with the line
+        return {}
+    if turn.run_for is None or turn.passed_over is None:
+        return {}
+    skips.record(connection, [Skip(task, turn.passed_over, "overlap: the run before was still alive")], now)
+    due_at = policy.due_at(task, turn.run_for)
+    return {
+        "scheduled_for": turn.run_for,
+        "backlog_until": turn.backlog_until,
+        "expires_at": policy.too_late_after(task, due_at),
+    }
 
 
 def block_others_of(connection: Connection, task_ids: Collection[int], now: datetime) -> None:

@@ -4,7 +4,6 @@ docs/architecture.md tells the protocol; each function here is one of its steps 
 How runs end is in `ends`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +25,7 @@ from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schema import ALIVE, Instant, runs
-from dcron.store import agenda, blocked, due, ends, every_node, flows, successors, tasks
+from dcron.store import blocked, due, ends, every_node, flows, skips, successors, tasks
 from dcron.store.due import Claimed, Offer
 from dcron.validation import Unreadable, require_runnable
 
@@ -41,7 +40,7 @@ class Batch:
     spread: list[Claimed] = field(default_factory=list)
     """Turns that belong to every node; this node's share is among the others here."""
     replacing: list[Claimed] = field(default_factory=list)
-    passed_over: list[agenda.Skip] = field(default_factory=list)
+    passed_over: list[skips.Skip] = field(default_factory=list)
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
 
     @property
@@ -66,7 +65,7 @@ def claim(
     _write_owner(connection, database, offer.node_id, now, batch)
     _write_skipped(connection, database, now, batch)
     _write_blocked(connection, database, offer.node_id, now, batch)
-    agenda.skip(connection, batch.passed_over, now)
+    skips.record(connection, batch.passed_over, now)
     for task, error in batch.unplannable.values():
         tasks.mark_planned(connection, task, error)
     return batch
@@ -105,7 +104,7 @@ def owned(connection: Connection, node_id: str, state: RunState) -> list[int]:
     return list(connection.scalars(query))
 
 
-def _decide(found: Sequence[Claimed], alive: Counter[int], now: datetime, batch: Batch) -> None:
+def _decide(found: Sequence[Claimed], alive: due.Alive, now: datetime, batch: Batch) -> None:
     for run in found:
         turn, too_late = _with_successor(run, now, batch)
         reason = too_late or _refusal(turn, now)
@@ -117,7 +116,8 @@ def _decide(found: Sequence[Claimed], alive: Counter[int], now: datetime, batch:
         in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
         is_events = turn.trigger is Trigger.NODE and turn.event_id is not None
         trigger = Trigger.EVENT if is_events else turn.trigger
-        match policy.admit(turn.task, trigger, alive[turn.task.id], in_backlog=in_backlog):
+        living, made_up = alive.all[turn.task.id], alive.made_up[turn.task.id]
+        match policy.admit(turn.task, trigger, living, in_backlog=in_backlog, made_up=made_up):
             case Skip(reason):
                 batch.skipped.append((turn, reason))
             case Wait(block, replaces):
@@ -125,7 +125,8 @@ def _decide(found: Sequence[Claimed], alive: Counter[int], now: datetime, batch:
                 if replaces:
                     batch.replacing.append(turn)
             case _:
-                alive[turn.task.id] += 1
+                alive.all[turn.task.id] += 1
+                alive.made_up[turn.task.id] += trigger is Trigger.BACKFILL
                 batch.claimed.append(turn)
 
 
@@ -163,7 +164,8 @@ def _with_successor(run: Claimed, now: datetime, batch: Batch) -> tuple[Claimed,
         run.scheduled_for = turn.passed_over.last
         return run, f"{policy.passed_over_reason(run.task, too_old=True)} ({turn.passed_over})"
     if turn.passed_over:
-        batch.passed_over.append(agenda.passed_over(run.task, turn.passed_over))
+        reason = policy.passed_over_reason(run.task, too_old=False)
+        batch.passed_over.append(skips.Skip(run.task, turn.passed_over, reason))
     run.scheduled_for = turn.run_for
     run.expires_at = policy.too_late_after(run.task, policy.due_at(run.task, turn.run_for))
     return run, None

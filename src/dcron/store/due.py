@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, case, func, or_, select, text
+from sqlalchemy import BigInteger, Connection, func, or_, select, text
 
 from dcron import policy
 from dcron.database import Database
@@ -138,21 +138,30 @@ def _first_that_fit(found: list[Claimed], offer: Offer, room: dict[str, int]) ->
     return taken
 
 
-def count_alive(
-    connection: Connection, database: Database, node_id: str, due: Sequence[Claimed]
-) -> Counter[int]:
-    """How many runs of each task live now; of one for every node, how many here. A statement of its own,
-    after the lock: it must see what others committed while this one waited."""
+@dataclass(frozen=True)
+class Alive:
+    """How many runs of each task live now, by its id; of one for every node, how many here."""
+
+    all: Counter[int] = field(default_factory=Counter)
+    made_up: Counter[int] = field(default_factory=Counter)
+    """Those of them that make up for the past."""
+
+
+def count_alive(connection: Connection, database: Database, node_id: str, due: Sequence[Claimed]) -> Alive:
+    """What lives of the tasks of these runs. A statement of its own, after the lock: it must see what others
+    committed while this one waited."""
     limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
     batch = database.rows({"task_id": (BigInteger(), list(limited))})
-    here = func.sum(case((runs.c.owner == node_id, 1), else_=0))
+    here = runs.c.owner == node_id
     query = (
-        select(runs.c.task_id, func.count().label("alive"), here.label("here"))
+        select(runs.c.task_id, here, runs.c.trigger, func.count())
         .join_from(batch, runs, runs.c.task_id == batch.c.task_id)
         .where(text(ALIVE))
-        .group_by(runs.c.task_id)
+        .group_by(runs.c.task_id, here, runs.c.trigger)
     )
-    counted = connection.execute(query)
-    return Counter(
-        {row.task_id: row.here if limited[row.task_id].every_node else row.alive for row in counted}
-    )
+    alive = Alive()
+    for task_id, is_here, trigger, count in connection.execute(query):
+        if is_here or not limited[task_id].every_node:
+            alive.all[task_id] += count
+            alive.made_up[task_id] += count if trigger == Trigger.BACKFILL else 0
+    return alive

@@ -16,6 +16,8 @@ from sqlalchemy import (
     Row,
     Text,
     exists,
+    func,
+    literal,
     or_,
     select,
     text,
@@ -71,7 +73,8 @@ def declare_lost(
     found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
     lock_lines(connection, {row.task_id: row.task for row in found})
     query = update(runs).where(*running)
-    values = {"state": RunState.LOST, "reason": reason, "finished_at": now}
+    asked = func.coalesce("; its end was asked for by " + runs.c.cancel_requested_by, "")
+    values = {"state": RunState.LOST, "reason": literal(reason) + asked, "finished_at": now}
     lost = connection.execute(query.values(values).returning(*_COLUMNS)).all()
     ended = {row.id: Ended(row.id, RunState.LOST, now, reason) for row in lost}
     _follow_up(connection, database, ended, lost, now)
@@ -81,6 +84,7 @@ def declare_lost(
 _COLUMNS = [
     *(runs.c.id, runs.c.task_id, runs.c.task, runs.c.trigger, runs.c.attempt, runs.c.flow),
     *(runs.c.scheduled_for, runs.c.for_node, runs.c.payload, runs.c.event_id, runs.c.spec),
+    runs.c.cancel_requested_by,
 ]
 
 
@@ -144,11 +148,13 @@ def _follow_up(
     lines = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
     for row in rows:
         end = ended[row.id]
-        if end.state in _BAD and _try_again(connection, database, row, end, lines.get(row.task_id)):
+        # Where somebody had asked for its end, a bad one is neither tried again nor mourned.
+        is_bad = end.state in _BAD and row.cancel_requested_by is None
+        if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id)):
             continue
-        if end.state in _BAD:
+        if is_bad:
             connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
-        else:
+        elif end.state not in _BAD:
             _call_off_retry(connection, end, now)
         step = flows.Step(row.id, row.task, row.flow, row.scheduled_for)
         flows.step_ended(connection, database, step, end.state, now)

@@ -45,6 +45,7 @@ def _share(turn: Claimed, node_id: str) -> dict[str, Any]:
         "scheduled_for": turn.scheduled_for,
         "due_at": turn.due_at,
         "expires_at": turn.expires_at,
+        "backlog_until": turn.backlog_until,
         "for_node": node_id,
         "payload": turn.payload,
         "spec": turn.spec,

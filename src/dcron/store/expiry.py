@@ -21,6 +21,8 @@ def expire(connection: Connection, database: Database, now: datetime, limit: int
         runs.c.trigger,
         runs.c.scheduled_for,
         runs.c.expires_at,
+        runs.c.blocked,
+        runs.c.backlog_until,
         runs.c.flow,
     )
     query = (
@@ -48,7 +50,9 @@ def _expire(connection: Connection, database: Database, row: Row[Any], task: Tas
     ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
     connection.execute(update(runs).where(runs.c.id == row.run_id).values({**ended, "scheduled_for": last}))
     if row.trigger == Trigger.SCHEDULE and task.planned_version == task.version:
-        agenda.plan_after(connection, task, now if policy.delay_of(task) else last)
+        was_held = row.blocked == Block.LIMIT and task.overlap == "queue"
+        backlog_until = now if was_held else row.backlog_until
+        agenda.plan_after(connection, task, now if policy.delay_of(task) else last, backlog_until)
     step = flows.Step(row.run_id, task.name, row.flow, last)
     ends.skipped(connection, database, step, Trigger(row.trigger), now)
 

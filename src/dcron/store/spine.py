@@ -31,6 +31,8 @@ MOST_LINES = 1_000_000
 RECENT = 10
 WINDOW = 20_000
 """Runs that one question looks through for those wanted, so that a rare one does not hold up all others."""
+_PAGES_OF_LANES = 10
+"""Pages of lanes that are looked through for late runs."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """A run without what it executes."""
 
@@ -129,8 +131,18 @@ def count_alive(connection: Connection) -> int:
 
 def count_late(connection: Connection, now: datetime, most: int = 1_000) -> int:
     """How many runs that may start are late, up to `most`: of each lane that has some, the first."""
+    late, lane = 0, ""
+    for _ in range(_PAGES_OF_LANES):
+        heads, lane = agenda.heads_behind(connection, lane)
+        late += _count_late(connection, heads, now, most - late)
+        if not lane:
+            break
+    return late
+
+
+def _count_late(connection: Connection, heads: Sequence[agenda.Head], now: datetime, most: int) -> int:
     late = 0
-    for head in agenda.heads(connection):
+    for head in heads:
         if head.due_at < now - LATENESS and late < most:
             of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATENESS)
             some = select(runs.c.id).where(*of_lane).limit(most - late).subquery()
