@@ -149,10 +149,10 @@ def _columns(here: tzinfo) -> list[Column]:
         Column("RUN", right=True),
         Column("TASK", least=10),
         Column("RESULT"),
-        Column("TRY", right=True),
+        Column("TRY", right=True, spare=True),
         Column(f"DUE ({here})", least=15),
         Column("ENDED", right=True),
-        Column("NODE", least=6),
+        Column("NODE", least=6, spare=True),
         Column("REASON", least=8),
     ]
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 TASKS = [
     Column("NAME", least=10),
-    Column("SCHEDULE", least=9),
-    Column("TZ", least=7, keep_end=True),
+    Column("SCHEDULE", least=9, spare=True),
+    Column("TZ", least=7, keep_end=True, spare=True),
     Column("NEXT"),
     Column("LEFT", right=True),
-    Column("LAST", right=True),
+    Column("LAST", right=True, spare=True),
     Column("RESULT"),
     Column("OWNER", least=5),
 ]

@@ -238,10 +238,10 @@ def run_columns(here: tzinfo) -> list[Column]:
         Column("RUN", right=True),
         Column("TASK", least=10),
         Column("STATE"),
-        Column("TRIGGER"),
+        Column("TRIGGER", spare=True),
         Column(f"DUE ({here})", least=15),
         Column("TOOK", right=True),
-        Column("NODE", least=6),
+        Column("NODE", least=6, spare=True),
         Column("REASON", least=8),
     ]
 
