@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Json, Words, takes
 from dcron.cli.policy_options import with_tries
@@ -139,7 +140,7 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
     else:
         print_facts(_understood(view, options, now))
     cautions.print_warnings(task, now)
-    _mention_idleness(crontab, now)
+    mention_idleness(crontab)
 
 
 def _understood(
@@ -157,11 +158,6 @@ def _understood(
     yield "with", policies.lines(task)
     if options.on_lost == "retry" and options.tries is None:
         yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
-
-
-def _mention_idleness(crontab: "Crontab", now: datetime) -> None:
-    if not any(node.state(now) == "alive" for node in crontab.nodes()):
-        printing.note("no agent is running: start `dcron agent` on the servers that should run it")
 
 
 def _warn_of_late_options(command: Sequence[str]) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, Verb
-from dcron.cli.running import RunId, mention_idleness, pages
+from dcron.cli.running import RunId, pages
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, MaybeName, Name
 from dcron.cli.tables import Alarm, Column, print_table
@@ -175,13 +176,6 @@ def _say_end(run: Run, now: datetime) -> None:
     duration = run.duration(now)
     after = f" after {words.took(duration)}" if duration is not None else ""
     printing.data(safe(f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"))
-
-
-def mention_idleness(crontab: "Crontab") -> None:
-    """Say so where nobody is there to run what was made."""
-    now = crontab.now()
-    if not any(node.state(now) == "alive" for node in crontab.nodes()):
-        printing.note("no agent is running: the run waits until one does (`dcron agent`)")
 
 
 def _states(names: Sequence[str]) -> list[RunState] | None:
