@@ -16,6 +16,7 @@ from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import find_cycle
+from dcron.services.beginnings import ENOUGH, only_one
 from dcron.store import agenda, changes, ends, flows, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -481,11 +482,8 @@ class Crontab:
         require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        found = tasks.names_beginning(connection, name, limit=6)
-        if len(found) > 1:
-            shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
-            raise UsageError(f"{name!r} begins several names: {shown}; write more of it")
-        task = tasks.by_name(connection, found[0]) if found else None
+        whole = only_one(name, tasks.names_beginning(connection, name, ENOUGH))
+        task = tasks.by_name(connection, whole) if whole else None
         if task is None:
             raise NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
         return task
