@@ -153,6 +153,17 @@ def test_logs_follow_a_run_until_its_end_and_exit_as_it_did(dcron: Dcron) -> Non
         assert dcron.done("logs", str(run_id)).code == 0
 
 
+@pytest.mark.parametrize("words", [["cancel"], ["retry"], ["dead", "dismiss"], ["runs", "--flow"]])
+def test_a_run_is_named_by_its_number(dcron: Dcron, words: list[str]) -> None:
+    refused = dcron(*words, "backup")
+    assert (refused.code, "'backup' is not a run's number; `dcron runs` shows" in refused.err) == (2, True)
+    assert dcron(*words, "9" * 40).code == 4
+
+
+def test_runs_of_a_task_without_a_name_are_wrong_usage(sqlite: Dcron) -> None:
+    assert sqlite("runs", "").code == 2
+
+
 def test_logs_of_a_task_that_has_not_run_is_4(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "true")
     assert dcron("logs", "one").code == 4

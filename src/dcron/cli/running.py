@@ -12,7 +12,7 @@ import typer
 from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, MaybeName, Name
+from dcron.cli.parameters import Db, Force, Json, MaybeName, Name, RunId, run_number
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 PAGE = 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks at a run that somebody waits for."""
-RunId = Annotated[
-    int, typer.Argument(metavar="RUN", help="The run's number, as `dcron runs` shows it.", min=0)
-]
 
 
 def run(
@@ -80,7 +77,10 @@ def runs(
     flow: Annotated[
         int | None,
         typer.Option(
-            "--flow", metavar="ID", help="Only this flow: the run it began with, and what came after."
+            "--flow",
+            metavar="ID",
+            help="Only this flow: the run it began with, and what came after.",
+            parser=run_number,
         ),
     ] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
@@ -103,8 +103,10 @@ def runs(
     states = _states(state or [])
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        task_id = crontab.task_id(name) if name else None
+        task_id = crontab.task_id(name) if name is not None else None
         moment = past_time(since, zone(own_zone()), now) if since else None
+        if flow is not None:
+            crontab.require_flow(flow)
         found = pages(crontab, Wanted(task_id, states, moment, flow=flow), count)
         if as_json:
             printing.emit_list(shapes.run_shape(each, now) for each in found)

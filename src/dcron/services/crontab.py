@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron import migrations, policy
 from dcron.database import Database
-from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
+from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import find_cycle
 from dcron.services.beginnings import ENOUGH, only_one
@@ -217,6 +217,13 @@ class Crontab:
         if run is None:
             raise NotFound(f"there is no run {run_id}")
         return run
+
+    def require_flow(self, flow: int) -> None:
+        """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
+        with self.database.read() as connection:
+            known = runs.newest(connection, Wanted(flow=flow), 1) or runs.by_id(connection, flow)
+        if not known:
+            raise NotFound(f"there is no flow {flow}; `dcron runs` shows flows under TRIGGER")
 
     def runs(self, wanted: Wanted, limit: int) -> list[Run]:
         """The runs wanted, the newest first."""
@@ -431,7 +438,7 @@ class Crontab:
             (task.only_calendar, task.only_content),
         ):
             if name and content is None:
-                raise UsageError(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+                raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
         if task.except_calendar or task.only_calendar:
             try:
                 require_valid(task, now)
