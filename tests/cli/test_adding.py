@@ -393,6 +393,35 @@ def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
 
 
 @pytest.mark.parametrize(
+    ("when", "due", "told"),
+    [
+        ("2055-03-28 02:30", "2055-03-28T01:00:00Z", "02:30 does not exist on 2055-03-28: runs at 03:00"),
+        ("2055-10-31 02:30", "2055-10-31T00:30:00Z", "02:30 comes twice on 2055-10-31: runs the first time"),
+        ("2055-10-31 02:30+01:00", "2055-10-31T01:30:00Z", None),
+        ("2055-06-01", "2055-05-31T22:00:00Z", None),
+    ],
+)
+def test_at_tells_what_a_clock_change_does_to_its_time(
+    sqlite: Dcron, when: str, due: str, told: str | None
+) -> None:
+    added = sqlite.done("at", "-n", "one", "-z", "Europe/Berlin", when, "x").out
+    assert told in added if told else "exist" not in added and "twice" not in added
+    assert sqlite.done("view", "one", "--json").json["next_run_at"] == due
+
+
+def test_at_knows_gaps_and_folds(sqlite: Dcron) -> None:
+    words = ["-z", "Europe/Berlin", "2055-03-28 02:30", "x"]
+    refused = sqlite("at", "--gap", "skip", *words)
+    assert (refused.code, "never fires" in refused.err) == (2, True)
+
+
+def test_a_time_that_at_refuses_is_not_offered(sqlite: Dcron) -> None:
+    refused = sqlite("at", "someday", "x").err
+    assert "tomorrow 09:00 or +1h" in refused
+    assert "now" not in refused
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["at", "2001-01-01 09:00", "x"],

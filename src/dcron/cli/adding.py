@@ -74,14 +74,15 @@ def at(when: When, command: Words, options: TaskOptions, as_json: Json = False, 
     dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
     dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
     """
-    from dcron.schedule import parse_time, zone
+    from dcron.schedule import parse_face, resolve, zone
 
     here = zone(own_zone() if options.tz is None else options.tz)
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        moment = parse_time(when, here, now)
-        if moment <= now:
-            raise UsageError(f"{when!r} has passed: it was {moment:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
+        moment = parse_face(when, here, now)
+        instant = resolve(moment, here)
+        if instant <= now:
+            raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
         _add_once(crontab, moment, command, options, as_json=as_json)
 
 
@@ -113,7 +114,9 @@ def _add_once(
 ) -> None:
     if moment.microsecond:  # a schedule has whole seconds; never early
         moment = moment.replace(microsecond=0) + timedelta(seconds=1)
-    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%SZ}", command, options)
+    # A time on the zone's clock stays one: then it is told what daylight saving does to it.
+    zulu = "" if moment.tzinfo is None else "Z"
+    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options)
     task = crontab.add(line, once=True, numbered=options.name is None)
     _tell(crontab, task, options, as_json=as_json)
     _warn_of_late_options(command)

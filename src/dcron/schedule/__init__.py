@@ -15,7 +15,7 @@ from dcron.schedule.preview import (
     upcoming,
 )
 from dcron.schedule.rules import Fold, Gap, Rules
-from dcron.schedule.times import format_duration, parse_duration, parse_time
+from dcron.schedule.times import format_duration, parse_duration, parse_face, parse_time, resolve
 from dcron.schedule.zones import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names
 
 __all__ = [
@@ -39,8 +39,10 @@ __all__ = [
     "parse",
     "parse_calendar",
     "parse_duration",
+    "parse_face",
     "parse_time",
     "require_fires",
+    "resolve",
     "tzdata_fingerprint",
     "tzdata_version",
     "until_next_run",
