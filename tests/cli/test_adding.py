@@ -24,6 +24,30 @@ def test_add_warns_of_a_doubtful_schedule_on_stderr(sqlite: Dcron) -> None:
     assert "day-or-weekday" not in added.out
 
 
+def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
+    for number in range(1, 10):
+        assert "same-minute" not in dcron.done("add", "-n", f"a{number}", "0 3 * * *", "x").err
+    for words in (["*/5 * * * *"], ["-n", "b", "1 3 * * *"], ["-n", "p", "--queue", "mail", "H 4 * * *"]):
+        assert "same-minute" not in dcron.done("add", *words, "x").err
+    added = dcron.done("add", "-n", "c", "--queue", "mail", "--json", "0 3 * * *", "x")
+    told = re.search(
+        r"warning: (10 tasks start at .* 03:00 UTC \(a1, a2, a3, …\); .*) \[same-minute\]", added.err
+    )
+    assert told
+    assert told[1] in dcron("lint").out
+    changed = dcron.done("set", "b", "--schedule", "0 3 * * *")
+    assert "11 tasks start at" in changed.err
+    assert "same-minute" not in dcron.done("set", "b", "--timeout", "5m").err
+    often = "* * * * *"  # is no reason to move others, nor is it told to move
+    assert "same-minute" not in dcron.done("add", often, "x").err
+
+
+def test_a_crowd_is_not_counted_to_its_end(dcron: Dcron) -> None:
+    lines = "".join(f"#dcron: name=t{number}\n0 3 * * * x\n" for number in range(150))
+    dcron.done("import", "-", stdin=lines.encode())
+    assert "101 tasks or more start at" in dcron.done("add", "-n", "a", "0 3 * * *", "x").err
+
+
 def test_several_words_are_an_argv_and_their_options_stay_theirs(dcron: Dcron) -> None:
     dcron.done("add", "-n", "copy", "0 9 * * *", "rsync", "-a", "--name", "x", "--delete", "a b", "c")
     task = dcron.done("view", "copy", "--json").json

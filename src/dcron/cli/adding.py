@@ -143,6 +143,7 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
     else:
         print_facts(_understood(view, options, now))
     cautions.print_warnings(task, now)
+    cautions.print_crowd(crontab, view, now)
     mention_idleness(crontab)
 
 

@@ -128,7 +128,9 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
     else:
         _print_facts("changed", task, crontab)
     if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
-        cautions.print_warnings(task, crontab.now())
+        now = crontab.now()
+        cautions.print_warnings(task, now)
+        cautions.print_crowd(crontab, crontab.view(task.name), now)
 
 
 def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:

@@ -147,6 +147,11 @@ class Crontab:
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
 
+    def starting(self, minute: datetime, limit: int) -> list[Task]:
+        """The lines whose next turns are due in this minute, `limit` at most."""
+        with self.database.read() as connection:
+            return tasks.by_ids(connection, agenda.starting(connection, minute, limit))
+
     def around(self, task: Task) -> Mapping[str, Sequence[str]]:
         """What comes after what in all that hangs together with the line: for each name those before it."""
         with self.database.read() as connection:
