@@ -15,7 +15,7 @@ class ExitCode(IntEnum):
     DATABASE = 3
     """The database cannot be reached, is locked, full or damaged."""
     NOT_FOUND = 4
-    """No such task, run or node."""
+    """No such task, run, node or calendar."""
     CONFLICT = 5
     """Somebody else changed it first."""
     INTERRUPTED = 130
@@ -61,7 +61,13 @@ class SchemaVersionError(DatabaseError):
 
 
 class NotFound(DcronError):  # noqa: N818
-    """No such task, run or node."""
+    """No such task, run, node or calendar."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class NoCalendar(UsageError):  # noqa: N818
+    """A line names a calendar that is not there."""
 
     exit_code = ExitCode.NOT_FOUND
 

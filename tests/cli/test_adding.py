@@ -24,6 +24,30 @@ def test_add_warns_of_a_doubtful_schedule_on_stderr(sqlite: Dcron) -> None:
     assert "day-or-weekday" not in added.out
 
 
+def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
+    for number in range(1, 10):
+        assert "same-minute" not in dcron.done("add", "-n", f"a{number}", "0 3 * * *", "x").err
+    for words in (["*/5 * * * *"], ["-n", "b", "1 3 * * *"], ["-n", "p", "--queue", "mail", "H 4 * * *"]):
+        assert "same-minute" not in dcron.done("add", *words, "x").err
+    added = dcron.done("add", "-n", "c", "--queue", "mail", "--json", "0 3 * * *", "x")
+    told = re.search(
+        r"warning: (10 tasks start at .* 03:00 UTC \(a1, a2, a3, …\); .*) \[same-minute\]", added.err
+    )
+    assert told
+    assert told[1] in dcron("lint").out
+    changed = dcron.done("set", "b", "--schedule", "0 3 * * *")
+    assert "11 tasks start at" in changed.err
+    assert "same-minute" not in dcron.done("set", "b", "--timeout", "5m").err
+    often = "* * * * *"  # is no reason to move others, nor is it told to move
+    assert "same-minute" not in dcron.done("add", often, "x").err
+
+
+def test_a_crowd_is_not_counted_to_its_end(dcron: Dcron) -> None:
+    lines = "".join(f"#dcron: name=t{number}\n0 3 * * * x\n" for number in range(150))
+    dcron.done("import", "-", stdin=lines.encode())
+    assert "101 tasks or more start at" in dcron.done("add", "-n", "a", "0 3 * * *", "x").err
+
+
 def test_several_words_are_an_argv_and_their_options_stay_theirs(dcron: Dcron) -> None:
     dcron.done("add", "-n", "copy", "0 9 * * *", "rsync", "-a", "--name", "x", "--delete", "a b", "c")
     task = dcron.done("view", "copy", "--json").json
@@ -390,6 +414,35 @@ def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
     told = sqlite.done("at", "-z", "Asia/Tokyo", "2060-01-01 09:00", "party")
     assert "party-2" in told.out
     assert "2060-01-01 09:00:00 JST +09:00" in told.out
+
+
+@pytest.mark.parametrize(
+    ("when", "due", "told"),
+    [
+        ("2055-03-28 02:30", "2055-03-28T01:00:00Z", "02:30 does not exist on 2055-03-28: runs at 03:00"),
+        ("2055-10-31 02:30", "2055-10-31T00:30:00Z", "02:30 comes twice on 2055-10-31: runs the first time"),
+        ("2055-10-31 02:30+01:00", "2055-10-31T01:30:00Z", None),
+        ("2055-06-01", "2055-05-31T22:00:00Z", None),
+    ],
+)
+def test_at_tells_what_a_clock_change_does_to_its_time(
+    sqlite: Dcron, when: str, due: str, told: str | None
+) -> None:
+    added = sqlite.done("at", "-n", "one", "-z", "Europe/Berlin", when, "x").out
+    assert told in added if told else "exist" not in added and "twice" not in added
+    assert sqlite.done("view", "one", "--json").json["next_run_at"] == due
+
+
+def test_at_knows_gaps_and_folds(sqlite: Dcron) -> None:
+    words = ["-z", "Europe/Berlin", "2055-03-28 02:30", "x"]
+    refused = sqlite("at", "--gap", "skip", *words)
+    assert (refused.code, "never fires" in refused.err) == (2, True)
+
+
+def test_a_time_that_at_refuses_is_not_offered(sqlite: Dcron) -> None:
+    refused = sqlite("at", "someday", "x").err
+    assert "tomorrow 09:00 or +1h" in refused
+    assert "now" not in refused
 
 
 @pytest.mark.parametrize(

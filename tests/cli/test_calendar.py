@@ -94,18 +94,18 @@ def test_a_task_keeps_to_the_dates_of_its_calendar(sqlite: Dcron) -> None:
 
 def test_a_calendar_that_is_not_there_or_leaves_nothing_is_refused(dcron: Dcron) -> None:
     dcron.done("calendar", "add", "past", "2020-01-01")
-    for words, told in (
-        (["--only", "past"], "never fires.*calendar past"),
-        (["--except", "nowhere"], "no calendar 'nowhere'"),
-        (["--only", "\x1b[31m"], "no calendar"),
+    for words, told, code in (
+        (["--only", "past"], "never fires.*calendar past", 2),
+        (["--except", "nowhere"], "no calendar 'nowhere'", 4),
+        (["--only", "\x1b[31m"], "no calendar", 4),
     ):
         refused = dcron("add", *words, "@yearly", "x")
-        assert refused.code == 2, words
+        assert refused.code == code, words
         assert re.search(told, refused.err)
         assert "\x1b" not in refused.err
     dcron.done("add", "-n", "one", "@daily", "x")
-    assert dcron("set", "one", "--only", "nowhere").code == 2
-    assert dcron("preview", "@daily", "--except", "nowhere").code == 2
+    assert dcron("set", "one", "--only", "nowhere").code == 4
+    assert dcron("preview", "@daily", "--except", "nowhere").code == 4
     assert dcron.done("list", "--names").out == "one\n"
 
 
@@ -209,7 +209,7 @@ def test_replacing_a_calendar_in_use_asks_on_a_terminal(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "job", "--except", "x", "@daily", "y")
     words = ("calendar", "add", "x", "sun")
     asked = on_terminal(*words, url=sqlite.url, typed="\n", wait_for="[y/N]")
-    assert (asked.code, "which job use" in asked.out) == (1, True)
+    assert (asked.code, "which job uses?" in asked.out) == (1, True)
     assert on_terminal(*words, url=sqlite.url, typed="y\n", wait_for="[y/N]").code == 0
     assert sqlite.done("calendar", "view", "x", "--json").json["weekdays"] == ["sun"]
 
@@ -226,3 +226,22 @@ def test_calendars_travel_with_the_options_of_a_file(sqlite: Dcron) -> None:
 
 def test_the_real_command_knows_calendars(sqlite: Dcron) -> None:
     assert real("calendar", "add", "x", "sat", url=sqlite.url).out == "added  x: sat\n"
+
+
+def test_a_calendar_is_named_by_a_beginning_that_no_other_has(dcron: Dcron) -> None:
+    for name in ("free", "free-days", "holidays"):
+        dcron.done("calendar", "add", name, "sat")
+    assert dcron.done("calendar", "view", "hol", "--json").json["name"] == "holidays"
+    assert dcron.done("calendar", "view", "free", "--json").json["name"] == "free"
+    several = dcron("calendar", "rm", "-f", "fr")
+    assert (several.code, "'fr' begins several names: free, free-days;" in several.err) == (2, True)
+    assert dcron.done("calendar", "rm", "-f", "hol").out == "removed  holidays\n"
+    assert dcron("calendar", "view", "hol").code == 4
+    assert dcron.done("calendar", "add", "fre", "sun").out == "added  fre: sun\n"
+    empty = dcron("calendar", "view", "")
+    assert (empty.code, "cannot be a calendar's name" in empty.err) == (2, True)
+
+
+def test_a_mistake_in_a_calendar_is_told_as_it_was_typed(sqlite: Dcron) -> None:
+    assert "'13-45' is not a date" in sqlite("calendar", "add", "bad", "13-45").err
+    assert "'' cannot be a calendar's name" in sqlite("calendar", "add", "", "12-25").err

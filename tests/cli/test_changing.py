@@ -55,6 +55,23 @@ def test_set_clears_options(sqlite: Dcron) -> None:
     assert (task["env"], task["max_running"]) == ({"F": "1"}, 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "cleared"),
+    [
+        (["--timeout", "5m"], "timeout"),
+        (["--max-running", "2"], "max-running"),
+        (["--except", "none"], "except"),
+        (["-e", "A=2"], "env.A"),
+    ],
+)
+def test_what_is_given_and_cleared_at_once_is_refused(sqlite: Dcron, words: list[str], cleared: str) -> None:
+    sqlite.done("add", "-n", "one", "-e", "A=1", "--timeout", "1h", "@daily", "x")
+    refused = sqlite("set", "one", *words, "--clear", cleared)
+    assert refused.code == 2
+    assert f"--clear {cleared}: another option gives it a value; leave one of the two out" in refused.err
+    assert sqlite.done("view", "one", "--json").json["version"] == 1
+
+
 def test_set_changes_and_clears_policies(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", *POLICIES, "@daily", "ls")
     words = ["--no-every-node", "--require", "hdd", "--need", "gpu=2", "--limit", "files=9"]

@@ -93,6 +93,33 @@ def test_a_list_fits_the_terminal(sqlite: Dcron) -> None:
     assert long in wide
 
 
+@pytest.mark.parametrize("width", [12, 40, 60, 80])
+def test_no_line_of_a_table_is_wider_than_the_terminal(sqlite: Dcron, width: int) -> None:
+    sqlite.done("calendar", "add", "holidays-of-the-whole-year", "12-25", "2055-01-01", "sat")
+    sqlite.done(
+        "add", "-n", "a-long-name-of-a-task", "--only", "holidays-of-the-whole-year", "@daily", "ls /x"
+    )
+    sqlite.done("add", "-n", "other", "--queue", "a-queue-with-a-long-name", "*/30 1-5 * * mon-fri", "false")
+    sqlite.done("queue", "set", "a-queue-with-a-long-name", "--max-running", "7")
+    sqlite.done("run", "other")
+    sqlite.run_due()
+    tables = {"list": "NAME", "runs": "RUN", "dead": "RUN", "nodes": "NODE", "queue list": "QUEUE"}
+    tables |= {"calendar list": "CALENDAR", "preview --all": "STARTS"}
+    for words, title in tables.items():
+        shown = on_terminal(*words.split(), url=sqlite.url, size=(24, width), NO_COLOR="1").out.splitlines()
+        table = [line for line in shown if not re.match("every agent|no agent|busiest", line)]
+        assert table[0].startswith(title), words
+        assert max(map(len, table)) <= width, words
+
+
+def test_what_tells_least_is_left_out_first(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "30 1-5 * * mon-fri", "ls")
+    wide = on_terminal("list", url=sqlite.url, size=(24, 100), NO_COLOR="1").out.splitlines()[0].split()
+    assert wide == ["NAME", "SCHEDULE", "TZ", "NEXT", "LEFT", "LAST", "RESULT", "OWNER"]
+    narrow = on_terminal("list", url=sqlite.url, size=(24, 30), NO_COLOR="1").out.splitlines()[0].split()
+    assert narrow[:3] == ["NAME", "NEXT", "LEFT"]
+
+
 def test_colour_is_for_terminals_that_want_it(sqlite: Dcron) -> None:
     sqlite.done("add", "@daily", "ls")
     assert "\x1b[1m" in on_terminal("list", url=sqlite.url).out

@@ -296,4 +296,6 @@ def test_the_diamond_runs_once_a_flow_and_goes_on_after_a_retry(dcron: Dcron, tm
         until(lambda: flowing()["load"][0] == "succeeded")
     listed = dcron.done("runs", "--flow", str(flow), "--state", "succeeded", "--json").json
     assert sorted(run["task"] for run in listed) == ["clean", "extract", "join", "load", "stats"]
-    assert "no such runs" in dcron.done("runs", "--flow", "999999").err
+    unknown = dcron("runs", "--flow", "999999")
+    assert (unknown.code, unknown.out) == (4, "")
+    assert "there is no flow 999999" in unknown.err

@@ -114,6 +114,31 @@ def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
             assert told["web-1"][-1] == "all"
 
 
+def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "@yearly", "true")
+    with agent(sqlite):
+        assert sqlite.done("run", "one").err == ""
+        sqlite.done("drain", "web-1")
+        for words in (["run", "one"], ["add", "@yearly", "x"], ["in", "1h", "x"], ["list"]):
+            told = sqlite.done(*words).err
+            assert told == "every agent is draining: nothing starts until one of them is started again\n", (
+                words
+            )
+
+
+def test_a_node_is_named_by_a_beginning_that_no_other_has(dcron: Dcron) -> None:
+    with agent(dcron), agent(dcron, "mail"):
+        (node,) = dcron.done("drain", "we", "--json").json
+        assert node["name"] == "web-1"
+        (same,) = dcron.done("drain", node["id"][:-1], "--json").json
+        assert same["id"] == node["id"]
+        with agent(dcron, "web-2"):
+            several = dcron("drain", "web")
+            assert (several.code, "'web' begins several names: web-1, web-2;" in several.err) == (2, True)
+    assert dcron("drain", "").code == 4
+    assert dcron("drain", "we").code == 4
+
+
 def test_a_drained_node_takes_nothing_new(dcron: Dcron) -> None:
     dcron.done("add", "-n", "quick", "@yearly", "true")
     with agent(dcron):

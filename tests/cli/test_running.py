@@ -153,6 +153,36 @@ def test_logs_follow_a_run_until_its_end_and_exit_as_it_did(dcron: Dcron) -> Non
         assert dcron.done("logs", str(run_id)).code == 0
 
 
+def test_logs_of_a_run_that_could_not_start_say_why(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "one", "--cwd", "/no/such/place", "@yearly", "true")
+    run_id = dcron.done("run", "one", "--json").json["id"]
+    dcron.run_due()
+    told = f"run {run_id} of one: exit 126: could not be started: cannot enter the directory '/no/such/place'"
+    shown = dcron.done("logs", "one")
+    assert (shown.out, shown.err.startswith(told)) == ("", True)
+    followed = dcron("logs", "-f", "one")
+    assert (followed.code, followed.err.startswith(told)) == (126, True)
+
+
+def test_logs_of_a_run_that_failed_by_itself_are_its_output_alone(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "one", "@yearly", "echo hi; exit 3")
+    sqlite.done("run", "one")
+    sqlite.run_due()
+    shown = sqlite.done("logs", "one")
+    assert (shown.out, shown.err) == ("hi\n", "")
+
+
+@pytest.mark.parametrize("words", [["cancel"], ["retry"], ["dead", "dismiss"], ["runs", "--flow"]])
+def test_a_run_is_named_by_its_number(dcron: Dcron, words: list[str]) -> None:
+    refused = dcron(*words, "backup")
+    assert (refused.code, "'backup' is not a run's number; `dcron runs` shows" in refused.err) == (2, True)
+    assert dcron(*words, "9" * 40).code == 4
+
+
+def test_runs_of_a_task_without_a_name_are_wrong_usage(sqlite: Dcron) -> None:
+    assert sqlite("runs", "").code == 2
+
+
 def test_logs_of_a_task_that_has_not_run_is_4(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "true")
     assert dcron("logs", "one").code == 4

@@ -139,6 +139,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "settle_orphans": lambda connection, stage: orphans.settle_orphans(
         connection, [Lane()], NOON - timedelta(1), 100
     ),
+    "starting": lambda connection, stage: agenda.starting(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
     "next_turns": lambda connection, stage: runs.next_turns(connection, list(range(1, 500))),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Json, Words, takes
 from dcron.cli.policy_options import with_tries
@@ -73,14 +74,15 @@ def at(when: When, command: Words, options: TaskOptions, as_json: Json = False, 
     dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
     dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
     """
-    from dcron.schedule import parse_time, zone
+    from dcron.schedule import parse_face, resolve, zone
 
     here = zone(own_zone() if options.tz is None else options.tz)
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        moment = parse_time(when, here, now)
-        if moment <= now:
-            raise UsageError(f"{when!r} has passed: it was {moment:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
+        moment = parse_face(when, here, now)
+        instant = resolve(moment, here)
+        if instant <= now:
+            raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
         _add_once(crontab, moment, command, options, as_json=as_json)
 
 
@@ -112,7 +114,9 @@ def _add_once(
 ) -> None:
     if moment.microsecond:  # a schedule has whole seconds; never early
         moment = moment.replace(microsecond=0) + timedelta(seconds=1)
-    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%SZ}", command, options)
+    # A time on the zone's clock stays one: then it is told what daylight saving does to it.
+    zulu = "" if moment.tzinfo is None else "Z"
+    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options)
     task = crontab.add(line, once=True, numbered=options.name is None)
     _tell(crontab, task, options, as_json=as_json)
     _warn_of_late_options(command)
@@ -139,7 +143,8 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
     else:
         print_facts(_understood(view, options, now))
     cautions.print_warnings(task, now)
-    _mention_idleness(crontab, now)
+    cautions.print_crowd(crontab, view, now)
+    mention_idleness(crontab)
 
 
 def _understood(
@@ -157,11 +162,6 @@ def _understood(
     yield "with", policies.lines(task)
     if options.on_lost == "retry" and options.tries is None:
         yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
-
-
-def _mention_idleness(crontab: "Crontab", now: datetime) -> None:
-    if not any(node.state(now) == "alive" for node in crontab.nodes()):
-        printing.note("no agent is running: start `dcron agent` on the servers that should run it")
 
 
 def _warn_of_late_options(command: Sequence[str]) -> None:

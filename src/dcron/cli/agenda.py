@@ -52,7 +52,7 @@ def print_agenda(found: Iterable[Start], lines: Sequence[Definition], here: Any,
     shown = _Shown()
     columns = [
         Column(f"STARTS ({here.key})"),
-        Column("IN", right=True),
+        Column("IN", right=True, spare=True),
         Column("TASK", least=10),
         Column("NOTE", least=8),
     ]

@@ -79,7 +79,10 @@ def add(
 
         calendars = Calendars(crontab)
         if using := calendars.users(name):
-            printing.require_consent(f"replace calendar {name}, which {_some(using)} use", force=force)
+            printing.require_consent(
+                f"replace calendar {name}, which {_some(using)} {'uses' if len(using) == 1 else 'use'}",
+                force=force,
+            )
         replaced = calendars.put(calendar)
         stored = calendars.get(name)[1]
         if as_json:
@@ -110,6 +113,7 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
         from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
+        name = calendars.find(name)
         calendar, stored = calendars.get(name)
         using = calendars.users(name, limit=None)
         now = crontab.now()
@@ -128,6 +132,7 @@ def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
         from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
+        name = calendars.find(name)
         _, stored = calendars.get(name)
         if not calendars.users(name):  # else it is refused below, whatever anybody says
             printing.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)

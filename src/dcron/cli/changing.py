@@ -8,7 +8,7 @@ import typer
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Force, Json, Name, takes
-from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared
+from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -54,7 +54,9 @@ def set_(
     with opened_crontab(db) as crontab:
         task = crontab.get(target)
         changed = cleared(clear or [], task)
-        changed |= _given(options, replace(task, **changed))
+        given = options.values(task.timezone if options.tz is None else options.tz)
+        require_one_wish(clear or [], given)
+        changed |= _added(given, replace(task, **changed))
         if schedule is not None:
             changed["schedule"] = schedule
         if command is not None:
@@ -110,13 +112,10 @@ def resume(name: Name, as_json: Json = False, db: Db = None) -> None:
             _print_facts("resumed", resumed, crontab)
 
 
-def _given(options: TaskOptions, task: "Task") -> dict[str, Any]:
-    """The fields that were given, on top of what the task has."""
-    given = options.values(task.timezone if options.tz is None else options.tz)
-    for field in BY_NAME:
-        if field in given:
-            given[field] = {**getattr(task, field), **given[field]}
-    return given
+def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
+    """The fields that were given; values that have names, on top of those that the task has."""
+    named = {field: {**getattr(task, field), **given[field]} for field in BY_NAME if field in given}
+    return given | named
 
 
 def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
@@ -129,7 +128,9 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
     else:
         _print_facts("changed", task, crontab)
     if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
-        cautions.print_warnings(task, crontab.now())
+        now = crontab.now()
+        cautions.print_warnings(task, now)
+        cautions.print_crowd(crontab, crontab.view(task.name), now)
 
 
 def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:

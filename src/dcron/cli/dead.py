@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, Verb
-from dcron.cli.running import RunId, mention_idleness, pages
+from dcron.cli.parameters import Db, Force, Json, RunId, Verb, run_number
+from dcron.cli.running import pages
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run
@@ -31,7 +32,8 @@ def dead(
     ctx: typer.Context,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
     before: Annotated[
-        int | None, typer.Option("--before", metavar="RUN", help="Only older ones than this run.", min=0)
+        int | None,
+        typer.Option("--before", metavar="RUN", help="Only older ones than this run.", parser=run_number),
     ] = None,
     as_json: Json = False,
     db: Db = None,
@@ -63,7 +65,7 @@ def dead(
 def dismiss(
     run_id: Annotated[
         int | None,
-        typer.Argument(metavar="RUN", help="The run's number, as `dcron dead` shows it.", min=0),
+        typer.Argument(metavar="RUN", help="The run's number, as `dcron dead` shows it.", parser=run_number),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     force: Force = False,
@@ -149,10 +151,10 @@ def _columns(here: tzinfo) -> list[Column]:
         Column("RUN", right=True),
         Column("TASK", least=10),
         Column("RESULT"),
-        Column("TRY", right=True),
+        Column("TRY", right=True, spare=True),
         Column(f"DUE ({here})", least=15),
         Column("ENDED", right=True),
-        Column("NODE", least=6),
+        Column("NODE", least=6, spare=True),
         Column("REASON", least=8),
     ]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NODES = [
     Column("NODE", least=12),
     Column("HOST", least=6),
-    Column("PID", right=True),
+    Column("PID", right=True, spare=True),
     Column("STATE"),
     Column("RUNNING", right=True),
     Column("STARTED", right=True),

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json, Name
-from dcron.cli.running import mention_idleness, past_time
+from dcron.cli.running import past_time
 from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState
 from dcron.safetext import safe

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import why_idle
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.cli.tables import Alarm, Column, print_table
@@ -14,15 +15,15 @@ from dcron.model import Block, Run, RunState
 from dcron.telling import words
 
 if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.crontab import TaskView
 
 TASKS = [
     Column("NAME", least=10),
-    Column("SCHEDULE", least=9),
-    Column("TZ", least=7, keep_end=True),
+    Column("SCHEDULE", least=9, spare=True),
+    Column("TZ", least=7, keep_end=True, spare=True),
     Column("NEXT"),
     Column("LEFT", right=True),
-    Column("LAST", right=True),
+    Column("LAST", right=True, spare=True),
     Column("RESULT"),
     Column("OWNER", least=5),
 ]
@@ -57,7 +58,7 @@ def list_tasks(
             for view in views:
                 printing.data(view.task.name)
         else:
-            idle = _why_idle(crontab)
+            idle = why_idle(crontab)
             shown = (replace(view, unserved=None) if idle else view for view in views)
             if not print_table(TASKS, (_row(view, now) for view in shown)):
                 printing.note(_nothing(paused=paused, failed=failed))
@@ -119,18 +120,6 @@ def _next(view: "TaskView", now: datetime) -> str:
 def _result(run: Run, now: datetime) -> str:
     told = words.result(run, now)
     return Alarm(told) if run.state in UNHAPPY else told
-
-
-def _why_idle(crontab: "Crontab") -> str | None:
-    """Why nobody takes any run at all; None when somebody may."""
-    from dcron.services.fleet import Fleet
-
-    living = Fleet(crontab).living()
-    if not living:
-        return "no agent is running: nothing starts until one does (`dcron agent`)"
-    if all(node.draining for node in living):
-        return "every agent is draining: nothing starts until one of them is started again"
-    return None
 
 
 def _nothing(*, paused: bool, failed: bool) -> str:

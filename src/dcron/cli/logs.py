@@ -13,7 +13,7 @@ from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.cli.running import exit_code, pauses
 from dcron.errors import NotFound
-from dcron.model import Run
+from dcron.model import Run, RunState
 from dcron.safetext import safe_line
 from dcron.telling.words import result
 
@@ -58,7 +58,10 @@ def logs(
             _write_inert(_chunks(crontab, run, follow=follow))
         if follow:
             run = crontab.find_run(run.id)
-            printing.note(f"run {run.id} of {run.task}: {result(run, crontab.now())}")
+        told = result(run, crontab.now())
+        ended = _ending(run, told)
+        if follow or ended != told:
+            printing.note(f"run {run.id} of {run.task}: {ended}")
     if follow:
         raise typer.Exit(exit_code(run))
 
@@ -72,6 +75,13 @@ def _find(crontab: "Crontab", which: str, *, follow: bool) -> Run:
             if not crontab.names(which, 1):
                 raise
     return crontab.run_to_follow(which) if follow else crontab.last_run(which)
+
+
+def _ending(run: Run, told: str) -> str:
+    """How it ended, with what its result leaves out: that it could not be started, and why."""
+    if not run.reason or run.state is RunState.SUCCEEDED or run.reason.endswith(told):
+        return told
+    return run.reason if run.reason.startswith(told) else f"{told}: {run.reason}"
 
 
 def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | None"]:

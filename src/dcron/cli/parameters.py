@@ -59,6 +59,23 @@ Words = Annotated[
 ]
 
 
+LAST_RUN = 2**63 - 1
+"""No database counts further."""
+
+
+def run_number(text: str) -> int:
+    """A run's number as it was typed. Raises BadParameter, which typer tells with the place."""
+    if not (text.isascii() and text.isdigit()):
+        raise typer.BadParameter(f"{text!r} is not a run's number; `dcron runs` shows the runs by number")
+    return min(int(text), LAST_RUN) if len(text) < 20 else LAST_RUN
+
+
+RunId = Annotated[
+    int,
+    typer.Argument(metavar="RUN", help="The run's number, as `dcron runs` shows it.", parser=run_number),
+]
+
+
 class Verb(TyperCommand):
     """A verb whose usage line reads as people write it: `dcron view NAME`."""
 

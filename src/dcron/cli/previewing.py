@@ -151,17 +151,14 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
 
 
 def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
-    """The calendars that the line names, as rules have them. Raises UsageError."""
+    """The calendars that the line names, as rules have them. Raises NotFound."""
     from dcron.services.calendars import Calendars
 
     known = Calendars(crontab)
-    try:
-        return {
-            field: (known.get(name)[0],) if name else ()
-            for field, name in (("except_on", line.except_calendar), ("only_on", line.only_calendar))
-        }
-    except NotFound as error:
-        raise UsageError(str(error)) from None
+    return {
+        field: (known.get(name)[0],) if name else ()
+        for field, name in (("except_on", line.except_calendar), ("only_on", line.only_calendar))
+    }
 
 
 def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:

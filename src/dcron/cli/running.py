@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
+from dcron.cli.idleness import mention_idleness
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, MaybeName, Name
+from dcron.cli.parameters import Db, Force, Json, MaybeName, Name, RunId, run_number
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 PAGE = 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks at a run that somebody waits for."""
-RunId = Annotated[
-    int, typer.Argument(metavar="RUN", help="The run's number, as `dcron runs` shows it.", min=0)
-]
 
 
 def run(
@@ -79,7 +77,10 @@ def runs(
     flow: Annotated[
         int | None,
         typer.Option(
-            "--flow", metavar="ID", help="Only this flow: the run it began with, and what came after."
+            "--flow",
+            metavar="ID",
+            help="Only this flow: the run it began with, and what came after.",
+            parser=run_number,
         ),
     ] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
@@ -102,8 +103,10 @@ def runs(
     states = _states(state or [])
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        task_id = crontab.task_id(name) if name else None
+        task_id = crontab.task_id(name) if name is not None else None
         moment = past_time(since, zone(own_zone()), now) if since else None
+        if flow is not None:
+            crontab.require_flow(flow)
         found = pages(crontab, Wanted(task_id, states, moment, flow=flow), count)
         if as_json:
             printing.emit_list(shapes.run_shape(each, now) for each in found)
@@ -177,13 +180,6 @@ def _say_end(run: Run, now: datetime) -> None:
     printing.data(safe(f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"))
 
 
-def mention_idleness(crontab: "Crontab") -> None:
-    """Say so where nobody is there to run what was made."""
-    now = crontab.now()
-    if not any(node.state(now) == "alive" for node in crontab.nodes()):
-        printing.note("no agent is running: the run waits until one does (`dcron agent`)")
-
-
 def _states(names: Sequence[str]) -> list[RunState] | None:
     wanted = [name for text in names for name in text.split(",")]
     for name in wanted:
@@ -238,10 +234,10 @@ def run_columns(here: tzinfo) -> list[Column]:
         Column("RUN", right=True),
         Column("TASK", least=10),
         Column("STATE"),
-        Column("TRIGGER"),
+        Column("TRIGGER", spare=True),
         Column(f"DUE ({here})", least=15),
         Column("TOOK", right=True),
-        Column("NODE", least=6),
+        Column("NODE", least=6, spare=True),
         Column("REASON", least=8),
     ]
 

@@ -25,6 +25,8 @@ class Column:
     right: bool = False
     keep_end: bool = False
     """Cut at the front: the end tells more, as in a zone's name."""
+    spare: bool = False
+    """Left out before the others are, where the terminal is too narrow for all."""
 
 
 class Alarm(str):
@@ -84,26 +86,38 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
 
 
 def _fit(columns: Sequence[Column], widths: list[int]) -> list[int]:
-    """Take from the column that can spare most, until the table fits. A pipe has no width."""
+    """Take from the column that can spare most, until the table fits. A pipe has no width.
+
+    Where it cannot fit, the last columns are left out, those that are spare first: their width is 0.
+    """
     if not printing.is_terminal():
         return widths
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - shutil.get_terminal_size().columns
-    while excess > 0:
-        spare = [
-            width - column.least if column.least is not None else 0
-            for width, column in zip(widths, columns, strict=True)
-        ]
-        most = max(spare)
-        if most <= 0:
-            break
-        widths[spare.index(most)] -= 1
-        excess -= 1
+    room = shutil.get_terminal_size().columns
+    least = [
+        width if column.least is None else min(width, column.least)
+        for width, column in zip(widths, columns, strict=True)
+    ]
+    while _taken(least) > room and sum(map(bool, least)) > 1:
+        shown = [position for position, width in enumerate(least) if width and position]
+        gone = max(shown, key=lambda position: (columns[position].spare, position))
+        least[gone] = widths[gone] = 0
+    least[0] = min(least[0], room)
+    while _taken(widths) > room:
+        spared = [width - kept for width, kept in zip(widths, least, strict=True)]
+        widths[spared.index(max(spared))] -= 1
     return widths
+
+
+def _taken(widths: Sequence[int]) -> int:
+    """The cells of a line whose columns are so wide."""
+    return sum(widths) + len(GAP) * (sum(map(bool, widths)) - 1)
 
 
 def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> str:
     shown = []
     for column, width, cell in zip(columns, widths, row, strict=True):
+        if not width:
+            continue
         text = _cut(cell, width, column)
         space = " " * (width - cells(text))
         text = _coloured(text, cell)

@@ -156,9 +156,8 @@ def cleared(names: Sequence[str], line: Definition) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name in names:
         option, dot, part = name.partition(".")
-        field = f"{name}_calendar" if name in ("except", "only") else name.replace("-", "_")
         if name in CLEARABLE:
-            values[field] = DEFAULTS[field]
+            values[_field(name)] = DEFAULTS[_field(name)]
         elif dot and option in BY_NAME:
             values[option] = _without(part, values.get(option, getattr(line, option)), name)
         else:
@@ -166,6 +165,21 @@ def cleared(names: Sequence[str], line: Definition) -> dict[str, Any]:
                 f"--clear {name}: give one of {', '.join(CLEARABLE)} or env.NAME, need.NAME, limit.NAME"
             )
     return values
+
+
+def require_one_wish(names: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raise UsageError where `--clear` names what another option gives: one of both would be lost.
+
+    `--clear env -e A=1` has a meaning: A is the only one then.
+    """
+    for name in names:
+        option, dot, part = name.partition(".")
+        if part in given.get(option, ()) if dot else option not in BY_NAME and _field(name) in given:
+            raise UsageError(f"--clear {name}: another option gives it a value; leave one of the two out")
+
+
+def _field(option: str) -> str:
+    return f"{option}_calendar" if option in ("except", "only") else option.replace("-", "_")
 
 
 def _without(part: str, values: Mapping[str, Any], name: str) -> dict[str, Any]:

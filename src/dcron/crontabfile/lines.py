@@ -96,6 +96,8 @@ def read_job(line: str, *, system: bool) -> JobLine:
             f"there is no command after the {'account' if system else 'schedule'}",
         )
     command, stdin = percent.split(line[command_at:])
+    if not command.strip():
+        raise BadLine(command_at + 1, "there is no command before the %")
     return JobLine(schedule, user, command, stdin, command_at + 1, quiet)
 
 

@@ -1,6 +1,6 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
-from dcron.schedule.advise import Advice, advise, advise_all
+from dcron.schedule.advise import Advice, advise, advise_all, advise_minute, runs_often
 from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
 from dcron.schedule.explain import explain
 from dcron.schedule.forms import Schedule
@@ -15,7 +15,7 @@ from dcron.schedule.preview import (
     upcoming,
 )
 from dcron.schedule.rules import Fold, Gap, Rules
-from dcron.schedule.times import format_duration, parse_duration, parse_time
+from dcron.schedule.times import format_duration, parse_duration, parse_face, parse_time, resolve
 from dcron.schedule.zones import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Schedule",
     "advise",
     "advise_all",
+    "advise_minute",
     "calendar_from_ics",
     "calendar_from_json",
     "clock_changes",
@@ -39,8 +40,11 @@ __all__ = [
     "parse",
     "parse_calendar",
     "parse_duration",
+    "parse_face",
     "parse_time",
     "require_fires",
+    "resolve",
+    "runs_often",
     "tzdata_fingerprint",
     "tzdata_version",
     "until_next_run",

@@ -22,6 +22,8 @@ _YEARS = 5 * 366 * DAY
 _MINUTE = timedelta(minutes=1)
 _OFTEN = 48
 """A task with more runs a day is no reason to move others."""
+_MANY = 10
+"""Tasks that start in one minute, and had better not."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def _is_full(which: Field, values: Values) -> bool:
 
 
 def advise_all(
-    tasks: Iterable[tuple[str, Schedule, ZoneInfo]], now: datetime, *, many: int = 10
+    tasks: Iterable[tuple[str, Schedule, ZoneInfo]], now: datetime, *, many: int = _MANY
 ) -> list[Advice]:
     """What is doubtful about a whole crontab: minutes of the coming day at which `many` tasks start.
 
@@ -178,28 +180,38 @@ def advise_all(
     """
     at_minute: dict[datetime, list[str]] = defaultdict(list)
     for name, schedule, zone in tasks:
-        for minute in _minutes_of_a_day(schedule, zone, now):
+        minutes = _minutes_of_a_day(schedule, zone, now)
+        for minute in minutes if len(minutes) <= _OFTEN else ():
             at_minute[minute].append(name)
     busy = [(len(names), minute, names) for minute, names in at_minute.items() if len(names) >= many]
     busy.sort(key=lambda each: (-each[0], each[1]))
     return [_same_minute(minute, names) for _, minute, names in busy[:5]]
 
 
+def advise_minute(minute: datetime, names: list[str], *, more: bool = False) -> list[Advice]:
+    """The same of one minute, at which these tasks start, and with `more` others that nobody has counted."""
+    return [_same_minute(minute, names, " or more" if more else "")] if len(names) >= _MANY else []
+
+
+def runs_often(schedule: Schedule, zone: ZoneInfo, now: datetime) -> bool:
+    """Whether a task runs so often that it is no reason to move others."""
+    return len(_minutes_of_a_day(schedule, zone, now)) > _OFTEN
+
+
 def _minutes_of_a_day(schedule: Schedule, zone: ZoneInfo, now: datetime) -> set[datetime]:
+    """The minutes of the coming day at which it runs; of a task that runs often the first, just too many."""
     minutes: set[datetime] = set()
     instant = next_run(schedule, zone, now)
-    while instant is not None and instant <= now + DAY:
+    while instant is not None and instant <= now + DAY and len(minutes) <= _OFTEN:
         minutes.add(instant.replace(second=0, microsecond=0))
-        if len(minutes) > _OFTEN:
-            return set()
         instant = next_run(schedule, zone, instant)
     return minutes
 
 
-def _same_minute(minute: datetime, names: list[str]) -> Advice:
+def _same_minute(minute: datetime, names: list[str], or_more: str = "") -> Advice:
     shown = ", ".join(sorted(names)[:3])
     return Advice(
         "same-minute",
-        f"{len(names)} tasks start at {minute:%Y-%m-%d %H:%M} UTC ({shown}, …); "
+        f"{len(names)} tasks{or_more} start at {minute:%Y-%m-%d %H:%M} UTC ({shown}, …); "
         "H in place of the minute spreads them, the same way on every node",
     )

@@ -123,15 +123,15 @@ def parse_calendar(name: str, lines: Iterable[str]) -> Calendar:
 
 
 def _month_and_day(name: str, number: int, text: str) -> tuple[int, int]:
-    day = _date(name, number, f"2000-{text}")  # a leap year: 02-29 is a date
+    day = _date(name, number, text, year="2000-")  # a leap year: 02-29 is a date
     return day.month, day.day
 
 
-def _date(name: str, number: int, text: str) -> date:
+def _date(name: str, number: int, text: str, year: str = "") -> date:
     try:
-        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", year + text):
             raise ValueError(text)
-        return date.fromisoformat(text)
+        return date.fromisoformat(year + text)
     except ValueError:
         raise UsageError(
             f"calendar {name}, line {number}: {text[:40]!r} is not a date; "

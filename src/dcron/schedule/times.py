@@ -50,17 +50,27 @@ def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
     `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`, `in 1h`.
     A time that the clock leaves out is the end of the gap, one that comes twice the first of both.
     """
+    return resolve(parse_face(text, zone, now), zone)
+
+
+def resolve(moment: datetime, zone: ZoneInfo) -> datetime:
+    """The instant, in UTC, of what `parse_face` gave."""
+    return clock(zone).instant(moment) if moment.tzinfo is None else moment
+
+
+def parse_face(text: str, zone: ZoneInfo, now: datetime) -> datetime:
+    """The same, but naive where it is a time on the zone's clock, which need not exist and may come twice."""
     words = text.strip()
     if words.lower() == "now":
         return now.astimezone(UTC)
-    instant = _relative(words, now) or _clock_time(words, zone, now) or _absolute(words, zone)
-    if instant is None:
+    moment = _relative(words, now) or _clock_time(words, zone, now) or parse_moment(words)
+    if moment is None:
         raise UsageError(
-            f"{_short(text)} is not a time; write 2027-01-01T09:00, 09:00, tomorrow 09:00, +1h or now"
+            f"{_short(text)} is not a time; write 2027-01-01T09:00, 09:00, tomorrow 09:00 or +1h"
         )
-    if not EARLIEST <= instant <= LATEST:
+    if not EARLIEST <= resolve(moment, zone) <= LATEST:
         raise UsageError(f"{_short(text)} is too far away")
-    return instant
+    return moment if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _relative(words: str, now: datetime) -> datetime | None:
@@ -80,9 +90,9 @@ def _clock_time(words: str, zone: ZoneInfo, now: datetime) -> datetime | None:
     here = clock(zone)
     today = here.face(now).date()
     if day is not None:
-        return here.instant(datetime.combine(today + DAY * (day == "tomorrow"), at))
-    instant = here.instant(datetime.combine(today, at))
-    return instant if instant > now else here.instant(datetime.combine(today + DAY, at))
+        return datetime.combine(today + DAY * (day == "tomorrow"), at)
+    face = datetime.combine(today, at)
+    return face if here.instant(face) > now else face + DAY
 
 
 def _time_of_day(text: str, words: str) -> time:
@@ -90,14 +100,6 @@ def _time_of_day(text: str, words: str) -> time:
         return time.fromisoformat(text.rjust(5, "0") if text.count(":") == 1 else text.rjust(8, "0"))
     except ValueError:
         raise UsageError(f"{_short(words)}: there is no {text} on the clock; it ends at 23:59") from None
-
-
-def _absolute(words: str, zone: ZoneInfo) -> datetime | None:
-    """An ISO date, or date and time, with or without an offset."""
-    moment = parse_moment(words)
-    if moment is None or moment.tzinfo is None:
-        return None if moment is None else clock(zone).instant(moment)
-    return moment.astimezone(UTC)
 
 
 _MOMENT = re.compile(

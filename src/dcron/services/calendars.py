@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, calendar_from_json, next_run, parse, zone
+from dcron.services.beginnings import ENOUGH, only_one
 from dcron.services.crontab import Crontab
 from dcron.store import calendars
-from dcron.validation import require_name
+from dcron.validation import NAME
 
 PAGE = 500
 USERS_SHOWN = 5
@@ -51,8 +52,20 @@ class Calendars:
         with self._database.read() as connection:
             stored = calendars.by_name(connection, name)
         if stored is None:
-            raise NotFound(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+            raise _missing(name)
         return calendar_from_json(name, stored.content), stored
+
+    def find(self, beginning: str) -> str:
+        """The calendar of this name, or the only one whose name begins so.
+
+        Raises NotFound or UsageError.
+        """
+        _require_name(beginning)
+        with self._database.read() as connection:
+            name = only_one(beginning, calendars.names_beginning(connection, beginning, ENOUGH))
+        if name is None:
+            raise _missing(beginning)
+        return name
 
     def every(self) -> Iterator[StoredCalendar]:
         """All calendars, in the order of names, read a page at a time."""
@@ -77,7 +90,16 @@ class Calendars:
                 shown = ", ".join(using[:USERS_SHOWN]) + (", …" if len(using) > USERS_SHOWN else "")
                 raise Refused(f"calendar {name} is used by {shown}; change these tasks first")
             if not calendars.remove(connection, name):
-                raise NotFound(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+                raise _missing(name)
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+
+
+def _require_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name[:60]!r} cannot be a calendar's name: use 1 to 100 of A-Z a-z 0-9 . _ -")
 
 
 def _require_reasonable(calendar: Calendar) -> None:
@@ -85,7 +107,7 @@ def _require_reasonable(calendar: Calendar) -> None:
 
     Asked for a date, such a rule goes through four centuries, each time.
     """
-    require_name(calendar.name)
+    _require_name(calendar.name)
     if calendar.name == NO_NAME:
         raise UsageError(f"a calendar cannot be named {NO_NAME}: --except {NO_NAME} stands for no calendar")
     if len(calendar.dates) > MOST_DATES or len(calendar.recurring) > MOST_RULES:

@@ -13,9 +13,10 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron import migrations, policy
 from dcron.database import Database
-from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
+from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import find_cycle
+from dcron.services.beginnings import ENOUGH, only_one
 from dcron.store import agenda, changes, ends, flows, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -146,6 +147,11 @@ class Crontab:
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
 
+    def starting(self, minute: datetime, limit: int) -> list[Task]:
+        """The lines whose next turns are due in this minute, `limit` at most."""
+        with self.database.read() as connection:
+            return tasks.by_ids(connection, agenda.starting(connection, minute, limit))
+
     def around(self, task: Task) -> Mapping[str, Sequence[str]]:
         """What comes after what in all that hangs together with the line: for each name those before it."""
         with self.database.read() as connection:
@@ -216,6 +222,13 @@ class Crontab:
         if run is None:
             raise NotFound(f"there is no run {run_id}")
         return run
+
+    def require_flow(self, flow: int) -> None:
+        """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
+        with self.database.read() as connection:
+            known = runs.newest(connection, Wanted(flow=flow), 1) or runs.by_id(connection, flow)
+        if not known:
+            raise NotFound(f"there is no flow {flow}; `dcron runs` shows flows under TRIGGER")
 
     def runs(self, wanted: Wanted, limit: int) -> list[Run]:
         """The runs wanted, the newest first."""
@@ -430,7 +443,7 @@ class Crontab:
             (task.only_calendar, task.only_content),
         ):
             if name and content is None:
-                raise UsageError(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+                raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
         if task.except_calendar or task.only_calendar:
             try:
                 require_valid(task, now)
@@ -481,11 +494,8 @@ class Crontab:
         require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        found = tasks.names_beginning(connection, name, limit=6)
-        if len(found) > 1:
-            shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
-            raise UsageError(f"{name!r} begins several names: {shown}; write more of it")
-        task = tasks.by_name(connection, found[0]) if found else None
+        whole = only_one(name, tasks.names_beginning(connection, name, ENOUGH))
+        task = tasks.by_name(connection, whole) if whole else None
         if task is None:
             raise NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
         return task

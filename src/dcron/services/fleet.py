@@ -1,7 +1,10 @@
 """The nodes that serve a crontab, and the queues whose limits they share."""
 
+from collections.abc import Iterable
+
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
+from dcron.services.beginnings import only_one
 from dcron.services.crontab import Crontab
 from dcron.store import nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
@@ -20,19 +23,22 @@ class Fleet:
         with self._database.read() as connection:
             return nodes.living(connection, self._database.now(connection))
 
-    def find(self, name: str) -> list[Node]:
-        """The living nodes of this ID or name. Raises NotFound."""
+    def find(self, beginning: str) -> list[Node]:
+        """The living nodes of this ID or name, or of the only one that begins so.
+
+        Raises NotFound or UsageError.
+        """
         with self._database.read() as connection:
             living = nodes.listing(connection, self._database.now(connection))
-        found = [node for node in living if name in (node.id, node.name)]
-        if not found:
-            raise NotFound(f"there is no living node {name!r}; `dcron nodes` shows those there are")
-        return found
+        name = only_one(beginning, _names_beginning(beginning, living)) if beginning else None
+        if name is None:
+            raise NotFound(f"there is no living node {beginning!r}; `dcron nodes` shows those there are")
+        return [node for node in living if name in (node.id, node.name)]
 
     def drain(self, name: str) -> list[Node]:
         """Let the living nodes of this ID or name take nothing new; what they run runs on.
 
-        It holds until their agents are started again. Raises NotFound.
+        It holds until their agents are started again. Raises NotFound or UsageError.
         """
         found = self.find(name)
         with self._database.write() as connection:
@@ -60,3 +66,14 @@ class Fleet:
         with self._database.write() as connection:
             queues.put(connection, name, max_running, self._database.now(connection), self._actor)
             self._database.notify(connection)
+
+
+def _names_beginning(beginning: str, living: Iterable[Node]) -> list[str]:
+    """The names that begin so, in order, and the IDs of nodes whose names do not."""
+    return sorted(
+        {
+            node.name if node.name.startswith(beginning) else node.id
+            for node in living
+            if node.name.startswith(beginning) or node.id.startswith(beginning)
+        }
+    )

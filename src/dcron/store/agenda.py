@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, text, update
@@ -210,6 +210,18 @@ def heads_behind(connection: Connection, lane: str) -> tuple[list[Head], str]:
     read = ((policy.read_lane(row.lane), row.due_at) for row in rows)
     last: str = rows[-1].lane if len(rows) == MOST_LANES else ""
     return [Head(known, due_at) for known, due_at in read if known and due_at], last
+
+
+def starting(connection: Connection, minute: datetime, limit: int) -> list[int]:
+    """The ids of tasks whose turns are due in this minute: lane by lane, for so there is an index."""
+    found: list[int] = []
+    end = minute + timedelta(minutes=1)
+    for head in heads(connection):
+        if head.due_at < end and len(found) < limit:
+            due = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at >= minute, runs.c.due_at < end)
+            query = select(runs.c.task_id).where(*due, runs.c.trigger == Trigger.SCHEDULE)
+            found += connection.scalars(query.order_by(runs.c.due_at, runs.c.id).limit(limit - len(found)))
+    return found
 
 
 def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:

@@ -1,6 +1,6 @@
 """What a schedule will do, in words: for every face of dcron. Needs no database."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from dcron.errors import UsageError
@@ -13,7 +13,9 @@ from dcron.schedule import (
     Rules,
     Schedule,
     advise,
+    advise_minute,
     explain,
+    runs_often,
     upcoming,
     zone,
 )
@@ -151,6 +153,23 @@ def warnings(line: Definition, now: datetime, rules: Rules | None = None) -> lis
     """What is valid and probably not meant: codes and messages."""
     found = advise(schedule_of(line), zone(line.timezone), now, rules or rules_of(line))
     return [(each.code, each.message) for each in found]
+
+
+def crowd(
+    line: Task, others: Sequence[Task], minute: datetime, now: datetime, *, more: bool = False
+) -> list[tuple[str, str]]:
+    """The warning, if any, that the line starts in one minute with these others, and with `more` yet."""
+    together = [line, *(other for other in others if other.id != line.id)]
+    names = [each.name for each in together if not _runs_often(each, now)]
+    found = advise_minute(minute, names, more=more) if line.name in names else []
+    return [(each.code, each.message) for each in found]
+
+
+def _runs_often(line: Definition, now: datetime) -> bool:
+    try:
+        return runs_often(schedule_of(line), zone(line.timezone), now)
+    except UsageError:  # nobody can say, so it is not counted
+        return True
 
 
 def clock_changes(line: Definition, after: datetime, rules: Rules | None = None) -> list[ClockChange]:

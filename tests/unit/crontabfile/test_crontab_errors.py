@@ -19,6 +19,7 @@ def refused(text: str, *, system: bool = False) -> str:
         ("hello world", "1:1: neither NAME=value nor five time fields (or an @word) and a command"),
         ("\n  */5 * * *", "2:3: neither NAME=value nor five time fields (or an @word) and a command"),
         ("0 5 * * *   ", "1:10: there is no command after the schedule"),
+        ("0 5 * * *   %text", "1:13: there is no command before the %"),
         ("@every 90s", "1:11: there is no command after the schedule"),
         ("@every", "1:1: the schedule is not complete, and there is no command"),
         ('A="b', '1:3: the value begins with " and has no " at its end'),

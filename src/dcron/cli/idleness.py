@@ -1,0 +1,26 @@
+"""Whether anybody is there to run what the verbs list, make or change."""
+
+from typing import TYPE_CHECKING
+
+from dcron.cli import printing
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
+
+
+def why_idle(crontab: "Crontab") -> str | None:
+    """Why nobody takes any run at all; None when somebody may."""
+    from dcron.services.fleet import Fleet
+
+    living = Fleet(crontab).living()
+    if not living:
+        return "no agent is running: nothing starts until one does (`dcron agent`)"
+    if all(node.draining for node in living):
+        return "every agent is draining: nothing starts until one of them is started again"
+    return None
+
+
+def mention_idleness(crontab: "Crontab") -> None:
+    """Say so where nobody takes what was made."""
+    if told := why_idle(crontab):
+        printing.note(told)
