@@ -351,7 +351,7 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
         (["--backoff", "2h"], "backoff: 2h is longer than the longest wait, 1h"),
         (["--backoff-factor", "nan"], "backoff-factor: nan"),
         (["--backoff-max", "none"], "--backoff-max: 'none' is not a duration"),
-        (["--deadline", "0s"], "deadline: 0.0 will not do; give a duration longer than nothing"),
+        (["--deadline", "0s"], "deadline: 0s will not do; give a duration longer than nothing"),
         (["--catch-up", "some"], "--catch-up"),
         (["--catch-up-window", "x"], "--catch-up-window: 'x' is not a duration"),
         (["--jitter", "2d"], "jitter"),
