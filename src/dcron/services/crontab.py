@@ -3,7 +3,7 @@
 Every method is one transaction: it is done wholly or not at all, and a change says who made it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -98,6 +98,7 @@ class Crontab:
             if numbered:
                 line = replace(line, name=self._free_name(connection, line.name))
             require_valid(line, now)
+            self._guard_order(connection, [(None, line)])
             return self._add(connection, line, now, once=once)
 
     def names(self, beginning: str, limit: int) -> list[str]:
@@ -157,11 +158,13 @@ class Crontab:
         with self.database.write() as connection:
             now = self.database.now(connection)
             require_valid(line, now)
+            self._guard_order(connection, [(task, line)])
             return self._replace(connection, task, line, now)
 
     def remove(self, task: Task) -> None:
         """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
         with self.database.write() as connection:
+            self._guard_order(connection, [(task, None)])
             self._remove(connection, task, self.database.now(connection))
 
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
@@ -294,6 +297,7 @@ class Crontab:
         problems: dict[str, str] = {}
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
+            self._guard_order(connection, ((None, line) for line in lines))
             for line in lines:
                 try:
                     require_name(line.name)
@@ -411,11 +415,12 @@ class Crontab:
         """Plan the line as it now is, and note who changed it."""
         task = tasks.by_id(connection, task_id)
         assert task
-        # Not at a pause: a line whose calendars are gone may rest.
-        if before is None or before.definition() != task.definition():
+        # Not at a pause: a line whose calendars are gone, or that waits for itself, may rest.
+        is_changed = before is None or before.definition() != task.definition()
+        if is_changed:
             self._require_calendars(task, now)
         agenda.plan(connection, task, now)
-        if problem := self._problem_of_order(connection, task):
+        if is_changed and (problem := self._problem_of_order(connection, task)):
             raise ScheduleError(problem)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
@@ -437,6 +442,16 @@ class Crontab:
             except ScheduleError as error:  # it fires without its calendars: that was asked before
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
+
+    def _guard_order(
+        self, connection: Connection, changes: Iterable[tuple[Definition | None, Definition | None]]
+    ) -> None:
+        """Keep what comes after what as it is, but for these changes, from each line to what it will be.
+
+        To be called first: what is then checked must still hold when this transaction ends.
+        """
+        if any(_touches_order(before, after) for before, after in changes):
+            self.database.lock_order(connection)
 
     def _problem_of_order(self, connection: Connection, line: Definition) -> str | None:
         """What is wrong with the tasks that the line, written in this transaction, comes after."""
@@ -515,6 +530,16 @@ class Crontab:
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
+
+
+def _touches_order(before: Definition | None, after: Definition | None) -> bool:
+    """Whether a line that becomes another could leave tasks in a circle, or behind what they cannot follow."""
+    if after is None or (before and before.name != after.name) or after.every_node:
+        return True
+    try:
+        return bool(policy.schedule_of(after.schedule, after.name).after)
+    except ScheduleError:  # it is refused for that, where it is written
+        return False
 
 
 def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:
