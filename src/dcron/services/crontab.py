@@ -157,7 +157,7 @@ class Crontab:
         line = replace(task.definition(), **changed)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            require_valid(line, now)
+            require_valid(line, now, task)
             self._guard_order(connection, [(task, line)])
             return self._replace(connection, task, line, now)
 
@@ -305,7 +305,7 @@ class Crontab:
                     if task and task.definition() == line:
                         unchanged.append(line.name)
                         continue
-                    require_valid(line, now)
+                    require_valid(line, now, task)
                     if task is None:
                         added.append(line)
                         continue
@@ -349,7 +349,7 @@ class Crontab:
             written = tasks.add_many(connection, lines[start : start + PAGE], now, self.actor)
             for task in written:
                 try:
-                    self._require_calendars(task, now)
+                    self._require_calendars(task, now, before=None)
                 except UsageError as error:
                     problems[task.name] = str(error)
             agenda.plan_new(connection, [task for task in written if task.name not in problems], now)
@@ -418,7 +418,7 @@ class Crontab:
         # Not at a pause: a line whose calendars are gone, or that waits for itself, may rest.
         is_changed = before is None or before.definition() != task.definition()
         if is_changed:
-            self._require_calendars(task, now)
+            self._require_calendars(task, now, before)
         agenda.plan(connection, task, now)
         if is_changed and (problem := self._problem_of_order(connection, task)):
             raise ScheduleError(problem)
@@ -428,7 +428,7 @@ class Crontab:
         assert settled
         return settled
 
-    def _require_calendars(self, task: Task, now: datetime) -> None:
+    def _require_calendars(self, task: Task, now: datetime, before: Task | None) -> None:
         """The calendars a line names have to be there, and to leave it something to run."""
         for name, content in (
             (task.except_calendar, task.except_content),
@@ -437,8 +437,9 @@ class Crontab:
             if name and content is None:
                 raise UsageError(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
         if task.except_calendar or task.only_calendar:
+            as_before = before and _calendars_of(before) == _calendars_of(task)
             try:
-                require_valid(task, now)
+                require_valid(task, now, before if as_before else None)
             except ScheduleError as error:  # it fires without its calendars: that was asked before
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
@@ -540,6 +541,10 @@ def _touches_order(before: Definition | None, after: Definition | None) -> bool:
         return bool(policy.schedule_of(after.schedule, after.name).after)
     except ScheduleError:  # it is refused for that, where it is written
         return False
+
+
+def _calendars_of(line: Definition) -> tuple[str | None, str | None]:
+    return line.except_calendar, line.only_calendar
 
 
 def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:

@@ -156,7 +156,7 @@ class Editing:
             assert wish.before
             self._crontab._remove(connection, wish.before, now)
             return None
-        require_valid(wish.line, now)
+        require_valid(wish.line, now, wish.before)
         if wish.before is None:
             return self._crontab._add(connection, wish.line, now)
         return self._crontab._replace(connection, wish.before, wish.line, now)
