@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import pytest
 
@@ -11,6 +12,7 @@ from dcron.database import Database
 from dcron.errors import Conflict, Refused, ScheduleError, UsageError
 from dcron.services.crontab import BadLines, Crontab
 from dcron.services.editing import Editing
+from dcron.store import flows
 from tests.contract.stage import Stage, definition
 
 
@@ -77,6 +79,21 @@ def test_nothing_comes_after_what_runs_on_every_node(stage: Stage) -> None:
     stage.task("everywhere", every_node=True)
     with pytest.raises(ScheduleError, match="runs on every node"):
         stage.task("b", "@after everywhere")
+
+
+def test_more_tasks_than_one_flow_may_have_are_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows, "MOST_TASKS", 4)
+    chain = [definition("a"), *(definition(each, f"@after {up}") for up, each in pairwise("abcd"))]
+    stage.crontab.import_lines(chain)
+    with pytest.raises(ScheduleError, match="more than 4 tasks would hang together"):
+        stage.task("e", "@after d")
+    with pytest.raises(BadLines, match="more than 4 tasks"):
+        stage.crontab.import_lines([definition("e"), definition("f", "@after a,e")])
+    stage.task("e")
+    with pytest.raises(ScheduleError, match="more than 4 tasks"):
+        stage.crontab.edit(stage.crontab.get("a"), {"schedule": "@after e"})
+    stage.crontab.edit(stage.crontab.get("d"), {"schedule": "@daily"})
+    stage.task("f", "@after c")
 
 
 # Two people at once ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
-from dcron.policy.flows import find_cycle
+from dcron.policy.flows import Graph, find_cycle
 from dcron.store import agenda, changes, ends, flows, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -355,8 +355,9 @@ class Crontab:
             agenda.plan_new(connection, [task for task in written if task.name not in problems], now)
             changes.record_added(connection, now, self.actor, written)
         # Only now: a line may come after one that is written further down.
+        graphs: dict[str, Graph] = {}
         for line in lines:
-            if line.name not in problems and (problem := self._problem_of_order(connection, line)):
+            if line.name not in problems and (problem := self._problem_of_order(connection, line, graphs)):
                 problems[line.name] = problem
         self.database.notify(connection)
         return problems
@@ -454,8 +455,14 @@ class Crontab:
         if any(_touches_order(before, after) for before, after in changes):
             self.database.lock_order(connection)
 
-    def _problem_of_order(self, connection: Connection, line: Definition) -> str | None:
-        """What is wrong with the tasks that the line, written in this transaction, comes after."""
+    def _problem_of_order(
+        self, connection: Connection, line: Definition, graphs: dict[str, Graph] | None = None
+    ) -> str | None:
+        """What is wrong with the tasks that the line, written in this transaction, comes after.
+
+        `graphs` are those that were read already, by name: reading a long chain for each of its tasks takes
+        minutes.
+        """
         earlier = policy.schedule_of(line.schedule, line.name).after
         found = {task.name: task for task in tasks.by_names(connection, earlier)}
         for name in earlier:
@@ -463,7 +470,17 @@ class Crontab:
                 return f"@after {name}: there is no such task; `dcron list` shows what there is"
             if found[name].every_node:
                 return f"@after {name}: it runs on every node, so it has no one end to come after"
-        circle = earlier and find_cycle(flows.graph_around(connection, line.name), line.name)
+        if not earlier:
+            return None
+        graph = (graphs or {}).get(line.name) or flows.graph_around(connection, line.name)
+        if graphs is not None:
+            graphs.update(dict.fromkeys(graph, graph))
+        if len(graph) > flows.MOST_TASKS:
+            return (
+                f"@after: more than {flows.MOST_TASKS:,} tasks would hang together, and {flows.MOST_TASKS:,} is"
+                " the most of one flow; let one task start the next part with `dcron emit`, and that follow @on"
+            )
+        circle = find_cycle(graph, line.name)
         return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
 
     def _require_nothing_behind(self, connection: Connection, task: Task) -> None:
