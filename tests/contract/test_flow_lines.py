@@ -142,8 +142,9 @@ def at_once(*errands: Callable[[], object]) -> int:
 def test_two_at_once_do_not_close_a_circle(stage: Stage, people: list[Crontab]) -> None:
     ann, ben = people
     x, y = stage.task("x"), stage.task("y")
-    assert 1 == at_once(
-        lambda: ann.edit(x, {"schedule": "@after y"}), lambda: ben.edit(y, {"schedule": "@after x"})
+    assert (
+        at_once(lambda: ann.edit(x, {"schedule": "@after y"}), lambda: ben.edit(y, {"schedule": "@after x"}))
+        == 1
     )
 
 
@@ -164,7 +165,7 @@ def test_what_somebody_puts_a_task_behind_just_now_stays(
         "every_node": lambda: ann.edit(up, {"every_node": True}),
         "text": lambda: editing.apply(changes),
     }
-    assert 1 == at_once(errands[what], lambda: ben.add(definition("dn", "@after up")))
+    assert at_once(errands[what], lambda: ben.add(definition("dn", "@after up"))) == 1
 
 
 @pytest.mark.usefixtures("slow_checks")
@@ -172,9 +173,12 @@ def test_a_file_that_is_imported_meanwhile_closes_no_circle(stage: Stage, people
     ann, ben = people
     stage.task("x")
     y = stage.task("y")
-    assert 1 == at_once(
-        lambda: ann.import_lines([definition("x", "@after y")]),
-        lambda: ben.edit(y, {"schedule": "@after x"}),
+    assert (
+        at_once(
+            lambda: ann.import_lines([definition("x", "@after y")]),
+            lambda: ben.edit(y, {"schedule": "@after x"}),
+        )
+        == 1
     )
 
 

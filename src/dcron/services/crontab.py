@@ -477,8 +477,8 @@ class Crontab:
             graphs.update(dict.fromkeys(graph, graph))
         if len(graph) > flows.MOST_TASKS:
             return (
-                f"@after: more than {flows.MOST_TASKS:,} tasks would hang together, and {flows.MOST_TASKS:,} is"
-                " the most of one flow; let one task start the next part with `dcron emit`, and that follow @on"
+                f"@after: more than {flows.MOST_TASKS:,} tasks would hang together, which no flow takes;"
+                " let a task begin the next flow with `dcron emit` (@on)"
             )
         circle = find_cycle(graph, line.name)
         return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
@@ -551,7 +551,7 @@ class Crontab:
 
 
 def _touches_order(before: Definition | None, after: Definition | None) -> bool:
-    """Whether a line that becomes another could leave tasks in a circle, or behind what they cannot follow."""
+    """Whether such a change could leave tasks in a circle, or behind what they cannot come after."""
     if after is None or (before and before.name != after.name) or after.every_node:
         return True
     try:
