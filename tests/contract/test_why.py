@@ -527,6 +527,21 @@ def test_a_step_of_a_flow_names_the_upstream_it_waits_for(stage: Stage) -> None:
     assert stage.runs(load.id)
 
 
+def test_a_step_that_is_new_waits_for_the_next_flow(stage: Stage) -> None:
+    stage.task("extract")
+    stage.task("left", "@after extract")
+    node = stage.node(lease=2 * HOUR)
+    stage.now = at("12:10")
+    flow = run_one(stage, node)
+    stage.task("load", "@after extract")
+    cause = one_of(stage, "load", None, "after")
+    assert cause.sentence == (
+        f"flow {flow} went on before load came after extract;"
+        " the next begins with extract (2027-06-01 12:20 UTC)"
+    )
+    assert cause.facts["waits_for"] == ["extract"]
+
+
 def one_of_upstream(stage: Stage, name: str, when: datetime, upstream: str) -> Cause:
     (cause,) = [each for each in why(stage, name, when) if each.facts.get("upstream") == upstream]
     return cause
