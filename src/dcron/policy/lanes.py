@@ -17,6 +17,8 @@ HEAD_START = {"high": timedelta(minutes=10), "normal": timedelta(0), "low": time
 """By how much earlier a run counts as due than it is. So what is low waits, but not for ever: ten minutes
 after its time it stands level with what is normal and due just then."""
 
+DRAINING_SHOWN = 5
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -104,17 +106,25 @@ def serves(
     )
 
 
+def _serves(node: Node, lane: Lane) -> bool:
+    return serves(lane, node.id, node.tags, node.queues, node.capacity)
+
+
 def unserved(lane: Lane, nodes: Iterable[Node]) -> str | None:
     """Why none of these nodes, all that are alive, can take runs of the lane; None when one can."""
     nodes = list(nodes)
     living = [node for node in nodes if not node.draining]
-    if any(serves(lane, node.id, node.tags, node.queues, node.capacity) for node in living):
+    if any(_serves(node, lane) for node in living):
         return None
     if not living:
         return "every agent is draining" if nodes else "no agent is running"
     if lane.node and not any(node.id == lane.node for node in living):
         drains = any(node.id == lane.node for node in nodes)
         return f"its node {lane.node} is {'draining' if drains else 'gone'}"
+    if leaving := [each.id for each in nodes if _serves(each, lane)]:
+        if len(leaving) == 1:
+            return f"the one agent that could take it, {leaving[0]}, is draining"
+        return f"all agents that could take it are draining: {', '.join(leaving[:DRAINING_SHOWN])}"
     if not any(not node.queues or lane.queue in node.queues for node in living):
         return f"no agent serves the queue {lane.queue}"
     if not any(set(lane.require) <= set(node.tags) for node in living):
