@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -169,27 +169,32 @@ def _is_full(which: Field, values: Values) -> bool:
 
 
 def advise_all(
-    tasks: Iterable[tuple[str, Schedule, ZoneInfo]], now: datetime, *, many: int = 10
+    tasks: Iterable[tuple[str, Schedule, ZoneInfo, Callable[[datetime], datetime]]],
+    now: datetime,
+    *,
+    many: int = 10,
 ) -> list[Advice]:
     """What is doubtful about a whole crontab: minutes of the coming day at which `many` tasks start.
 
-    `tasks` are (name, schedule, zone). The five busiest minutes are named. A task that runs more often
-    than 48 times a day is left out.
+    `tasks` are (name, schedule, zone, when an occurrence starts). The five busiest minutes are named. A task
+    that runs more often than 48 times a day is left out.
     """
     at_minute: dict[datetime, list[str]] = defaultdict(list)
-    for name, schedule, zone in tasks:
-        for minute in _minutes_of_a_day(schedule, zone, now):
+    for name, schedule, zone, starts in tasks:
+        for minute in _minutes_of_a_day(schedule, zone, now, starts):
             at_minute[minute].append(name)
     busy = [(len(names), minute, names) for minute, names in at_minute.items() if len(names) >= many]
     busy.sort(key=lambda each: (-each[0], each[1]))
     return [_same_minute(minute, names) for _, minute, names in busy[:5]]
 
 
-def _minutes_of_a_day(schedule: Schedule, zone: ZoneInfo, now: datetime) -> set[datetime]:
+def _minutes_of_a_day(
+    schedule: Schedule, zone: ZoneInfo, now: datetime, starts: Callable[[datetime], datetime]
+) -> set[datetime]:
     minutes: set[datetime] = set()
     instant = next_run(schedule, zone, now)
     while instant is not None and instant <= now + DAY:
-        minutes.add(instant.replace(second=0, microsecond=0))
+        minutes.add(starts(instant).replace(second=0, microsecond=0))
         if len(minutes) > _OFTEN:
             return set()
         instant = next_run(schedule, zone, instant)
