@@ -72,13 +72,16 @@ class Unreadable(dict[str, Any]):
         return self is not other
 
 
-def require_valid(line: Definition, now: datetime) -> None:
+def require_valid(line: Definition, now: datetime, before: Definition | None = None) -> None:
     """Raise UsageError, saying what is wrong and what would be right, unless agents can run this line.
 
-    Also where one thing that was asked for leaves another without any meaning; agents let that pass.
+    Also where one thing that was asked for leaves another without any meaning; agents let that pass. `before`
+    is the line as it was: where its times stay what they are, they may be over.
     """
     require_runnable(line)
     _require_sense(line)
+    if before and policy.same_times(line, before.name, before.spec()):
+        return
     require_fires(
         policy.schedule_of(line.schedule, line.name), zone(line.timezone), now, policy.rules_of(line)
     )

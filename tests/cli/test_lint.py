@@ -38,6 +38,22 @@ def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> N
     assert "3 remarks" in shown.err
 
 
+def test_an_order_that_can_never_be_is_told(sqlite: Dcron) -> None:
+    for name, schedule in (("a", "0 0 1 1 *"), ("b", "@after a"), ("c", "@after b"), ("last", "@after c")):
+        sqlite.done("add", "-n", name, schedule, "x")
+    database = Database(sqlite.url)
+    with database.write() as connection:
+        connection.execute(text("UPDATE crontab SET schedule = '@after b' WHERE name = 'a'"))
+        connection.execute(text("UPDATE crontab SET schedule = '@after b,nix' WHERE name = 'last'"))
+    database.close()
+    found = {each["code"]: (each["task"], each["message"]) for each in sqlite("lint", "--json").json}
+    assert found["no-upstream"] == ("last", "@after nix: there is no such task, so it never runs")
+    task, message = found["circle"]
+    assert (task, message) in [
+        (None, f"these tasks wait for each other: {way}") for way in ("a -> b -> a", "b -> a -> b")
+    ]
+
+
 def test_the_rules_and_the_error_of_a_task_count(sqlite: Dcron) -> None:
     sqlite.done("calendar", "add", "soon", "01-01")
     for name in ("over", "lost", "gone"):

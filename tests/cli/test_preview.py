@@ -9,7 +9,7 @@ import pytest
 from dcron.cli.app import main
 from tests.cli.conftest import Dcron
 
-OCCURRENCE = {"at", "local", "offset", "note", "reason"}
+OCCURRENCE = {"at", "local", "offset", "note", "reason", "starts_at"}
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def test_the_shape_is_exactly_that_of_the_contract(nowhere: Dcron) -> None:
         "offset": "+01:00",
         "note": None,
         "reason": None,
+        "starts_at": "2027-03-27T01:30:00Z",
     }
     assert (gap["at"], gap["local"]) == ("2027-03-28T01:00:00Z", "2027-03-28T03:00:00+02:00")
     assert "02:30" in gap["note"]
@@ -162,3 +163,27 @@ def test_the_cases_of_the_schedule_come_out_of_the_command_line(capsys: pytest.C
         assert main([*words, "-n", str(case["n"]), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)["occurrences"]
         assert [each["at"] for each in found] == case["expected"], case
+
+
+def test_a_task_with_jitter_is_shown_as_it_starts(sqlite: Dcron) -> None:
+    added = sqlite.done("add", "-n", "task-0", "-z", "UTC", "--jitter", "3h", "0 4 * * *", "true")
+    for number in range(1, 12):
+        sqlite.done("add", "-n", f"task-{number}", "-z", "UTC", "--jitter", "3h", "0 4 * * *", "true")
+    planned = sqlite.done("view", "task-0", "--json").json["next_run_at"]
+    first = sqlite.done("preview", "task-0", "-n", "2", "--json").json["occurrences"][0]
+    assert (first["at"][10:], first["starts_at"]) == ("T04:00:00Z", planned)
+    told = f"starts {planned[11:19]} by its jitter, in "
+    for shown in (added, sqlite.done("view", "task-0"), sqlite.done("preview", "task-0")):
+        (line,) = [line for line in shown.out.splitlines() if told in line]
+        assert " 04:00:00 UTC " in line
+    together = sqlite.done("preview", "--all", "-z", "UTC", "-n", "12")
+    (line,) = [line for line in together.out.splitlines() if " task-0 " in line]
+    assert f" {planned[11:19]} UTC " in line
+    assert "04:00:00, moved by its jitter" in line
+    starts = [
+        each["starts_at"]
+        for each in sqlite.done("preview", "--all", "-n", "12", "--json").json["occurrences"]
+    ]
+    assert starts == sorted(starts)
+    assert "(12)" not in together.err
+    assert sqlite.done("lint").out == ""

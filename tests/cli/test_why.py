@@ -18,7 +18,7 @@ def test_without_a_time_it_tells_of_the_last_run_and_the_next(dcron: Dcron) -> N
     assert re.search(
         r"run \d+, asked for by hand, ran on web-1-[0-9a-f]{8}, from .* it failed after", shown[0]
     )
-    assert any(re.search(r"-01-01 00:00 UTC: run \d+ will run then, in \d+d", line) for line in shown)
+    assert any(re.search(r"-01-01 00:00 UTC: run \d+ is due then, in \d+d", line) for line in shown)
     assert any("no agent is running, since web-1-" in line for line in shown)
 
 

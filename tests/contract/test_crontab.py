@@ -1,16 +1,20 @@
 """The service that people use, method by method: what it does, what it refuses, and who did what."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from dcron.cli.task_options import command_text
-from dcron.errors import Conflict, ExitCode, NotFound, Refused, UsageError
+from dcron.errors import Conflict, ExitCode, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Definition, RunState, Task, Trigger
+from dcron.schedule import Calendar
 from dcron.schema import changes
+from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
+from dcron.services.dead_letters import DeadLetters
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -526,3 +530,27 @@ def test_a_task_is_its_definition_and_what_is_known_of_it(stage: Stage) -> None:
     task = stage.crontab.add(FULL)
     assert isinstance(task, Task)
     assert replace(task.definition(), name="other") == replace(FULL, name="other")
+
+
+def test_a_one_off_whose_time_is_past_can_be_mended(stage: Stage) -> None:
+    stage.crontab.add(definition("once", "@at 2027-06-01T12:10:00Z", command="exit 3"), once=True)
+    node = stage.node(lease=3600)
+    stage.forward(minutes=10)
+    (run,) = stage.take(node)
+    stage.finish(node, run.id, RunState.FAILED)
+    mended = stage.crontab.edit(stage.crontab.get("once"), {"command": "true", "tries": 2})
+    assert (mended.command, mended.error, stage.turn(mended)) == ("true", None, None)
+    assert DeadLetters(stage.crontab).retry(run.id).spec["command"] == "true"
+    with pytest.raises(ScheduleError, match="never fires"):
+        stage.crontab.edit(mended, {"schedule": "@at 2027-06-01T12:05:00Z"})
+    with pytest.raises(ScheduleError, match="never fires"):
+        stage.crontab.add(definition("late", "@at 2027-06-01T12:05:00Z"), once=True)
+
+
+def test_a_line_whose_window_is_over_can_be_described(stage: Stage) -> None:
+    Calendars(stage.crontab).put(Calendar("rest", weekdays=frozenset([5])))
+    task = stage.task("season", not_after=NOON + timedelta(minutes=30), except_calendar="rest")
+    stage.forward(hours=1)
+    described = stage.crontab.edit(task, {"describe": "of last season"})
+    with pytest.raises(ScheduleError, match="never fires"):
+        stage.crontab.edit(described, {"except_calendar": None, "timezone": "Europe/Berlin"})

@@ -16,7 +16,7 @@ from dcron.services import editing as module
 from dcron.services.calendars import Calendars
 from dcron.services.editing import Editing, keep, revise
 from dcron.services.edits import BadText, Changes, Draft, EditConflict
-from tests.contract.stage import Stage
+from tests.contract.stage import Stage, definition
 from tests.contract.test_crontab import FULL, change_log, other
 
 SATURDAYS = Calendar("rest", weekdays=frozenset([5]))
@@ -379,3 +379,11 @@ def test_nothing_of_a_text_is_left_unless_it_is_kept(sqlite_stage: Stage) -> Non
         assert (file.path.parent.stat().st_mode & 0o777, file.path.stat().st_mode & 0o777) == (0o700, 0o600)
         assert keep(file, draft) is None
     assert not file.path.parent.exists()
+
+
+def test_a_one_off_whose_time_is_past_can_be_mended_as_text(stage: Stage) -> None:
+    stage.crontab.add(definition("once", "@at 2027-06-01T12:10:00Z", command="exit 3"), once=True)
+    stage.forward(hours=1)
+    draft, text = edited(stage, ("exit 3", "true"), name="once")
+    editing(stage).apply(editing(stage).check(draft, text))
+    assert stage.crontab.get("once").command == "true"

@@ -1,9 +1,18 @@
 """What may come after what: refused when it is written, by names."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
 import pytest
 
-from dcron.errors import Refused, ScheduleError, UsageError
-from dcron.services.crontab import BadLines
+from dcron.database import Database
+from dcron.errors import Conflict, Refused, ScheduleError, UsageError
+from dcron.services.crontab import BadLines, Crontab
+from dcron.services.editing import Editing
+from dcron.store import flows
 from tests.contract.stage import Stage, definition
 
 
@@ -70,3 +79,111 @@ def test_nothing_comes_after_what_runs_on_every_node(stage: Stage) -> None:
     stage.task("everywhere", every_node=True)
     with pytest.raises(ScheduleError, match="runs on every node"):
         stage.task("b", "@after everywhere")
+
+
+def test_more_tasks_than_one_flow_may_have_are_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows, "MOST_TASKS", 4)
+    chain = [definition("a"), *(definition(each, f"@after {up}") for up, each in pairwise("abcd"))]
+    stage.crontab.import_lines(chain)
+    with pytest.raises(ScheduleError, match="more than 4 tasks would hang together"):
+        stage.task("e", "@after d")
+    with pytest.raises(BadLines, match="more than 4 tasks"):
+        stage.crontab.import_lines([definition("e"), definition("f", "@after a,e")])
+    stage.task("e")
+    with pytest.raises(ScheduleError, match="more than 4 tasks"):
+        stage.crontab.edit(stage.crontab.get("a"), {"schedule": "@after e"})
+    stage.crontab.edit(stage.crontab.get("d"), {"schedule": "@daily"})
+    stage.task("f", "@after c")
+
+
+# Two people at once ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def people(database_url: str, stage: Stage) -> Iterator[list[Crontab]]:
+    """Two of them, with connections of their own."""
+    databases = [Database(database_url, clock=lambda: stage.now) for _ in range(2)]
+    yield [Crontab(database, f"person-{number}") for number, database in enumerate(databases)]
+    for database in databases:
+        database.close()
+
+
+@pytest.fixture
+def slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has looked at the order of tasks goes on only after a while."""
+    for name in ("_problem_of_order", "_require_nothing_behind"):
+        check = getattr(Crontab, name)
+
+        def then_wait(*given: object, check: Callable[..., object] = check) -> object:
+            found = check(*given)
+            time.sleep(0.2)
+            return found
+
+        monkeypatch.setattr(Crontab, name, then_wait)
+
+
+def at_once(*errands: Callable[[], object]) -> int:
+    """How many of these were refused."""
+    barrier = threading.Barrier(len(errands), timeout=30)
+
+    def refused(errand: Callable[[], object]) -> bool:
+        barrier.wait()
+        try:
+            errand()
+        except (Refused, UsageError, Conflict):
+            return True
+        return False
+
+    with ThreadPoolExecutor(len(errands)) as pool:
+        return sum(pool.map(refused, errands))
+
+
+@pytest.mark.usefixtures("slow_checks")
+def test_two_at_once_do_not_close_a_circle(stage: Stage, people: list[Crontab]) -> None:
+    ann, ben = people
+    x, y = stage.task("x"), stage.task("y")
+    assert (
+        at_once(lambda: ann.edit(x, {"schedule": "@after y"}), lambda: ben.edit(y, {"schedule": "@after x"}))
+        == 1
+    )
+
+
+@pytest.mark.usefixtures("slow_checks")
+@pytest.mark.parametrize("what", ["remove", "rename", "every_node", "text"])
+def test_what_somebody_puts_a_task_behind_just_now_stays(
+    stage: Stage, people: list[Crontab], what: str
+) -> None:
+    ann, ben = people
+    up, _ = stage.task("up"), stage.task("other")
+    editing = Editing(ann, "UTC")
+    draft = editing.text()
+    changes = editing.check(draft, draft.text.replace("name=up", "name=above"))
+    assert changes.changes
+    errands = {
+        "remove": lambda: ann.remove(up),
+        "rename": lambda: ann.edit(up, {"name": "above"}),
+        "every_node": lambda: ann.edit(up, {"every_node": True}),
+        "text": lambda: editing.apply(changes),
+    }
+    assert at_once(errands[what], lambda: ben.add(definition("dn", "@after up"))) == 1
+
+
+@pytest.mark.usefixtures("slow_checks")
+def test_a_file_that_is_imported_meanwhile_closes_no_circle(stage: Stage, people: list[Crontab]) -> None:
+    ann, ben = people
+    stage.task("x")
+    y = stage.task("y")
+    assert (
+        at_once(
+            lambda: ann.import_lines([definition("x", "@after y")]),
+            lambda: ben.edit(y, {"schedule": "@after x"}),
+        )
+        == 1
+    )
+
+
+def test_a_task_of_a_standing_circle_may_be_paused(stage: Stage) -> None:
+    circle(stage)
+    stage.sql("UPDATE crontab SET schedule = '@after c', version = version + 1 WHERE name = 'a'")
+    stage.plan()
+    assert not stage.crontab.pause(stage.crontab.get("a")).enabled

@@ -84,6 +84,15 @@ def test_without_agents_or_with_all_of_them_draining_that_is_said(stage: Stage) 
     assert stage.crontab.view("job").unserved == "no agent is running"
 
 
+def test_that_the_one_agent_that_could_take_it_drains_is_said(stage: Stage) -> None:
+    stage.task("job")
+    stage.node("web-1", queues=("mail",))
+    node = stage.node("web-2")
+    Fleet(stage.crontab).drain("web-2")
+    told = f"the one agent that could take it, {node}, is draining"
+    assert stage.crontab.view("job").unserved == told
+
+
 def test_a_drained_node_is_marked_and_others_of_its_name_too(stage: Stage) -> None:
     fleet = Fleet(stage.crontab)
     node = stage.node("web-1")

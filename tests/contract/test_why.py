@@ -371,7 +371,10 @@ def test_a_run_that_no_living_node_can_take_says_what_it_asks_for(stage: Stage) 
     stage.task("queued", queue="mail")
     stage.task("hungry", need={"gpu": 2})
     node = stage.node(lease=HOUR, queues=("default",), capacity={"gpu": 1})
-    assert codes(why(stage, "tagged", at("12:10"))) == ["future", "unserved"]
+    turn, later = why(stage, "tagged", at("12:10")), why(stage, "tagged", at("12:20"))
+    assert codes(turn) == codes(later) == ["future", "unserved"]
+    assert "run 1 is due then, in 10m" in turn[0].sentence
+    assert "tagged is due then, in 20m" in later[0].sentence
     stage.now = at("12:10")
     assert only(stage, "tagged", at("12:10"), "unserved").sentence.endswith("no agent has the tag gpu")
     assert only(stage, "queued", at("12:10"), "unserved").facts["queue"] == "mail"
@@ -399,6 +402,39 @@ def test_busy_slots_are_counted_and_more_urgent_runs_told(stage: Stage) -> None:
     assert "due runs go first" in causes[1].sentence
     assert causes[1].facts["ahead"] >= 1
     assert busy
+
+
+def test_a_turn_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
+    stage.task("backup", overlap="queue")
+    node = stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    (running,) = stage.take(node)
+    assert "will run then, in 10m" in why(stage, "backup", at("12:20"))[0].sentence
+    stage.now = at("12:25")
+    assert stage.take(node) == []
+    turn = stage.turn(running.task)
+    assert turn
+    for when in (at("12:30"), None):
+        future, limit = why(stage, "backup", when)[-2:]
+        assert (future.code, future.sentence) == (
+            "future",
+            "2027-06-01 12:30 UTC: backup is due then, in 5m 0s",
+        )
+        assert (limit.code, limit.facts["held_by"]) == ("limit", turn.id)
+        assert f"the turn of 2027-06-01 12:20 UTC has not begun (run {turn.id})" in limit.sentence
+    later = why(stage, "backup", Span(at("12:30"), at("13:00")))
+    assert codes(later) == ["future", "limit"]
+    assert later[0].facts["more"] == 2
+    stage.finish(node, running.id)
+    stage.sql("UPDATE runs SET blocked = NULL WHERE state = 'waiting'")
+    assert codes(why(stage, "backup", at("12:30"))) == ["future", "due"]
+
+
+def test_a_turn_that_is_about_to_be_taken_is_not_in_the_way(stage: Stage) -> None:
+    stage.task("backup")
+    stage.node(lease=HOUR)
+    stage.now = at("12:10")
+    assert "will run then" in only(stage, "backup", at("12:20"), "future").sentence
 
 
 def test_a_due_run_that_a_node_can_take_is_about_to_be_taken(stage: Stage) -> None:
@@ -543,6 +579,21 @@ def test_a_step_of_a_flow_names_the_upstream_it_waits_for(stage: Stage) -> None:
     assert cause.sentence.endswith(f"did not run: right failed (run {taken['right']})")
     assert f"flow {flow} is over for load" in one_of(stage, "load", None, "after").sentence
     assert stage.runs(load.id)
+
+
+def test_a_step_that_is_new_waits_for_the_next_flow(stage: Stage) -> None:
+    stage.task("extract")
+    stage.task("left", "@after extract")
+    node = stage.node(lease=2 * HOUR)
+    stage.now = at("12:10")
+    flow = run_one(stage, node)
+    stage.task("load", "@after extract")
+    cause = one_of(stage, "load", None, "after")
+    assert cause.sentence == (
+        f"flow {flow} went on before load came after extract;"
+        " the next begins with extract (2027-06-01 12:20 UTC)"
+    )
+    assert cause.facts["waits_for"] == ["extract"]
 
 
 def one_of_upstream(stage: Stage, name: str, when: datetime, upstream: str) -> Cause:

@@ -86,3 +86,18 @@ def test_the_starts_of_many_lines_come_in_one_order_and_end_with_those_that_run(
     ]
     found = list(merged((starts_of(each, NIGHT, None) for each in lines), 4, 100))
     assert [(each.at.minute, each.task) for each in found] == [(20, "b"), (40, "b"), (0, "a"), (0, "b")]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_with_jitter_the_turns_come_as_they_start(schedule: str) -> None:
+    of = line(schedule, jitter=600.0)
+    found = list(starts_of(of, NIGHT - policy.INSTANT, SPAN.end - policy.INSTANT))
+    assert [each.at for each in found] == listed(of)
+    assert all(each.at == policy.due_at(of, each.occurrence.at) for each in found)
+
+
+def test_a_turn_whose_time_is_past_and_whose_start_is_not_is_still_to_come() -> None:
+    of = line("0 20 * * *", timezone="UTC", jitter=3600.0)
+    first = next(starts_of(of, NIGHT + timedelta(seconds=1)))
+    assert (first.occurrence.at, first.at) == (NIGHT, policy.due_at(of, NIGHT))
+    assert first.at > NIGHT + timedelta(seconds=1)

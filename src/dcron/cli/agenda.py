@@ -1,10 +1,12 @@
 """The starts of a whole crontab, merged into one list."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from dcron import policy
 from dcron.cli import printing, shapes
 from dcron.cli.progress import watched
 from dcron.cli.tables import Column, print_table
@@ -15,6 +17,7 @@ from dcron.telling import forecast, words
 from dcron.telling.starts import Minutes, Start, merged, minute_of, starts_of
 
 BUSIEST = 5
+Starts = Callable[[datetime], datetime]
 
 
 def starts(
@@ -42,7 +45,7 @@ def print_json(found: Iterable[Start], lines: Sequence[Definition], here: Any, n
     shown = _Shown()
     warnings = [(each.code, each.message) for each in advice(lines, now)]
     shape = shapes.preview_shape(None, here.key, None, warnings)
-    listed = ({**shapes.occurrence_shape(each.occurrence), "task": each.task} for each in shown.of(found))
+    listed = ({**shapes.occurrence_shape(each), "task": each.task} for each in shown.of(found))
     printing.emit_streaming(shape, "occurrences", listed)
     return shown.count
 
@@ -87,7 +90,8 @@ def _rows(found: Iterable[Start], here: Any, now: datetime) -> Iterator[list[str
     for at, task, occurrence in found:
         start = words.full(at.astimezone(here))
         skipped = occurrence.reason and f"skipped: {occurrence.reason}"
-        remark = "; ".join(text for text in (occurrence.note, skipped) if text)
+        moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by its jitter"
+        remark = "; ".join(text for text in (moved, occurrence.note, skipped) if text)
         yield [words.Struck(start) if skipped else start, words.left(at, now), task, remark]
 
 
@@ -96,9 +100,9 @@ def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:
     return advise_all(_readable(watched(lines, "comparing tasks", len(lines))), now)
 
 
-def _readable(lines: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any]]:
+def _readable(lines: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any, Starts]]:
     for line in lines:
         try:
-            yield line.name, forecast.schedule_of(line), zone(line.timezone)
+            yield line.name, forecast.schedule_of(line), zone(line.timezone), partial(policy.due_at, line)
         except UsageError:
             continue  # `_starts_of` has said so

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from dcron.crontabfile import CrontabFile
     from dcron.schedule import Advice
 
-SUSPENDED, NO_CALENDAR, NOT_RUNNABLE, CRONTAB_LINE = (
+SUSPENDED, NO_CALENDAR, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
     "suspended",
     "no-calendar",
+    "no-upstream",
+    "circle",
     "not-runnable",
     "crontab-line",
 )
@@ -78,6 +80,7 @@ def _of_crontab(db: str | None) -> Iterator[Remark]:
     rows_tell = printing.is_terminal()
     for task in lines if rows_tell else watched(lines, "looking at tasks", len(lines)):
         yield from _of_task(task, now)
+    yield from _of_order(lines)
     yield from _of_all([task for task in lines if task.enabled], now)
 
 
@@ -101,6 +104,25 @@ def _of_task(task: Task, now: datetime) -> Iterator[Remark]:
     for each in advice:
         if not (task.once and each.code == "never-fires"):  # its only time is past: that was the purpose
             yield Remark(task.name, each.code, each.message)
+
+
+def _of_order(lines: Sequence[Definition]) -> Iterator[Remark]:
+    """What is refused where a task is written with dcron, and stands there by other ways."""
+    from dcron.policy import schedule_of
+    from dcron.policy.flows import circles
+
+    graph: dict[str, Sequence[str]] = {}
+    for line in lines:
+        try:
+            graph[line.name] = schedule_of(line.schedule, line.name).after
+        except UsageError:  # which is told of the task itself
+            graph[line.name] = ()
+    for name, earlier in graph.items():
+        for each in earlier:
+            if each not in graph:
+                yield Remark(name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs")
+    for circle in circles(graph):
+        yield Remark(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(circle)}")
 
 
 def _of_all(lines: Sequence[Definition], now: datetime) -> Iterator[Remark]:

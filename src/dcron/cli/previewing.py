@@ -175,7 +175,7 @@ def _print_json(subject: Subject, window: Window) -> None:
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.coming(line, after, subject.rules, count=count, until=until)
+    found = forecast.starts(line, after, subject.rules, count=count, until=until)
     warnings = [*subject.remarks(), *forecast.warnings(line, window.now, subject.rules)]
     shape = shapes.preview_shape(line.schedule, line.timezone, forecast.explanation(line), warnings)
     printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, islice(found, MOST)))
@@ -188,7 +188,7 @@ def _print(subject: Subject, window: Window) -> None:
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.coming(line, after, subject.rules, count=count, until=until)
+    found = forecast.starts(line, after, subject.rules, count=count, until=until)
     print_facts([("schedule", line.schedule), ("when", forecast.explanation(line)), ("zone", line.timezone)])
     last, shown = None, 0
     for shown, last in enumerate(islice(found, MOST), 1):  # noqa: B007 - also told how many there were
@@ -200,7 +200,7 @@ def _print(subject: Subject, window: Window) -> None:
         printing.note(f"there are more than {shown:,} until then; the rest is left out")
     for _, message in subject.remarks():
         printing.complain(f"warning: {message}")
-    cautions.print_clock_changes(line, last.at if last else after, subject.rules)
+    cautions.print_clock_changes(line, last.occurrence.at if last else after, subject.rules)
     cautions.print_warnings(line, window.now, subject.rules)
 
 

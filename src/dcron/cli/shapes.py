@@ -9,10 +9,10 @@ from dcron.model import Event, Node, Queue, Run, Task
 from dcron.telling.words import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
-    from dcron.schedule import Occurrence
     from dcron.services.crontab import TaskView
     from dcron.services.launching import Backfill, Emitted
     from dcron.store.output import Chunk
+    from dcron.telling.starts import Start
 
 
 def instant(moment: datetime | None) -> str | None:
@@ -208,14 +208,16 @@ def preview_shape(
     }
 
 
-def occurrence_shape(occurrence: "Occurrence") -> dict[str, Any]:
-    """One turn in a preview."""
+def occurrence_shape(start: "Start") -> dict[str, Any]:
+    """One turn in a preview; one that is skipped does not start."""
+    occurrence = start.occurrence
     return {
         "at": instant(occurrence.at),
         "local": occurrence.local.isoformat(),
         "offset": offset_of(occurrence.local),
         "note": occurrence.note,
         "reason": occurrence.reason,
+        "starts_at": None if occurrence.reason else instant(start.at),
     }
 
 

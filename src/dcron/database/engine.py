@@ -23,6 +23,8 @@ PATIENCE = 10.0
 """Seconds to wait for a lock or a connection before giving up."""
 
 WAKE_CHANNEL = "dcron_wake"
+_ORDER_LOCK = 0x6463726F6E02
+"""The number by which those who change the order of tasks know each other; migrations have another."""
 
 # Settings of one transaction, not of the session: a pooler may give the next one to somebody else.
 _POSTGRES_GUARDS = text(
@@ -124,6 +126,16 @@ class Database:
         """
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+
+    def lock_order(self, connection: Connection) -> None:
+        """Let nobody else change what comes after what until this transaction ends.
+
+        To be taken before any row is locked: whoever waits here then holds nothing that the one in front, or
+        an agent that is in its way, may want, so nobody waits in a circle. What is read afterwards is what
+        the one in front has committed. SQLite's writers are alone anyway.
+        """
+        if not self.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ORDER_LOCK})
 
     def change_token(self, connection: Connection) -> object:
         """What differs once others have committed something: compare tokens of one connection only."""

@@ -1,6 +1,7 @@
 """What comes after what: the graph of `@after`, and what a finished step means for the steps behind it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 Graph = Mapping[str, Collection[str]]
 """The tasks that each task comes after, by name."""
@@ -19,6 +20,20 @@ def find_cycle(graph: Graph, start: str) -> list[str] | None:
                 path[earlier] = name
                 open_names.append(earlier)
     return None
+
+
+def circles(graph: Graph) -> Iterator[list[str]]:
+    """Circles that share no task, until without these tasks there is none; each as `find_cycle` tells it."""
+    left = dict(graph)
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            circle: list[str] = error.args[1]
+            yield circle
+            left = {name: earlier for name, earlier in left.items() if name not in circle}
+        else:
+            return
 
 
 def _path_to(name: str, path: Mapping[str, str], start: str) -> list[str]:

@@ -19,6 +19,7 @@ after its time it stands level with what is normal and due just then."""
 
 _ALMOST = 1 - 1e-9
 """1 without 0.4 and 0.4 is a little less than 0.2."""
+DRAINING_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -107,17 +108,25 @@ def serves(
     )
 
 
+def _serves(node: Node, lane: Lane) -> bool:
+    return serves(lane, node.id, node.tags, node.queues, node.capacity)
+
+
 def unserved(lane: Lane, nodes: Iterable[Node]) -> str | None:
     """Why none of these nodes, all that are alive, can take runs of the lane; None when one can."""
     nodes = list(nodes)
     living = [node for node in nodes if not node.draining]
-    if any(serves(lane, node.id, node.tags, node.queues, node.capacity) for node in living):
+    if any(_serves(node, lane) for node in living):
         return None
     if not living:
         return "every agent is draining" if nodes else "no agent is running"
     if lane.node and not any(node.id == lane.node for node in living):
         drains = any(node.id == lane.node for node in nodes)
         return f"its node {lane.node} is {'draining' if drains else 'gone'}"
+    if leaving := [each.id for each in nodes if _serves(each, lane)]:
+        if len(leaving) == 1:
+            return f"the one agent that could take it, {leaving[0]}, is draining"
+        return f"all agents that could take it are draining: {', '.join(leaving[:DRAINING_SHOWN])}"
     if not any(not node.queues or lane.queue in node.queues for node in living):
         return f"no agent serves the queue {lane.queue}"
     if not any(set(lane.require) <= set(node.tags) for node in living):

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -171,16 +171,19 @@ def _is_full(which: Field, values: Values) -> bool:
 
 
 def advise_all(
-    tasks: Iterable[tuple[str, Schedule, ZoneInfo]], now: datetime, *, many: int = _MANY
+    tasks: Iterable[tuple[str, Schedule, ZoneInfo, Callable[[datetime], datetime]]],
+    now: datetime,
+    *,
+    many: int = _MANY,
 ) -> list[Advice]:
     """What is doubtful about a whole crontab: minutes of the coming day at which `many` tasks start.
 
-    `tasks` are (name, schedule, zone). The five busiest minutes are named. A task that runs more often
-    than 48 times a day is left out.
+    `tasks` are (name, schedule, zone, when an occurrence starts). The five busiest minutes are named. A task
+    that runs more often than 48 times a day is left out.
     """
     at_minute: dict[datetime, list[str]] = defaultdict(list)
-    for name, schedule, zone in tasks:
-        minutes = _minutes_of_a_day(schedule, zone, now)
+    for name, schedule, zone, starts in tasks:
+        minutes = _minutes_of_a_day(schedule, zone, now, starts)
         for minute in minutes if len(minutes) <= _OFTEN else ():
             at_minute[minute].append(name)
     busy = [(len(names), minute, names) for minute, names in at_minute.items() if len(names) >= many]
@@ -195,15 +198,17 @@ def advise_minute(minute: datetime, names: list[str], *, more: bool = False) -> 
 
 def runs_often(schedule: Schedule, zone: ZoneInfo, now: datetime) -> bool:
     """Whether a task runs so often that it is no reason to move others."""
-    return len(_minutes_of_a_day(schedule, zone, now)) > _OFTEN
+    return len(_minutes_of_a_day(schedule, zone, now, lambda occurrence: occurrence)) > _OFTEN
 
 
-def _minutes_of_a_day(schedule: Schedule, zone: ZoneInfo, now: datetime) -> set[datetime]:
-    """The minutes of the coming day at which it runs; of a task that runs often the first, just too many."""
+def _minutes_of_a_day(
+    schedule: Schedule, zone: ZoneInfo, now: datetime, starts: Callable[[datetime], datetime]
+) -> set[datetime]:
+    """The minutes of the coming day at which it starts; of one that runs often the first, just too many."""
     minutes: set[datetime] = set()
     instant = next_run(schedule, zone, now)
     while instant is not None and instant <= now + DAY and len(minutes) <= _OFTEN:
-        minutes.add(instant.replace(second=0, microsecond=0))
+        minutes.add(starts(instant).replace(second=0, microsecond=0))
         instant = next_run(schedule, zone, instant)
     return minutes
 

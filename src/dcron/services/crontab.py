@@ -3,7 +3,7 @@
 Every method is one transaction: it is done wholly or not at all, and a change says who made it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
-from dcron.policy.flows import find_cycle
+from dcron.policy.flows import Graph, find_cycle
 from dcron.services.beginnings import ENOUGH, only_one
 from dcron.store import agenda, changes, ends, flows, nodes, output, runs, tasks
 from dcron.store.output import Chunk
@@ -99,6 +99,7 @@ class Crontab:
             if numbered:
                 line = replace(line, name=self._free_name(connection, line.name))
             require_valid(line, now)
+            self._guard_order(connection, [(None, line)])
             return self._add(connection, line, now, once=once)
 
     def names(self, beginning: str, limit: int) -> list[str]:
@@ -162,12 +163,14 @@ class Crontab:
         line = replace(task.definition(), **changed)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            require_valid(line, now)
+            require_valid(line, now, task)
+            self._guard_order(connection, [(task, line)])
             return self._replace(connection, task, line, now)
 
     def remove(self, task: Task) -> None:
         """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
         with self.database.write() as connection:
+            self._guard_order(connection, [(task, None)])
             self._remove(connection, task, self.database.now(connection))
 
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
@@ -307,6 +310,7 @@ class Crontab:
         problems: dict[str, str] = {}
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
+            self._guard_order(connection, ((None, line) for line in lines))
             for line in lines:
                 try:
                     require_name(line.name)
@@ -314,7 +318,7 @@ class Crontab:
                     if task and task.definition() == line:
                         unchanged.append(line.name)
                         continue
-                    require_valid(line, now)
+                    require_valid(line, now, task)
                     if task is None:
                         added.append(line)
                         continue
@@ -358,14 +362,15 @@ class Crontab:
             written = tasks.add_many(connection, lines[start : start + PAGE], now, self.actor)
             for task in written:
                 try:
-                    self._require_calendars(task, now)
+                    self._require_calendars(task, now, before=None)
                 except UsageError as error:
                     problems[task.name] = str(error)
             agenda.plan_new(connection, [task for task in written if task.name not in problems], now)
             changes.record_added(connection, now, self.actor, written)
         # Only now: a line may come after one that is written further down.
+        graphs: dict[str, Graph] = {}
         for line in lines:
-            if line.name not in problems and (problem := self._problem_of_order(connection, line)):
+            if line.name not in problems and (problem := self._problem_of_order(connection, line, graphs)):
                 problems[line.name] = problem
         self.database.notify(connection)
         return problems
@@ -424,11 +429,12 @@ class Crontab:
         """Plan the line as it now is, and note who changed it."""
         task = tasks.by_id(connection, task_id)
         assert task
-        # Not at a pause: a line whose calendars are gone may rest.
-        if before is None or before.definition() != task.definition():
-            self._require_calendars(task, now)
+        # Not at a pause: a line whose calendars are gone, or that waits for itself, may rest.
+        is_changed = before is None or before.definition() != task.definition()
+        if is_changed:
+            self._require_calendars(task, now, before)
         agenda.plan(connection, task, now)
-        if problem := self._problem_of_order(connection, task):
+        if is_changed and (problem := self._problem_of_order(connection, task)):
             raise ScheduleError(problem)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
@@ -436,7 +442,7 @@ class Crontab:
         assert settled
         return settled
 
-    def _require_calendars(self, task: Task, now: datetime) -> None:
+    def _require_calendars(self, task: Task, now: datetime, before: Task | None) -> None:
         """The calendars a line names have to be there, and to leave it something to run."""
         for name, content in (
             (task.except_calendar, task.except_content),
@@ -445,14 +451,31 @@ class Crontab:
             if name and content is None:
                 raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
         if task.except_calendar or task.only_calendar:
+            as_before = before and _calendars_of(before) == _calendars_of(task)
             try:
-                require_valid(task, now)
+                require_valid(task, now, before if as_before else None)
             except ScheduleError as error:  # it fires without its calendars: that was asked before
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
 
-    def _problem_of_order(self, connection: Connection, line: Definition) -> str | None:
-        """What is wrong with the tasks that the line, written in this transaction, comes after."""
+    def _guard_order(
+        self, connection: Connection, changes: Iterable[tuple[Definition | None, Definition | None]]
+    ) -> None:
+        """Keep what comes after what as it is, but for these changes, from each line to what it will be.
+
+        To be called first: what is then checked must still hold when this transaction ends.
+        """
+        if any(_touches_order(before, after) for before, after in changes):
+            self.database.lock_order(connection)
+
+    def _problem_of_order(
+        self, connection: Connection, line: Definition, graphs: dict[str, Graph] | None = None
+    ) -> str | None:
+        """What is wrong with the tasks that the line, written in this transaction, comes after.
+
+        `graphs` are those that were read already, by name: reading a long chain for each of its tasks takes
+        minutes.
+        """
         earlier = policy.schedule_of(line.schedule, line.name).after
         found = {task.name: task for task in tasks.by_names(connection, earlier)}
         for name in earlier:
@@ -460,7 +483,17 @@ class Crontab:
                 return f"@after {name}: there is no such task; `dcron list` shows what there is"
             if found[name].every_node:
                 return f"@after {name}: it runs on every node, so it has no one end to come after"
-        circle = earlier and find_cycle(flows.graph_around(connection, line.name), line.name)
+        if not earlier:
+            return None
+        graph = (graphs or {}).get(line.name) or flows.graph_around(connection, line.name)
+        if graphs is not None:
+            graphs.update(dict.fromkeys(graph, graph))
+        if len(graph) > flows.MOST_TASKS:
+            return (
+                f"@after: more than {flows.MOST_TASKS:,} tasks would hang together, which no flow takes;"
+                " let a task begin the next flow with `dcron emit` (@on)"
+            )
+        circle = find_cycle(graph, line.name)
         return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
 
     def _require_nothing_behind(self, connection: Connection, task: Task) -> None:
@@ -525,6 +558,20 @@ class Crontab:
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
+
+
+def _touches_order(before: Definition | None, after: Definition | None) -> bool:
+    """Whether such a change could leave tasks in a circle, or behind what they cannot come after."""
+    if after is None or (before and before.name != after.name) or after.every_node:
+        return True
+    try:
+        return bool(policy.schedule_of(after.schedule, after.name).after)
+    except ScheduleError:  # it is refused for that, where it is written
+        return False
+
+
+def _calendars_of(line: Definition) -> tuple[str | None, str | None]:
+    return line.except_calendar, line.only_calendar
 
 
 def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:

@@ -90,6 +90,7 @@ class Editing:
         """Do it, wholly or not at all. Raises Conflict, or EditConflict, when somebody was first."""
         wishes = [Wish(each.before, each.after and each.after.definition()) for each in changes.changes]
         with self._crontab.database.write() as connection:
+            self._guard_order(connection, wishes)
             overtaken = [*self._overtaken(connection, wishes), *self._taken(connection, wishes).values()]
             if overtaken:
                 raise EditConflict(overtaken)
@@ -115,6 +116,7 @@ class Editing:
     def _try(self, wishes: Sequence[Wish], text: str, places: Mapping[str, int]) -> list[Change]:
         """What the lines would be: they are written, read, and put back as they were."""
         with self._crontab.database.write() as connection, connection.begin_nested() as attempt:
+            self._guard_order(connection, wishes)
             if overtaken := self._overtaken(connection, wishes):
                 raise EditConflict(overtaken)
             taken = self._taken(connection, wishes)
@@ -154,10 +156,13 @@ class Editing:
             assert wish.before
             self._crontab._remove(connection, wish.before, now)
             return None
-        require_valid(wish.line, now)
+        require_valid(wish.line, now, wish.before)
         if wish.before is None:
             return self._crontab._add(connection, wish.line, now)
         return self._crontab._replace(connection, wish.before, wish.line, now)
+
+    def _guard_order(self, connection: Connection, wishes: Sequence[Wish]) -> None:
+        self._crontab._guard_order(connection, ((wish.before, wish.line) for wish in wishes))
 
     def _overtaken(self, connection: Connection, wishes: Sequence[Wish]) -> list[Overtaken]:
         """The lines that are no longer what they were; the others are locked, in one order for everybody."""

@@ -19,7 +19,7 @@ from dcron.schema import crontab, runs, subscriptions
 from dcron.store import agenda, tasks
 
 MOST_TASKS = 1000
-"""Tasks that one flow may have."""
+"""Tasks that may hang together by `@after`: more are refused, and not all of them looked at."""
 
 
 @dataclass(frozen=True)

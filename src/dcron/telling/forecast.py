@@ -21,6 +21,7 @@ from dcron.schedule import (
 )
 from dcron.schedule import clock_changes as schedule_clock_changes
 from dcron.telling import words
+from dcron.telling.starts import Start, starts_of, until_ran
 from dcron.telling.words import Struck
 
 SKIPPED_SHOWN = 2
@@ -56,6 +57,18 @@ def coming(
     return upcoming(schedule_of(line), zone(line.timezone), after, rules, count=count, until=until)
 
 
+def starts(
+    line: Definition,
+    after: datetime,
+    rules: Rules | None = None,
+    *,
+    count: int,
+    until: datetime | None = None,
+) -> Iterator[Start]:
+    """The same turns in the order in which they start, jitter considered."""
+    return until_ran(starts_of(line, after, until, rules), count)
+
+
 def next_runs(
     line: Definition,
     now: datetime,
@@ -70,7 +83,7 @@ def next_runs(
     """
     try:
         if schedule_of(line).timed:
-            return list(_few_skipped(coming(line, now, rules, count=count), now)) or None
+            return list(_few_skipped(starts(line, now, rules, count=count), now)) or None
         if planned:
             return [f"{words.full(planned.astimezone(zone(line.timezone)))}   {_distance(planned, now)}"]
         return [explanation(line)]
@@ -104,31 +117,41 @@ def moved_runs(
         yield "next", following
 
 
-def _few_skipped(found: Iterable[Occurrence], now: datetime) -> Iterator[str]:
+def _few_skipped(found: Iterable[Start], now: datetime) -> Iterator[str]:
     """The lines of the turns; of those that are skipped in a row, the first ones."""
     skipped = 0
     for each in found:
-        skipped = skipped + 1 if each.reason else 0
+        skipped = skipped + 1 if each.occurrence.reason else 0
         if skipped <= SKIPPED_SHOWN:
             yield from occurrence_lines([each], now)
         elif skipped == SKIPPED_SHOWN + 1:
             yield "    and so on"
 
 
-def occurrence_lines(found: Iterable[Occurrence], now: datetime, *, utc: bool = False) -> Iterator[str]:
-    """Each turn in local time, in UTC if wanted, and how far it is off; below, what a clock change does.
+def occurrence_lines(found: Iterable[Start], now: datetime, *, utc: bool = False) -> Iterator[str]:
+    """Each turn in local time, in UTC if wanted, and when it starts; below, what a clock change does.
 
     One that will be skipped is struck through.
     """
-    for each in found:
+    for start in found:
+        each = start.occurrence
         local = words.full(each.local)
         if utc and each.local.tzname() != "UTC":
             local = f"{local:<{LOCAL_CELLS}}   {each.at:%Y-%m-%d %H:%M:%S}Z"
-        told = f"{local}   {_distance(each.at, now)}"
+        told = f"{local}   {_moved(start)}{_distance(start.at, now)}"
         yield Struck(told) if each.reason else told
         for remark in (each.note, each.reason and f"skipped: {each.reason}"):
             if remark:
                 yield f"    {remark}"
+
+
+def _moved(start: Start) -> str:
+    """`starts 05:49:55 by its jitter, `; with the date where that is another."""
+    turn, local = start.occurrence, start.at.astimezone(start.occurrence.local.tzinfo)
+    if start.at == turn.at:
+        return ""
+    date = "" if local.date() == turn.local.date() else f"{local:%Y-%m-%d} "
+    return f"starts {date}{local:%H:%M:%S} by its jitter, "
 
 
 def _distance(moment: datetime, now: datetime) -> str:

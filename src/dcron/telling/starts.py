@@ -26,23 +26,52 @@ class Start(NamedTuple):
     """A task's turn; the order is that of time, then of names."""
 
     at: datetime
+    """When it may start, its jitter considered; of one that is skipped, its time."""
     task: str
     occurrence: Occurrence
 
 
-def starts_of(line: Definition, after: datetime, until: datetime | None) -> Iterator[Start]:
-    """The line's turns after `after`, skipped ones too, computed as they are read. Raises UsageError."""
+def starts_of(
+    line: Definition, after: datetime, until: datetime | None = None, rules: Rules | None = None
+) -> Iterator[Start]:
+    """The line's turns that start after `after`, skipped ones too, computed as they are read.
+
+    `rules` are those of the line, where it does not bring its calendars along. Raises UsageError.
+    """
     schedule, here = policy.schedule_of(line.schedule, line.name), zone(line.timezone)
-    for occurrence in upcoming(schedule, here, after, policy.rules_of(line), until=until):
-        yield Start(occurrence.at, line.name, occurrence)
+    early = after - timedelta(seconds=line.jitter or 0)
+    for start in _in_order(
+        line, upcoming(schedule, here, early, rules or policy.rules_of(line), until=until)
+    ):
+        if until and start.at > until:
+            return
+        if start.at > after:
+            yield start
+
+
+def _in_order(line: Definition, coming: Iterable[Occurrence]) -> Iterator[Start]:
+    """The turns as they start: by its jitter one may overtake another."""
+    held: list[tuple[datetime, datetime, Start]] = []
+    for occurrence in coming:
+        while held and held[0][0] <= occurrence.at:
+            yield heapq.heappop(held)[-1]
+        at = occurrence.at if occurrence.reason else policy.due_at(line, occurrence.at)
+        start = Start(at, line.name, occurrence)
+        if line.jitter:
+            heapq.heappush(held, (at, occurrence.at, start))
+        else:
+            yield start
+    while held:
+        yield heapq.heappop(held)[-1]
 
 
 def merged(each: Iterable[Iterator[Start]], count: int, most: int) -> Iterator[Start]:
     """The turns of many lines in one order, until `count` have run or there were `most`."""
-    return islice(_until_ran(heapq.merge(*each), count), most)
+    return islice(until_ran(heapq.merge(*each), count), most)
 
 
-def _until_ran(found: Iterable[Start], count: int) -> Iterator[Start]:
+def until_ran(found: Iterable[Start], count: int) -> Iterator[Start]:
+    """The turns until so many have run."""
     ran = 0
     for each in found:
         yield each

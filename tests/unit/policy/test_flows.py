@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.policy.flows import before, behind, cannot_come, find_cycle, missing, roots
+from dcron.policy.flows import before, behind, cannot_come, circles, find_cycle, missing, roots
 
 DIAMOND = {"extract": (), "a": ("extract",), "b": ("extract",), "load": ("a", "b")}
 TWO_ROOTS = {"x": (), "y": (), "x1": ("x",), "y1": ("y",), "end": ("x1", "y1")}
@@ -72,3 +72,14 @@ def test_a_long_chain_is_no_deeper_than_it_is_long() -> None:
     chain = {f"t{number}": (f"t{number - 1}",) for number in range(1, 5000)} | {"t0": ()}
     assert find_cycle(chain, "t4999") is None
     assert len(before(chain, ["t4999"])) == 4999
+
+
+def test_circles_are_found_wherever_they_are() -> None:
+    graph: dict[str, tuple[str, ...]] = {"x": ("y", "load"), "y": ("z",), "z": ("x",), **DIAMOND}
+    graph |= {"behind": ("x", "itself"), "itself": ("itself",), "gone": ("nobody",)}
+    found = list(circles(graph))
+    assert sorted(len(circle) for circle in found) == [2, 4]
+    for circle in found:
+        assert circle[0] == circle[-1]
+        assert all(up in graph[down] for up, down in pairwise(circle))
+    assert list(circles(DIAMOND)) == list(circles({})) == []

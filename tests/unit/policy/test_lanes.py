@@ -115,6 +115,19 @@ def test_that_a_lane_is_not_served_is_said_by_what_is_missing() -> None:
     assert unserved(Lane(node="c-00000000"), nodes) == "its node c-00000000 is gone"
 
 
+def test_a_draining_node_that_could_take_it_is_named() -> None:
+    leaving = node("b-00000000", tags=("us",), capacity={"gpu": 1}, draining=True)
+    nodes = [node("a-00000000", queues=("mail",)), leaving]
+    for lane in (Lane(), Lane(queue="mail", require=("us",)), Lane(queue="mail", need=(("gpu", 1.0),))):
+        told = "the one agent that could take it, b-00000000, is draining"
+        assert unserved(lane, nodes) == told
+    assert unserved(Lane(need=(("gpu", 2.0),)), [leaving, node("c-00000000")]) == (
+        "no agent has the capacity for gpu=2"
+    )
+    nodes.append(node("c-00000000", draining=True))
+    assert unserved(Lane(), nodes) == "all agents that could take it are draining: b-00000000, c-00000000"
+
+
 def test_that_nobody_is_there_is_not_the_same_as_that_all_drain() -> None:
     assert unserved(Lane(), []) == "no agent is running"
     draining = node("a-00000000", draining=True)

@@ -1,6 +1,7 @@
 """Advice: each code where it belongs, and silence elsewhere."""
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -71,13 +72,27 @@ def test_other_forms_of_a_step_are_suggested() -> None:
 
 
 def test_many_tasks_on_one_minute_are_told_to_spread() -> None:
-    same = [(f"task-{number}", parse("0 3 * * *"), UTC_ZONE) for number in range(12)]
+    def unmoved(occurrence: datetime) -> datetime:
+        return occurrence
+
+    same = [(f"task-{number}", parse("0 3 * * *"), UTC_ZONE, unmoved) for number in range(12)]
     spread = [
-        (f"task-{number}", parse("H H * * *", name=f"task-{number}"), UTC_ZONE) for number in range(200)
+        (f"task-{number}", parse("H H * * *", name=f"task-{number}"), UTC_ZONE, unmoved)
+        for number in range(200)
     ]
-    often = [(f"often-{number}", parse("* * * * *"), UTC_ZONE) for number in range(12)]
+    often = [(f"often-{number}", parse("* * * * *"), UTC_ZONE, unmoved) for number in range(12)]
     (advice,) = advise_all(same + spread + often, NOW)
     assert advice.code == "same-minute"
     assert advice.message.startswith("12 tasks start at 2027-01-01 03:00 UTC (task-0, task-1, task-10, …)")
     assert advise_all(same[:9] + spread + often, NOW) == []
     assert advise_all(same[:9], NOW, many=9) != []
+
+
+def test_what_its_jitter_spreads_need_not_be_told_to_spread() -> None:
+    def moved(minutes: int) -> Callable[[datetime], datetime]:
+        return lambda occurrence: occurrence + timedelta(minutes=minutes)
+
+    daily = parse("0 3 * * *")
+    assert advise_all([(f"task-{number}", daily, UTC_ZONE, moved(number)) for number in range(12)], NOW) == []
+    (advice,) = advise_all([(f"task-{number}", daily, UTC_ZONE, moved(7)) for number in range(12)], NOW)
+    assert advice.message.startswith("12 tasks start at 2027-01-01 03:07 UTC")

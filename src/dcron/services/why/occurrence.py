@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import Definition, Run
+from dcron.model import Definition, Run, RunState, Trigger
 from dcron.schedule import Schedule, upcoming, zone
 from dcron.schedule import explain as in_words
 from dcron.services.why import passed, sources, waiting
@@ -135,10 +135,24 @@ def _to_come(inquiry: Inquiry, moment: datetime) -> list[Cause]:
             return found
     due = policy.due_at(task, moment)
     jitter = f", by its jitter {inquiry.clock.time(due)}" if due != moment else ""
-    sentence = f"{task.name} will run then, {inquiry.clock.distance(due)}{jitter}"
-    found.append(inquiry.told(moment, "future", sentence, {"due_at": due}))
-    obstacles = waiting.no_node(inquiry, policy.lane_of(task))
-    return found + [inquiry.told(moment, each.code, each.sentence, dict(each.facts)) for each in obstacles]
+    obstacles = _behind_another(inquiry, moment) or [
+        inquiry.told(moment, each.code, each.sentence, dict(each.facts))
+        for each in waiting.no_node(inquiry, policy.lane_of(task))
+    ]
+    will = "is due" if obstacles else "will run"
+    sentence = f"{task.name} {will} then, {inquiry.clock.distance(due)}{jitter}"
+    return [*found, inquiry.told(moment, "future", sentence, {"due_at": due}), *obstacles]
+
+
+def _behind_another(inquiry: Inquiry, moment: datetime) -> list[Cause]:
+    """The line's one turn, should that be due and not be taken: nobody can say when it is over."""
+    for run in inquiry.unfinished:
+        is_turn = run.trigger is Trigger.SCHEDULE and run.state is RunState.WAITING
+        if is_turn and run.due_at <= inquiry.now and run.scheduled_for < moment:
+            cause = passed.waits_with(inquiry, run, moment, "one comes after the other, and")
+            if cause.code != "due" or run.backlog_until:
+                return [cause]
+    return []
 
 
 # Clock changes --------------------------------------------------------------------------------------

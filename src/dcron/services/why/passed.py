@@ -58,7 +58,7 @@ def _held_up(inquiry: Inquiry, moment: datetime) -> Cause | None:
     standing = [run for run in inquiry.unfinished if run.trigger in _TURNS and run.scheduled_for < moment]
     before = [run for run in standing if run.started_at is None]
     if before:
-        return _waits_with(inquiry, before[-1], moment)
+        return waits_with(inquiry, before[-1], moment, "not run yet, for")
     done = [
         *(run for run in standing if run.started_at),
         *explaining.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS),
@@ -72,13 +72,13 @@ def _held_up(inquiry: Inquiry, moment: datetime) -> Cause | None:
     return None
 
 
-def _waits_with(inquiry: Inquiry, run: Run, moment: datetime) -> Cause:
+def waits_with(inquiry: Inquiry, run: Run, moment: datetime, begin: str) -> Cause:
     """The turn will be told, or made up for, when the one before it is taken."""
     is_due = run.state is RunState.WAITING and run.blocked is None and run.due_at <= inquiry.now
     told = (waiting.why_not_taken if is_due else waiting.explain)(inquiry, run)[0]
     turn = f"the turn of {inquiry.clock.time(run.scheduled_for)} has not begun (run {run.id})"
     facts = {**told.facts, "at": moment, "held_by": run.id}
-    return inquiry.told(moment, told.code, f"not run yet, for {turn}: {told.sentence}", facts)
+    return inquiry.told(moment, told.code, f"{begin} {turn}: {told.sentence}", facts)
 
 
 def _rested(inquiry: Inquiry, moment: datetime) -> Cause | None:

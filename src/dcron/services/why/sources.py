@@ -82,6 +82,9 @@ def _after(inquiry: Inquiry, earlier: Sequence[str]) -> list[Cause]:
     if own:
         return []
     wanting = [name for name in earlier if name not in part or part[name].state is not RunState.SUCCEEDED]
+    if not wanting:
+        passed = f"flow {flow} went on before {inquiry.name} came after {_list(earlier)}"
+        return [_next_flow(inquiry, passed)]
     standing = ", ".join(_standing(name, part.get(name)) for name in wanting)
     sentence = f"{inquiry.name} waits for {_list(wanting)} in flow {flow}: {standing}"
     return [Cause("after", sentence, {"flow": flow, "waits_for": wanting})]

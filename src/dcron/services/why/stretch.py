@@ -88,7 +88,15 @@ def _is_same(held: list[Cause], causes: list[Cause]) -> bool:
     before, after = held[0].facts, causes[0].facts
     if "first" in before:  # one row tells of all of these
         return before.get("run") == after.get("run")
-    return after.get("run") is None and all(each.code in _MERGED for each in causes)
+    pairs = zip(held, causes, strict=True)
+    return after.get("run") is None and all(
+        each.code in _MERGED or _held_alike(was, each) for was, each in pairs
+    )
+
+
+def _held_alike(before: Cause, after: Cause) -> bool:
+    by = after.facts.get("held_by")
+    return by is not None and by == before.facts.get("held_by")
 
 
 def _with_count(inquiry: Inquiry, causes: list[Cause], alike: list[Cause]) -> list[Cause]:

@@ -24,8 +24,9 @@ def explain(inquiry: Inquiry, run: Run) -> list[Cause]:
     if run.blocked:
         return [_blocked(inquiry, run, run.blocked)]
     if run.due_at > inquiry.now:
-        told = _to_come(inquiry, run)
-        return [told, *(no_node(inquiry, policy.read_lane(run.lane)) if told.code != "calendar" else [])]
+        obstacles = no_node(inquiry, policy.read_lane(run.lane))
+        told = _to_come(inquiry, run, "is due" if obstacles else "will run")
+        return [told, *(obstacles if told.code != "calendar" else [])]
     return [_late(inquiry, run, each) for each in why_not_taken(inquiry, run)]
 
 
@@ -74,7 +75,7 @@ def _limit(inquiry: Inquiry, others: list[Run]) -> str:
 # To come --------------------------------------------------------------------------------------------
 
 
-def _to_come(inquiry: Inquiry, run: Run) -> Cause:
+def _to_come(inquiry: Inquiry, run: Run, will: str) -> Cause:
     clock = inquiry.clock
     when = f"{clock.time(run.due_at)} ({clock.distance(run.due_at)})"
     not_later = f", not later than {clock.time(run.expires_at)}" if run.expires_at else ""
@@ -89,7 +90,7 @@ def _to_come(inquiry: Inquiry, run: Run) -> Cause:
         begin = f"{subject(run, clock)} will be skipped: {calendar}"
         return Cause("calendar", begin, facts | {"reason": calendar})
     jitter = f", by its jitter {clock.time(run.due_at)}" if run.due_at != run.scheduled_for else ""
-    begin = f"{subject(run, clock)} will run then, {clock.distance(run.due_at)}"
+    begin = f"{subject(run, clock)} {will} then, {clock.distance(run.due_at)}"
     return Cause("future", f"{begin}{jitter}{not_later}", facts)
 
 
