@@ -50,9 +50,27 @@ def pause_or_resume(app: "DcronApp", tasks: Sequence[Task]) -> None:
     """Pause those that are not paused, with a reason; when all of them are, resume them."""
     if not app.may_act(tasks):
         return
+    if any(task.enabled for task in tasks):
+        pause(app, tasks)
+    else:
+        resume(app, tasks)
+
+
+def resume(app: "DcronApp", tasks: Sequence[Task]) -> None:
+    """End the pauses of these."""
+    if app.may_act(tasks):
+        app.act([_resume(task) for task in tasks])
+
+
+def pause(app: "DcronApp", tasks: Sequence[Task]) -> None:
+    """Pause those that are not paused yet, with a reason."""
+    if not app.may_act(tasks):
+        return
     enabled = [task for task in tasks if task.enabled]
     if not enabled:
-        app.act([_resume(task) for task in tasks])
+        app.tell(
+            f"{tasks[0].name} is paused already" if len(tasks) == 1 else "all of them are paused already"
+        )
         return
 
     from dcron.tui.forms.pausing import ask_to_pause

@@ -33,6 +33,8 @@ TICK = 1.0
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 COUNTS_EVERY = 15.0
 """Seconds between two counts of the whole crontab at least; a slow one is counted more seldom still."""
+COUNTS_OF_CLOCK = 45.0
+"""Seconds more where nothing was written: what is late is so by the clock alone."""
 COUNTS_SHARE = 100
 TOASTS = 3
 STILL = 1.0
@@ -93,6 +95,8 @@ class DcronApp(App[Exception]):
         self.as_of: datetime | None = None
         """The database's time when it last answered."""
         self._counted_at = 0.0
+        self._uncounted = False
+        """Whether something was written since, too soon after the last count."""
         self._key_at = 0.0
         self._connect = connect
         self._connecting = threading.Lock()
@@ -196,6 +200,8 @@ class DcronApp(App[Exception]):
             self.main.redraw_bar()
             if self.main.pane:
                 self.main.pane.tick()
+            if self._uncounted or self.health.now().timestamp() >= self._counted_at + COUNTS_OF_CLOCK:
+                self._count()
 
     def redraw_chrome(self) -> None:
         """Bar and tabs tell something else."""
@@ -217,7 +223,8 @@ class DcronApp(App[Exception]):
     def _count(self) -> None:
         """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
         now = self.health.now().timestamp()
-        if now >= self._counted_at:
+        self._uncounted = now < self._counted_at
+        if not self._uncounted:
             self._counted_at = now + COUNTS_EVERY
             self.reader.ask("counts", _timed_counts, self._take_counts)
 
@@ -250,7 +257,8 @@ class DcronApp(App[Exception]):
         if self.settings.readonly:
             self.tell("read-only: it was started with --readonly", error=True)
         elif not things:
-            self.tell("nothing is chosen")
+            waits = getattr(getattr(self.main.pane, "table", None), "awaits_ids", False)
+            self.tell("the list is being read: once more, please" if waits else "nothing is chosen")
         return bool(things) and not self.settings.readonly
 
     def act(self, acts: Sequence[Act]) -> None:

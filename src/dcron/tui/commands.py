@@ -68,7 +68,7 @@ def _node(app: "DcronApp", name: str) -> None:
 
 def _log(app: "DcronApp", what: str) -> None:
     if what.isdecimal():
-        app.open_log(int(what))
+        app.fetch(lambda board: board.crontab.find_run(int(what)).id, app.open_log)
     else:
         app.fetch(lambda board: board.crontab.run_to_follow(what).id, app.open_log)
 
@@ -148,8 +148,8 @@ COMMANDS = {
         Command("new", "", "Write a new task.", _new),
         Command("edit", "TASK", "Change a task.", _edit),
         Command("run", "TASK", "Run a task now.", _on_task(actions.run_now)),
-        Command("pause", "TASK", "Pause a task, or resume it.", _on_task(actions.pause_or_resume)),
-        Command("resume", "TASK", "Resume a task.", _on_task(actions.pause_or_resume)),
+        Command("pause", "TASK", "Pause a task.", _on_task(actions.pause)),
+        Command("resume", "TASK", "Resume a task.", _on_task(actions.resume)),
         Command("rm", "TASK", "Delete a task.", _on_task(actions.delete)),
         Command("cancel", "RUN", "Cancel a run.", _on_run(actions.cancel)),
         Command("retry", "RUN", "Try a run that ended badly again.", _on_run(recovering.retry)),

@@ -125,6 +125,11 @@ class TablePane(Pane):
         """Show only what this filter lets through. Raises UsageError, and then all stays as it is."""
         self.terms = self.parse(text)
         self.filter_text = text
+        self._ask_for_others()
+
+    def _ask_for_others(self) -> None:
+        """What is typed ahead of the answer is not meant for the rows that go."""
+        self.table.awaits_ids = True
         self.reload()
 
     def reload(self) -> None:
@@ -133,7 +138,7 @@ class TablePane(Pane):
 
     def action_errors(self) -> None:
         self.errors_only = not self.errors_only
-        self.reload()
+        self._ask_for_others()
         self.dcron.redraw_chrome()
 
     def action_choose_order(self) -> None:

@@ -78,6 +78,8 @@ class RowTable(ScrollView, can_focus=True):
         self.note = ""
         """What stands there while there are no rows."""
         self.is_old = False
+        self.awaits_ids = False
+        """Whether what was asked for is not what is shown: then nothing is chosen."""
         self._now = now
         self._keeps_top = keeps_top
         self._cursor = 0
@@ -109,7 +111,9 @@ class RowTable(ScrollView, can_focus=True):
         return self.scroll_offset.y + 3 * self._page() > len(self.ids)
 
     def chosen_rows(self) -> list[Any]:
-        """The marked rows that are known, else the one under the cursor."""
+        """The marked rows that are known, else the one under the cursor; none while other ids are awaited."""
+        if self.awaits_ids:
+            return []
         ids = self.marks or {self.cursor_id}
         return [self.rows[each] for each in ids if each in self.rows]
 
@@ -125,6 +129,7 @@ class RowTable(ScrollView, can_focus=True):
 
     def set_ids(self, ids: Sequence[Any]) -> None:
         """Take other ids, or another order; the cursor stays on its row, and that on its line."""
+        self.awaits_ids = False
         held, line = self.cursor_id, self._cursor - self.scroll_offset.y
         stays_on_top = self._keeps_top and self._cursor == 0
         self.ids = ids

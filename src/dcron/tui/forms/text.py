@@ -20,11 +20,13 @@ from dcron.tui.forms import telling
 from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.forms.errands import errand
 from dcron.tui.forms.reading import merged
+from dcron.tui.lending import lent_terminal
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp
 
 _REVIEW = (Choice("Enter", "apply", "applies it"), Choice("e", "edit", "edits on"))
+_REVIEW_OF_REMOVAL = (Choice("y", "apply", "applies it, removals too"), Choice("e", "edit", "edits on"))
 _BAD = (Choice("e", "edit", "edits on, at the mistake"),)
 _CONFLICT = (
     Choice("a", "merge", "apply mine onto theirs"),
@@ -66,7 +68,7 @@ class TextEdit:
     def _edit(self, line: int | None) -> None:
         """Leave the terminal to the editor, and read what it has made of the text."""
         try:
-            with self._app.suspend():
+            with lent_terminal(self._app):
                 open_editor(self._file.path, line)
             text = unmark(self._file.read(MOST_READ))
         except SuspendNotSupported:
@@ -94,6 +96,8 @@ class TextEdit:
             return
         told = telling.content(telling.text_changes(changes, self._app.health.now()))
         count = plural(len(changes.changes), "task")
+        removes = any(change.kind == "removed" for change in changes.changes)
+        choices = _REVIEW_OF_REMOVAL if removes else _REVIEW
 
         def answered(word: str | None) -> None:
             if word == "apply":
@@ -104,7 +108,7 @@ class TextEdit:
                 self._leave("nothing was changed")
 
         self._app.push_screen(
-            Decide(f"change {count}?", told, _REVIEW, "leaves, and keeps the text"), answered
+            Decide(f"change {count}?", told, choices, "leaves, and keeps the text"), answered
         )
 
     def _apply(self, changes: Changes) -> None:

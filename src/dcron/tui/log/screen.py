@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from dcron.safetext import safe, shorten
+from dcron.tui.lending import lent_terminal
 from dcron.tui.log.header import following, in_force, lost, title
 from dcron.tui.log.opened import ALL, View
 from dcron.tui.log.pager import page, pager_command, whole_log
@@ -326,7 +327,7 @@ class LogScreen(Screen[None]):
             return
         try:
             command = pager_command()
-            with self.app.suspend():
+            with lent_terminal(self.app):
                 page(whole_log(self._log, self._seen.run.id), command)
         except SuspendNotSupported:
             self._toast("this terminal cannot be left to a pager")

@@ -35,7 +35,7 @@ def signs(row: TimelineRow, now: datetime) -> str:
 def starts_told(row: TimelineRow, now: datetime) -> str:
     """How many starts are to come in the cells; `150+` where they were not all counted."""
     number = sum(len(_coming(cell, now)) for cell in row.cells)
-    if not number and row.next_at and now <= row.next_at < row.span.end:
+    if not number and row.next_at and max(now, row.span.begin) <= row.next_at < row.span.end:
         number = 1  # it does not follow the clock
     return f"{number}+" if any(cell.has_more for cell in row.cells) else str(number)
 

@@ -104,6 +104,12 @@ class TasksPane(TablePane):
         """What asks for these rows."""
         return lambda board: board.task_rows(wanted)
 
+    def tick(self) -> None:
+        """What a filter lets through changes by the clock alone, too."""
+        super().tick()
+        if self.wanted and time.monotonic() - self._asked_ids_at >= 2 * SETTLED and not self.dcron.is_typing:
+            self.reload()
+
     def refresh_data(self) -> None:
         """The rows in sight; all ids only where they may be others."""
         moved_by_runs = bool(self.wanted) or self.order not in ("name", "schedule")
@@ -127,7 +133,8 @@ class TasksPane(TablePane):
         edited = self._token is not None and found.token != self._token
         self._token = found.token
         self._fresh.update(wanted)
-        near = set(self.table.visible_ids(margin=2 * self.table.size.height)).difference(wanted)
+        near = {*self.table.visible_ids(margin=2 * self.table.size.height), *self.table.marks}
+        near = near.difference(wanted)
         before, rows = self.table.cursor_row, self.table.rows
         fresh = {i: rows[i] if rows.get(i) == row else row for i, row in found.rows.items()}
         self.show_rows({i: row for i, row in rows.items() if i in near} | fresh)
@@ -215,7 +222,8 @@ class TasksPane(TablePane):
         actions.cancel(self.dcron, [run for row in self.table.chosen_rows() for run in row.view.alive])
 
     def _at_cursor(self) -> Task | None:
-        return self.table.cursor_row.task if self.table.cursor_row else None
+        row = None if self.table.awaits_ids else self.table.cursor_row
+        return row.task if row else None
 
     def _chosen(self) -> list[Any]:
         return [row.task for row in self.table.chosen_rows()]
