@@ -15,7 +15,9 @@ from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter
-    from dcron.schedule import Rules
+    from collections.abc import Sequence
+
+    from dcron.schedule import ClockChange, Occurrence, Rules
     from dcron.services.crontab import Crontab
 
 DEFAULT_COUNT = 10
@@ -175,10 +177,24 @@ def _print_json(subject: Subject, window: Window) -> None:
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.coming(line, after, subject.rules, count=count, until=until)
+    found = list(islice(forecast.coming(line, after, subject.rules, count=count, until=until), MOST))
     warnings = [*subject.remarks(), *forecast.warnings(line, window.now, subject.rules)]
     shape = shapes.preview_shape(line.schedule, line.timezone, forecast.explanation(line), warnings)
-    printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, islice(found, MOST)))
+    shape["clock_changes"] = [
+        {"at": shapes.instant(change.at), "local": change.local.isoformat(), "text": change.text}
+        for change in _clock_changes(line, after, subject.rules, found)
+    ]
+    printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, found))
+
+
+def _clock_changes(
+    line: Definition, after: datetime, rules: "Rules", found: "Sequence[Occurrence]"
+) -> "list[ClockChange]":
+    """The changes that no occurrence found tells of, and those that come next."""
+    from dcron.schedule import clock_changes, zone
+    from dcron.telling import forecast
+
+    return clock_changes(forecast.schedule_of(line), zone(line.timezone), after, rules, shown=found)
 
 
 def _print(subject: Subject, window: Window) -> None:
@@ -188,20 +204,21 @@ def _print(subject: Subject, window: Window) -> None:
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.coming(line, after, subject.rules, count=count, until=until)
+    found = islice(forecast.coming(line, after, subject.rules, count=count, until=until), MOST)
     print_facts([("schedule", line.schedule), ("when", forecast.explanation(line)), ("zone", line.timezone)])
-    last, shown = None, 0
-    for shown, last in enumerate(islice(found, MOST), 1):  # noqa: B007 - also told how many there were
-        for text in forecast.occurrence_lines([last], window.now, utc=True):
+    shown = []
+    for occurrence in found:
+        shown.append(occurrence)
+        for text in forecast.occurrence_lines([occurrence], window.now, utc=True):
             printing.drawn(f"  {shown_line(text)}")
-    if last is None:
+    if not shown:
         printing.note("no runs" + (" in this window" if until else "") + _why_none(line))
-    if shown == MOST or (until and shown == count):
-        printing.note(f"there are more than {shown:,} until then; the rest is left out")
+    if len(shown) == MOST or (until and len(shown) == count):
+        printing.note(f"there are more than {len(shown):,} until then; the rest is left out")
     for _, message in subject.remarks():
         printing.complain(f"warning: {message}")
-    cautions.print_clock_changes(line, last.at if last else after, subject.rules)
-    cautions.print_warnings(line, window.now, subject.rules)
+    cautions.print_clock_changes(_clock_changes(line, after, subject.rules, shown))
+    cautions.print_doubts(forecast.warnings(line, window.now, subject.rules))
 
 
 def _why_none(line: Definition) -> str:

@@ -136,7 +136,7 @@ def _changes(line: Cron, here: Clock, now: datetime, rules: Rules) -> Iterator[A
     """What the next gap and the next fold do to an interval."""
     if not line.is_interval:
         return
-    touching = [change for change in here.changes(now, now + _YEARS) if any(touched(line, change))]
+    touching = [change for change in here.changes(now, now + _YEARS) if any(touched(line, change, rules))]
     if re.match(r"\*/(?!1\b)", line.hour.text):
         for change in _first_of_each_kind(touching):
             yield Advice("hours-at-change", f"{effect(line, here, change, rules)}; hours are uneven that day")
