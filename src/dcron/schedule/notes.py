@@ -80,7 +80,7 @@ def effect(form: Timed, clock: Clock, change: Change, rules: Rules) -> str | Non
 def touched(form: Timed, change: Change, rules: Rules) -> Iterator[datetime]:
     """The faces of a form that this change leaves out or shows twice; only those that would run."""
     faces = faces_of(form)
-    if faces is None or not _in_window(form, change, rules):
+    if faces is None or not in_window(form, change, rules):
         return
     runs_late = change.is_gap and not _loses(form, change, rules)
     first, end = change.faces
@@ -94,7 +94,7 @@ def touched(form: Timed, change: Change, rules: Rules) -> Iterator[datetime]:
             after = datetime.combine(face, time.max)  # the rest of the date is excluded too
 
 
-def _in_window(form: Timed, change: Change, rules: Rules) -> bool:
+def in_window(form: Timed, change: Change, rules: Rules) -> bool:
     """Whether anything may run at the change."""
     ends = [rules.not_after, form.until if isinstance(form, Recurrence) else None]
     begun = rules.not_before is None or rules.not_before <= change.at
