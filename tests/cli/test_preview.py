@@ -81,6 +81,19 @@ def test_warnings_have_codes(nowhere: Dcron) -> None:
     assert "[uneven-step]" in nowhere.done("preview", "*/7 * * * *").err
 
 
+@pytest.mark.parametrize("schedule", ["H 9 * * *", "0~29 9 * * *", "@daily | 0 h/6 * * *"])
+def test_times_that_depend_on_a_name_are_not_passed_off_as_a_tasks(dcron: Dcron, schedule: str) -> None:
+    assert "the task's name decides what H and ~ pick" in dcron.done("preview", schedule).err
+    codes = [each["code"] for each in dcron.done("preview", schedule, "--json").json["warnings"]]
+    assert "no-name" in codes
+    dcron.done("add", "-n", "named", schedule, "x")
+    assert "name decides" not in dcron.done("preview", "named").err
+
+
+def test_a_thursday_is_no_hash(nowhere: Dcron) -> None:
+    assert nowhere.done("preview", "0 9 * mar thu", "--json").json["warnings"] == []
+
+
 def test_until_bounds_a_window(nowhere: Dcron) -> None:
     words = ["--from", "2027-01-01", "--until", "2027-01-03", "-z", "UTC", "--json"]
     assert len(nowhere.done("preview", "0 */6 * * *", *words).json["occurrences"]) == 9

@@ -27,6 +27,13 @@ MOST_OF_ALL = 1_000_000
 """The same for a whole crontab; they are written as they are found."""
 
 
+_HASHED = (
+    "no-name",
+    "the task's name decides what H and ~ pick, so a task has other times than these; "
+    "`dcron add` tells them, and `dcron preview NAME`",
+)
+
+
 @takes(RuleOptions)
 def preview(
     options: RuleOptions,
@@ -98,13 +105,14 @@ class Subject:
     rules: "Rules"
 
     def remarks(self) -> list[tuple[str, str]]:
-        """What a task is, apart from its schedule, that lets nothing run: codes and messages."""
+        """What the task, or that there is none, makes of the times shown: codes and messages."""
         from dcron.schedule import zone
+        from dcron.schedule.parser import is_hashed
         from dcron.telling import forecast
 
         task = self.line
         if not isinstance(task, Task):
-            return []
+            return [_HASHED] if is_hashed(forecast.schedule_of(task)) else []
         told = []
         if not task.enabled:
             here = zone(own_zone())
