@@ -468,3 +468,14 @@ def test_the_real_command_adds_too(dcron: Dcron) -> None:
     assert added.code == 0
     assert "ls --all" in added.out
     assert "no agent is running" in added.err
+
+
+def test_add_and_set_say_what_the_next_clock_changes_do(sqlite: Dcron) -> None:
+    told = "clock change Sun 20"
+    assert told in sqlite.done("add", "-n", "night", "-z", "Europe/Berlin", "30 2 * * *", "x").err
+    assert told in sqlite.done("set", "night", "--gap", "skip").err
+    assert told not in sqlite.done("set", "night", "-z", "UTC").err
+    assert told not in sqlite.done("add", "-n", "often", "-z", "Europe/Berlin", "*/5 * * * *", "x").err
+    hours = sqlite.done("add", "-n", "hours", "-z", "Europe/Berlin", "0 */2 * * *", "x").err
+    assert "hours-at-change" in hours
+    assert told not in hours  # the warning says it already

@@ -24,7 +24,14 @@ def test_the_shape_is_exactly_that_of_the_contract(nowhere: Dcron) -> None:
         "preview", "30 2 * * *", "-z", "Europe/Berlin", "--from", "2027-03-27", "-n", "3", "--json"
     )
     preview = shown.json
-    assert list(preview) == ["schedule", "timezone", "explanation", "occurrences", "warnings"]
+    assert list(preview) == [
+        *("schedule", "timezone", "explanation", "occurrences", "warnings", "clock_changes")
+    ]
+    assert preview["clock_changes"][0] == {
+        "at": "2027-10-31T01:00:00Z",
+        "local": "2027-10-31T02:00:00+01:00",
+        "text": "02:30 comes twice on 2027-10-31: only the first time runs",
+    }
     assert (preview["schedule"], preview["timezone"]) == ("30 2 * * *", "Europe/Berlin")
     assert "02:30" in preview["explanation"]
     assert all(set(each) == OCCURRENCE for each in preview["occurrences"])
@@ -52,6 +59,16 @@ def test_a_person_reads_what_the_clock_change_does(nowhere: Dcron) -> None:
     assert "2027-10-31" in shown.err  # the change after that, far beyond the lines asked for
 
 
+def test_a_run_that_is_lost_between_the_lines_is_told(nowhere: Dcron) -> None:
+    words = ["-z", "Europe/Berlin", "--gap", "skip", "--from", "2027-03-20T12:00"]
+    weekly = nowhere.done("preview", "30 2 * * 0", *words, "-n", "2")
+    assert weekly.out.splitlines()[-1].strip() == "02:30 does not exist on 2027-03-28: no run"
+    yearly = nowhere.done("preview", "30 2 28 3,5 *", *words, "-n", "1")
+    assert "clock change Sun 2027-03-28: 02:30 does not exist on 2027-03-28: no run" in yearly.err
+    same = nowhere.done("preview", "30 2 28 3,5 *", *words, "-n", "1", "--json").json
+    assert same["clock_changes"][0]["at"] == "2027-03-28T01:00:00Z"
+
+
 def test_a_schedule_that_begins_right_then_is_shown(nowhere: Dcron) -> None:
     shown = nowhere.done(
         "preview", "0 9 * * *", "-z", "UTC", "--from", "2027-01-01 09:00", "-n", "1", "--json"
@@ -63,6 +80,19 @@ def test_warnings_have_codes(nowhere: Dcron) -> None:
     warnings = nowhere.done("preview", "*/7 * * * *", "--json").json["warnings"]
     assert [set(each) for each in warnings] == [{"code", "message"}]
     assert "[uneven-step]" in nowhere.done("preview", "*/7 * * * *").err
+
+
+@pytest.mark.parametrize("schedule", ["H 9 * * *", "0~29 9 * * *", "@daily | 0 h/6 * * *"])
+def test_times_that_depend_on_a_name_are_not_passed_off_as_a_tasks(dcron: Dcron, schedule: str) -> None:
+    assert "the task's name decides what H and ~ pick" in dcron.done("preview", schedule).err
+    codes = [each["code"] for each in dcron.done("preview", schedule, "--json").json["warnings"]]
+    assert "no-name" in codes
+    dcron.done("add", "-n", "named", schedule, "x")
+    assert "name decides" not in dcron.done("preview", "named").err
+
+
+def test_a_thursday_is_no_hash(nowhere: Dcron) -> None:
+    assert nowhere.done("preview", "0 9 * mar thu", "--json").json["warnings"] == []
 
 
 def test_until_bounds_a_window(nowhere: Dcron) -> None:

@@ -1,11 +1,13 @@
 """What `add`, `set` and `preview` say of a schedule on stderr: doubts, and what the clocks do to it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dcron.cli import printing
 from dcron.model import Definition, Trigger
-from dcron.schedule import Rules
+from dcron.schedule import ClockChange, Rules
+from dcron.schedule.notes import is_steady
 from dcron.telling import forecast
 
 if TYPE_CHECKING:
@@ -16,8 +18,17 @@ COUNTED = 100
 
 
 def print_warnings(line: Definition, now: datetime, rules: Rules | None = None) -> None:
-    """Say what is probably not meant."""
-    for code, message in forecast.warnings(line, now, rules):
+    """Say what is probably not meant, and what the next clock changes do."""
+    warnings = forecast.warnings(line, now, rules)
+    print_doubts(warnings)
+    said = [message for _, message in warnings]
+    changes = [] if is_steady(forecast.schedule_of(line)) else forecast.clock_changes(line, now, rules)
+    print_clock_changes(each for each in changes if not any(each.text in message for message in said))
+
+
+def print_doubts(warnings: Iterable[tuple[str, str]]) -> None:
+    """Say what is probably not meant: codes and messages."""
+    for code, message in warnings:
         printing.complain(f"warning: {message} [{code}]")
 
 
@@ -28,11 +39,10 @@ def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
         return
     minute = turn.due_at.replace(second=0, microsecond=0)
     others = crontab.starting(minute, COUNTED)
-    for code, message in forecast.crowd(view.task, others, minute, now, more=len(others) == COUNTED):
-        printing.complain(f"warning: {message} [{code}]")
+    print_doubts(forecast.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
 
 
-def print_clock_changes(line: Definition, after: datetime, rules: Rules | None = None) -> None:
-    """Say what the clock changes that come next do to the schedule, also where they lie far off."""
-    for change in forecast.clock_changes(line, after, rules):
+def print_clock_changes(changes: Iterable[ClockChange]) -> None:
+    """Say what clock changes do to the schedule, also where they lie far off."""
+    for change in changes:
         printing.note(f"clock change {change.local:%a %Y-%m-%d}: {change.text}")

@@ -15,14 +15,24 @@ from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter
-    from dcron.schedule import Rules
+    from collections.abc import Sequence
+
+    from dcron.schedule import ClockChange, Rules
     from dcron.services.crontab import Crontab
+    from dcron.telling.starts import Start
 
 DEFAULT_COUNT = 10
 MOST = 100_000
 """Occurrences of one preview; `* * * * * *` until next year would have 31 million."""
 MOST_OF_ALL = 1_000_000
 """The same for a whole crontab; they are written as they are found."""
+
+
+_HASHED = (
+    "no-name",
+    "the task's name decides what H and ~ pick, so a task has other times than these; "
+    "`dcron add` tells them, and `dcron preview NAME`",
+)
 
 
 @takes(RuleOptions)
@@ -96,13 +106,14 @@ class Subject:
     rules: "Rules"
 
     def remarks(self) -> list[tuple[str, str]]:
-        """What a task is, apart from its schedule, that lets nothing run: codes and messages."""
+        """What the task, or that there is none, makes of the times shown: codes and messages."""
         from dcron.schedule import zone
+        from dcron.schedule.parser import is_hashed
         from dcron.telling import forecast
 
         task = self.line
         if not isinstance(task, Task):
-            return []
+            return [_HASHED] if is_hashed(forecast.schedule_of(task)) else []
         told = []
         if not task.enabled:
             here = zone(own_zone())
@@ -175,10 +186,25 @@ def _print_json(subject: Subject, window: Window) -> None:
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.starts(line, after, subject.rules, count=count, until=until)
+    found = list(islice(forecast.starts(line, after, subject.rules, count=count, until=until), MOST))
     warnings = [*subject.remarks(), *forecast.warnings(line, window.now, subject.rules)]
     shape = shapes.preview_shape(line.schedule, line.timezone, forecast.explanation(line), warnings)
-    printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, islice(found, MOST)))
+    shape["clock_changes"] = [
+        {"at": shapes.instant(change.at), "local": change.local.isoformat(), "text": change.text}
+        for change in _clock_changes(line, after, subject.rules, found)
+    ]
+    printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, found))
+
+
+def _clock_changes(
+    line: Definition, after: datetime, rules: "Rules", found: "Sequence[Start]"
+) -> "list[ClockChange]":
+    """The changes that no occurrence found tells of, and those that come next."""
+    from dcron.schedule import clock_changes, zone
+    from dcron.telling import forecast
+
+    shown = [start.occurrence for start in found]
+    return clock_changes(forecast.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
 
 
 def _print(subject: Subject, window: Window) -> None:
@@ -188,20 +214,21 @@ def _print(subject: Subject, window: Window) -> None:
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = forecast.starts(line, after, subject.rules, count=count, until=until)
+    found = islice(forecast.starts(line, after, subject.rules, count=count, until=until), MOST)
     print_facts([("schedule", line.schedule), ("when", forecast.explanation(line)), ("zone", line.timezone)])
-    last, shown = None, 0
-    for shown, last in enumerate(islice(found, MOST), 1):  # noqa: B007 - also told how many there were
-        for text in forecast.occurrence_lines([last], window.now, utc=True):
+    shown = []
+    for start in found:
+        shown.append(start)
+        for text in forecast.occurrence_lines([start], window.now, utc=True):
             printing.drawn(f"  {shown_line(text)}")
-    if last is None:
+    if not shown:
         printing.note("no runs" + (" in this window" if until else "") + _why_none(line))
-    if shown == MOST or (until and shown == count):
-        printing.note(f"there are more than {shown:,} until then; the rest is left out")
+    if len(shown) == MOST or (until and len(shown) == count):
+        printing.note(f"there are more than {len(shown):,} until then; the rest is left out")
     for _, message in subject.remarks():
         printing.complain(f"warning: {message}")
-    cautions.print_clock_changes(line, last.occurrence.at if last else after, subject.rules)
-    cautions.print_warnings(line, window.now, subject.rules)
+    cautions.print_clock_changes(_clock_changes(line, after, subject.rules, shown))
+    cautions.print_doubts(forecast.warnings(line, window.now, subject.rules))
 
 
 def _why_none(line: Definition) -> str:

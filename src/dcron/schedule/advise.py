@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,15 +11,18 @@ from dcron.errors import ScheduleError
 from dcron.schedule import fields, words
 from dcron.schedule.changes import DAY, SECOND, Change, Clock, clock
 from dcron.schedule.cron import Cron
-from dcron.schedule.fields import Field, Values
-from dcron.schedule.forms import Every, Schedule, Timed
-from dcron.schedule.notes import effect, touched
+from dcron.schedule.fields import Field, Values, read_field
+from dcron.schedule.forms import Schedule, Timed, next_instant
+from dcron.schedule.notes import effect, in_window, touched
 from dcron.schedule.preview import next_run, require_fires
+from dcron.schedule.rrule import Recurrence
 from dcron.schedule.rules import DEFAULT, Rules
 
 _YEARS = 5 * 366 * DAY
 """How far clock changes are looked at."""
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
+_BURST = 59
+"""Runs after a first one that, in fewer minutes, are more than one a minute."""
 _OFTEN = 48
 """A task with more runs a day is no reason to move others."""
 _MANY = 10
@@ -38,6 +41,7 @@ class Advice:
 def advise(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules = DEFAULT) -> list[Advice]:
     """What is doubtful about one task's schedule; empty for nearly all."""
     advice = list(_never_fires(schedule, zone, now, rules))
+    advice += _sub_minute(schedule, zone, now, rules)
     for form in schedule.timed_forms:
         advice += _about(form, clock(zone), now, rules)
     return list(dict.fromkeys(advice))
@@ -48,11 +52,22 @@ def _never_fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules
         require_fires(schedule, zone, now, rules)
     except ScheduleError as error:
         yield Advice("never-fires", str(error))
+    else:
+        if len(schedule.forms) > 1:
+            for part in _parts(schedule):
+                yield from _never_fires(part, zone, now, rules)
+
+
+def _parts(schedule: Schedule) -> list[Schedule]:
+    """Each form of a union as a schedule of its own."""
+    texts = schedule.text.split("|")
+    return [Schedule(text.strip(), (form,)) for text, form in zip(texts, schedule.forms, strict=True)]
 
 
 def _about(form: Timed, here: Clock, now: datetime, rules: Rules) -> Iterator[Advice]:
-    if isinstance(form, Every) and form.period < _MINUTE:
-        yield _sub_minute(form.period)
+    if isinstance(form, Recurrence):
+        days, _ = form.days_in_effect()
+        yield from _leap_day(days.get("BYMONTH", ()), days.get("BYMONTHDAY", ()))
     if isinstance(form, Cron):
         yield from _days(form)
         yield from _fields(form)
@@ -68,8 +83,12 @@ def _days(line: Cron) -> Iterator[Advice]:
             f"day of month {day.text} OR weekday {weekday.text}: it runs when either fits; "
             "for both begin one with * (as */1), for the first Monday write 1#1",
         )
-    only_leap_days = day.plain and day.numbers == {29} and line.month.numbers == {2}
-    if only_leap_days and not line.either_day:
+    if day.plain and not line.either_day:
+        yield from _leap_day(line.month.numbers, day.numbers)
+
+
+def _leap_day(months: Collection[int], days: Collection[int]) -> Iterator[Advice]:
+    if set(months) == {2} and 29 in days and min(days) == 29:
         yield Advice("leap-day-only", "runs only on 29 February, so in leap years alone")
 
 
@@ -96,16 +115,35 @@ _CLOCK_FIELDS = (fields.SECOND, fields.MINUTE, fields.HOUR)
 
 def _uneven_step(which: Field, values: Values) -> Iterator[Advice]:
     size = len(which.full)
-    for match in re.finditer(r"(?:\*|H)/(\d+)", values.text, re.ASCII | re.IGNORECASE):
+    for match in re.finditer(r"(?:\*|H|\b\w+-\w+)/(\d+)", values.text, re.ASCII | re.IGNORECASE):
         step = int(match[1])
         if step > size:
             yield Advice("uneven-step", f"{which.name} {match[0]}: the step is longer than the {size} values")
-        elif size % step:
+        elif size % step and _goes_round(which, match[0], step):
             yield Advice(
                 "uneven-step",
-                f"{which.name} {match[0]} does not divide {size}: it starts anew at {which.low}, "
-                "so the last step is shorter" + _every_instead(which, step),
+                f"{which.name} {match[0]} does not divide {size}: it starts anew every "
+                f"{_AROUND[which.name]}, so the last step is shorter" + _every_instead(which, step),
             )
+
+
+def _goes_round(which: Field, term: str, step: int) -> bool:
+    """Whether a term with a step fills its field, rather than a part of it such as 9-17/3."""
+    if "-" not in term:
+        return True
+    numbers = read_field(which, term, 1, "").numbers
+    return min(numbers) < which.low + step and max(numbers) + step > max(which.full)
+
+
+_AROUND = {
+    "second": "minute",
+    "minute": "hour",
+    "hour": "day",
+    "day of month": "month",
+    "month": "year",
+    "weekday": "week",
+}
+"""What each field goes round in."""
 
 
 def _every_instead(which: Field, step: int) -> str:
@@ -114,39 +152,72 @@ def _every_instead(which: Field, step: int) -> str:
 
 
 def _clock_times(line: Cron) -> Iterator[Advice]:
-    if line.minute.text == "*" and len(line.hour.numbers) == 1 and line.second is None:
+    every_minute = line.minute.starred and _is_full(fields.MINUTE, line.minute)
+    once_a_minute = line.second is None or len(line.second.numbers) == 1
+    if every_minute and once_a_minute and len(line.hour.numbers) == 1:
         hour = min(line.hour.numbers)
         yield Advice(
             "every-minute-of-hour",
             f"runs every minute from {hour:02}:00 to {hour:02}:59; for once a day write 0 {hour}",
         )
-    if line.second is not None and len(line.second.numbers) > 1:
-        yield _sub_minute(_MINUTE / len(line.second.numbers))
 
 
-def _sub_minute(period: timedelta) -> Advice:
-    return Advice(
-        "sub-minute",
-        f"runs about every {words.duration(round(period.total_seconds(), 1))}; each run is a row in the "
-        "database, and how punctual it is depends on the agents' poll interval",
-    )
+def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> Iterator[Advice]:
+    """When the next runs come faster than one a minute for so long that it is no small burst."""
+    if all(isinstance(form, Cron) and form.second is None for form in schedule.timed_forms):
+        return
+    first = instant = next_run(schedule, zone, now, rules)
+    for _ in range(_BURST):
+        if first is None or instant is None or instant - first >= _BURST * _MINUTE:
+            return
+        instant = next_run(schedule, zone, instant, rules)
+    if first is not None and instant is not None and instant - first < _BURST * _MINUTE:
+        yield Advice(
+            "sub-minute",
+            f"runs about {_BURST * _MINUTE / (instant - first):.2g} times a minute; each run is a row in the "
+            "database, and how punctual it is depends on the agents' poll interval",
+        )
 
 
 def _changes(line: Cron, here: Clock, now: datetime, rules: Rules) -> Iterator[Advice]:
     """What the next gap and the next fold do to an interval."""
     if not line.is_interval:
         return
-    touching = [change for change in here.changes(now, now + _YEARS) if any(touched(line, change))]
-    if re.match(r"\*/(?!1\b)", line.hour.text):
-        for change in _first_of_each_kind(touching):
-            yield Advice("hours-at-change", f"{effect(line, here, change, rules)}; hours are uneven that day")
+    coming = list(here.changes(now, now + _YEARS))
+    touching = [change for change in coming if any(touched(line, change, rules))]
+    if match := re.match(r"(?:\*|H)/(\d+)", line.hour.text, re.IGNORECASE):
+        step = timedelta(hours=int(match[1]))
+        uneven = [each for each in coming if each in touching or _crosses(line, here, each, rules, step)]
+        for change in _first_of_each_kind(uneven) if step > _HOUR else ():
+            told = effect(line, here, change, rules) or _moved(change)
+            yield Advice("hours-at-change", f"{told}; hours are uneven that day")
     lost = next((change for change in touching if _loses_the_date(line, change)), None)
     if lost is not None:
+        starred = [
+            f"{which.name} {values.text}"
+            for which, values in line.columns()
+            if which in _CLOCK_FIELDS and values.starred
+        ]
         yield Advice(
             "lost-in-gap",
             f"on {lost.reached:%Y-%m-%d} the clock leaves out all its times, so it does not run that day; "
-            f"with a list in place of {line.minute.text} it would, when the gap ends",
+            f"with a list in place of {words.join(starred)} it would, when the gap ends",
         )
+
+
+def _crosses(line: Cron, here: Clock, change: Change, rules: Rules, step: timedelta) -> bool:
+    """Whether a run shortly before the change and one shortly after it are a step of the hours apart."""
+    if step >= DAY or not in_window(line, change, rules) or rules.excluded_by(change.resumed.date()):
+        return False
+    before = next_instant(line, here, change.at - step - SECOND, rules)
+    after = next_instant(line, here, change.at - SECOND, rules)
+    return before is not None and before < change.at and after is not None and after < change.at + step
+
+
+def _moved(change: Change) -> str:
+    size = words.duration(abs(change.new - change.old).total_seconds())
+    way = "forward" if change.is_gap else "back"
+    return f"clocks go {way} by {size} on {change.reached:%Y-%m-%d}"
 
 
 def _first_of_each_kind(changes: list[Change]) -> Iterator[Change]:

@@ -1,5 +1,6 @@
 """Schedules in plain words."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import product
 from zoneinfo import ZoneInfo
@@ -64,24 +65,42 @@ def _cron(line: Cron) -> str:
     times, days, months = _times(line), _days(line), _months(line.month)
     if not days and _written_out(line):
         days = "every day"
+    if months and (", or " in days or ", if " in days):  # the month binds both
+        return f"{months}: {times} {days}"
     return " ".join(filter(None, (times, days, months)))
 
 
 def _times(line: Cron) -> str:
-    """The second, minute and hour fields."""
+    """The second, minute and hour fields, from the fine to the coarse."""
     written_out = _written_out(line)
     if written_out:
         return f"at {words.join(written_out)}"
-    minutes = _minutes(line)
-    if line.second is None or line.second.numbers == {0}:
-        return minutes
-    seconds = _of_field(line.second, fields.SECOND)
-    return seconds if minutes == "every minute" else f"{seconds} {_during(minutes)}"
+    columns = [(fields.MINUTE, line.minute), (fields.HOUR, line.hour)]
+    if line.second is not None and line.second.numbers != {0}:
+        columns.insert(0, (fields.SECOND, line.second))
+    (finest, values), (which, wider), *rest = columns
+    text = _of_field(values, finest)
+    if text == "at minute 0" and _is_full(which, wider):
+        return "every hour, on the hour"
+    stepped = not _is_full(which, wider) and _even_step(wider, which)
+    if text.startswith("at ") and stepped and all(_is_full(*each) for each in rest):
+        return f"{_of_field(wider, which)}, {text}"
+    return text + "".join(_within(text, columns[1:]))
 
 
-def _during(minutes: str) -> str:
-    """A phrase for minutes, as the time within which seconds are counted."""
-    return f"of {minutes}" if minutes.startswith("every") else minutes.replace("at ", "of ", 1)
+def _within(text: str, coarser: list[tuple[Field, Values]]) -> Iterator[str]:
+    """What a phrase for the finest field is counted in."""
+    counted = text.startswith("every")
+    for which, values in coarser:
+        if not _is_full(which, values):
+            yield f" of {_named(values, which)}"
+        elif not counted:
+            yield f" of every {which.name}"
+        counted = _is_full(which, values)
+
+
+def _is_full(which: Field, values: Values) -> bool:
+    return values.numbers >= which.full
 
 
 def _written_out(line: Cron) -> list[str]:
@@ -93,27 +112,19 @@ def _written_out(line: Cron) -> list[str]:
     return [f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "") for hour, minute, second in times]
 
 
-def _minutes(line: Cron) -> str:
-    """Minute and hour, when they are too many to write out."""
-    minutes, hours = _of_field(line.minute, fields.MINUTE), _of_field(line.hour, fields.HOUR)
-    if hours == "every hour":
-        if line.minute.numbers == {0}:
-            return "every hour, on the hour"
-        return minutes if minutes.startswith("every") else f"{minutes} of every hour"
-    if not hours.startswith("every"):
-        hours = f"of {hours.removeprefix('at ')}"
-        return f"{minutes} {hours}"
-    return f"{hours}, {minutes}" if minutes.startswith("at") else f"{minutes} of {hours}"
-
-
 def _of_field(values: Values, which: Field) -> str:
     """`every minute`, `every 5 minutes`, `at minutes 0, 20 and 30`."""
     step = _even_step(values, which)
-    if step is not None:
-        return words.every(step, which.name)
-    names = words.stretches(values.numbers)
+    return f"at {_named(values, which)}" if step is None else words.every(step, which.name)
+
+
+def _named(values: Values, which: Field) -> str:
+    """`minute 5`, `minutes 0, 20 and 30`, `hours 0, 2, 4, … and 22`."""
     plural = "s" if len(values.numbers) > 1 else ""
-    return f"at {which.name}{plural} {words.join(names)}"
+    names = words.stretches(values.numbers)
+    if len(names) > _FEW and _even_step(values, which):
+        names = [*names[:3], "…", names[-1]]
+    return f"{which.name}{plural} {words.join(names)}"
 
 
 def _even_step(values: Values, which: Field) -> int | None:

@@ -1,11 +1,16 @@
 """Recurrence rules in plain words."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from itertools import product
 
 from dcron.schedule import words
 from dcron.schedule.rrule import Recurrence
 
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
+_DAY = _UNITS.index("day")
+_PARTS = {4: "BYHOUR", 5: "BYMINUTE", 6: "BYSECOND"}
+"""The parts that name a unit shorter than a day."""
 _WEEKDAYS = (*words.WEEKDAYS[1:], words.WEEKDAYS[0])
 _FEW = 6
 
@@ -17,7 +22,15 @@ def explain_recurrence(rule: Recurrence) -> str:
 
 
 def _often(rule: Recurrence) -> str:
-    return words.every(rule.interval, _UNITS[rule.frequency])
+    return words.every(rule.interval, _UNITS[_frequency(rule)])
+
+
+def _frequency(rule: Recurrence) -> int:
+    """The unit that the rule comes round in: every hour at hours 9 and 10 is every day."""
+    unit = rule.frequency
+    while rule.interval == 1 and unit > _DAY and _PARTS[unit] in rule.numbers:
+        unit -= 1
+    return unit
 
 
 def _days(rule: Recurrence) -> list[str]:
@@ -53,17 +66,23 @@ def _weekday(day: int, nth: int) -> str:
 
 def _times(rule: Recurrence) -> str:
     """The times of day, where the rule has any of its own."""
-    numbers = rule.times_in_effect()
-    if set(numbers) == {"BYHOUR", "BYMINUTE", "BYSECOND"}:
-        times = list(product(*(sorted(set(numbers[name])) for name in ("BYHOUR", "BYMINUTE", "BYSECOND"))))
-        if len(times) <= _FEW:
-            return f"at {words.join([_time(*time) for time in times])}"
-    phrases = []
-    for name, unit in (("BYHOUR", "hour"), ("BYMINUTE", "minute"), ("BYSECOND", "second")):
-        if name in numbers and (name != "BYSECOND" or numbers[name] != (0,)):
-            plural = "s" if len(numbers[name]) > 1 else ""
-            phrases.append(f"{unit}{plural} {words.join(words.stretches(set(numbers[name])))}")
-    return f"at {', '.join(phrases)}" if phrases else ""
+    numbers, frequency = rule.times_in_effect(), _frequency(rule)
+    if frequency <= _DAY:
+        faces = list(product(*(sorted(set(numbers[name])) for name in _PARTS.values())))
+        if len(faces) <= _FEW:
+            return f"at {words.join([_time(*face) for face in faces])}"
+    limits = [_named(numbers, unit) for unit in _PARTS if unit <= frequency and _PARTS[unit] in numbers]
+    times = [_named(numbers, unit) for unit in _PARTS if unit > frequency and _PARTS[unit] in numbers]
+    within = [f"within {' of '.join(reversed(limits))}"] if limits else []
+    if times[-1:] == ["second 0"]:
+        times.pop()
+    return " ".join(within + ([f"at {', '.join(times)}"] if times else []))
+
+
+def _named(numbers: Mapping[str, tuple[int, ...]], unit: int) -> str:
+    """`hours 9 and 10`."""
+    found = set(numbers[_PARTS[unit]])
+    return f"{_UNITS[unit]}{'s' * (len(found) > 1)} {words.join(words.stretches(found))}"
 
 
 def _time(hour: int, minute: int, second: int) -> str:
@@ -80,11 +99,15 @@ def _picked(rule: Recurrence) -> str:
 def _bounds(rule: Recurrence) -> list[str]:
     phrases = []
     if rule.has_own_start:
-        phrases.append(f"from {rule.start:%Y-%m-%d %H:%M}")
+        phrases.append(f"from {_moment(rule.start)}")
     if rule.count is not None:
         phrases.append(f"{rule.count} times" if rule.count > 1 else "once")
     if rule.last_face is not None:
-        phrases.append(f"until {rule.last_face:%Y-%m-%d %H:%M}")
+        phrases.append(f"until {_moment(rule.last_face)}")
     if rule.until is not None:
-        phrases.append(f"until {rule.until:%Y-%m-%d %H:%M} UTC")
+        phrases.append(f"until {_moment(rule.until)} UTC")
     return phrases
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d} {_time(moment.hour, moment.minute, moment.second)}"

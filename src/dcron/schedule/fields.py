@@ -60,6 +60,11 @@ class Values:
     """`1#2`: the second Monday; `5L`: the last Friday, as (5, LAST)."""
 
     @property
+    def hashed(self) -> bool:
+        """Whether the task's name decides (`H`, `~`)."""
+        return re.search(r"~|\bH\b", self.text, re.ASCII | re.IGNORECASE) is not None
+
+    @property
     def plain(self) -> bool:
         """Whether numbers say all of it."""
         return not (self.last or self.workdays or self.nth)
@@ -157,18 +162,19 @@ class _Reader:
         return iter((number,))
 
     def _range(self, span: re.Match[str], step: int | None) -> Iterator[int]:
-        low, high = self._bounds(span["low"], span["high"])
         if span["sign"] == "-":
+            low, high = self._bounds(span["low"], span["high"])
             return iter(range(low, high + 1, step or 1))
         if step is not None:
             self._fail(f"{span[0]} picks one value, so it takes no step")
+        low, high = self._picked_bounds(span)
         return iter((low + self._hash(high - low + 1),))
 
     def _hashed(self, match: re.Match[str], step: int | None) -> Iterator[int]:
         """`H` is one value of the field, `H/n` every n-th from a value on; `H(a-b)` within bounds."""
         low, high = self.field.low, self.field.hash_high or self.field.high
         if match["low"]:
-            low, high = self._bounds(match["low"], match["high"])
+            low, high = self._picked_bounds(match)
         if step is None:
             return iter((low + self._hash(high - low + 1),))
         if step > high - low + 1:
@@ -179,6 +185,16 @@ class _Reader:
         """A number below `size` that only the task's name and the field decide."""
         digest = sha256(f"{self.field.name}:{self.key}".encode()).digest()
         return int.from_bytes(digest[:8], "big") % size
+
+    def _picked_bounds(self, match: re.Match[str]) -> tuple[int, int]:
+        """The bounds that one value is picked in; two parts would pick two."""
+        low, high = self._number(match["low"]), self._number(match["high"])
+        if low > high:
+            self._fail(
+                f"{match[0]} runs backwards; what one value is picked from goes up, "
+                f"as from {match['high']} to {match['low']}"
+            )
+        return low, high
 
     def _bounds(self, first: str, last: str) -> tuple[int, int]:
         low, high = self._number(first), self._number(last)

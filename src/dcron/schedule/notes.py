@@ -1,39 +1,45 @@
 """What clock changes do to a schedule, in words."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from itertools import islice
 
-from dcron.schedule.changes import SECOND, Change, Clock
+from dcron.schedule.changes import DAY, REACH, SECOND, Change, Clock
 from dcron.schedule.cron import Cron
+from dcron.schedule.fields import HOUR
 from dcron.schedule.forms import At, Every, Schedule, Timed, next_instant
 from dcron.schedule.instants import Faces
+from dcron.schedule.rrule import Recurrence
 from dcron.schedule.rules import Rules
 
 _SHOWN = 3
 """Faces written out in a sentence; of more there are dots."""
+_AFTERWARDS = timedelta(days=7)
+"""How long after a gap a run is still told of what was lost: until a weekly one comes again."""
 
 
 def note(schedule: Schedule, clock: Clock, instant: datetime, rules: Rules) -> str | None:
     """What a clock change does to the occurrence at this instant; None nearly always."""
-    change = clock.change_near(clock.face(instant))
-    if change is None:
-        return None
-    for form in schedule.timed_forms:
-        sentence = _gap_note(form, clock, change, instant, rules) or _fold_note(
-            form, clock, change, instant, rules
-        )
-        if sentence is not None:
-            return sentence
-    return None
+    told = [
+        _gap_note(form, clock, change, instant, rules) or _fold_note(form, clock, change, instant, rules)
+        for change in clock.changes(instant - _AFTERWARDS, instant + REACH)
+        for form in schedule.timed_forms
+    ]
+    return "; ".join(dict.fromkeys(filter(None, told))) or None
+
+
+def is_about(at: datetime, change: Change) -> bool:
+    """Whether it is this change that a note on an occurrence at this instant tells of."""
+    return change.at - REACH < at <= change.at + _AFTERWARDS
 
 
 def _gap_note(form: Timed, clock: Clock, change: Change, instant: datetime, rules: Rules) -> str | None:
-    """On the run in place of faces that are left out, or on an interval's first one after them."""
-    before = change.at - SECOND
-    if not change.is_gap or instant < change.at or next_instant(form, clock, before, rules) != instant:
+    """On the run in place of faces that are left out, or on the first one after faces that are lost."""
+    if not change.is_gap or instant < change.at:
         return None
-    if not _is_interval(form) and instant != change.at:
+    if instant != change.at and not _loses(form, change, rules):
+        return None
+    if next_instant(form, clock, change.at - SECOND, rules) != instant:
         return None
     return effect(form, clock, change, rules)
 
@@ -54,7 +60,7 @@ def _fold_note(form: Timed, clock: Clock, change: Change, instant: datetime, rul
 
 def effect(form: Timed, clock: Clock, change: Change, rules: Rules) -> str | None:
     """What this change does to a form; None when the form names none of the faces concerned."""
-    faces = list(islice(touched(form, change), _SHOWN + 1))
+    faces = list(islice(touched(form, change, rules), _SHOWN + 1))
     if not faces:
         return None
     if not change.is_gap:
@@ -64,21 +70,41 @@ def effect(form: Timed, clock: Clock, change: Change, rules: Rules) -> str | Non
     missing = f"{_some(faces)} {'does' if len(faces) == 1 else 'do'} not exist on {faces[0]:%Y-%m-%d}"
     if _is_interval(form):
         return f"{missing}: left out"
-    if rules.gap == "skip" or all(change.removes_date(face.date()) for face in faces):
+    if _loses(form, change, rules):
         return f"{missing}: no run"
     day = f"{change.resumed:%Y-%m-%d} " if change.resumed.date() != faces[0].date() else ""
     once = "runs" if len(faces) == 1 else "one run"
     return f"{missing}: {once} at {day}{_time(change.resumed)}, {change.at.astimezone(clock.zone).tzname()}"
 
 
-def touched(form: Timed, change: Change) -> Iterator[datetime]:
-    """The faces of a form that this change leaves out or shows twice."""
+def touched(form: Timed, change: Change, rules: Rules) -> Iterator[datetime]:
+    """The faces of a form that this change leaves out or shows twice; only those that would run."""
     faces = faces_of(form)
+    if faces is None or not in_window(form, change, rules):
+        return
+    runs_late = change.is_gap and not _loses(form, change, rules)
     first, end = change.faces
-    face = faces.next_face(first - SECOND) if faces is not None else None
-    while faces is not None and face is not None and face < end:
-        yield face
-        face = faces.next_face(face)
+    after = first - SECOND
+    while (face := faces.next_face(after)) is not None and face < end:
+        day = (change.resumed if runs_late else face).date()
+        if rules.excluded_by(day) is None:
+            yield face
+            after = face
+        else:
+            after = datetime.combine(face, time.max)  # the rest of the date is excluded too
+
+
+def in_window(form: Timed, change: Change, rules: Rules) -> bool:
+    """Whether anything may run at the change."""
+    ends = [rules.not_after, form.until if isinstance(form, Recurrence) else None]
+    begun = rules.not_before is None or rules.not_before <= change.at
+    return begun and all(end is None or change.at <= end for end in ends)
+
+
+def _loses(form: Timed, change: Change, rules: Rules) -> bool:
+    """Whether the faces that this gap leaves out are not made up for when it ends."""
+    whole_date = change.new - change.old >= DAY
+    return _is_interval(form) or rules.gap == "skip" or whole_date
 
 
 def faces_of(form: Timed) -> Faces | None:
@@ -86,6 +112,15 @@ def faces_of(form: Timed) -> Faces | None:
     if isinstance(form, Every) or (isinstance(form, At) and not form.is_face):
         return None
     return form
+
+
+def is_steady(schedule: Schedule) -> bool:
+    """Whether it goes on through the hours whatever the clock on the wall shows (`*/5 * * * *`)."""
+    return all(
+        isinstance(form, Every)
+        or (isinstance(form, Cron) and form.is_interval and form.hour.numbers >= HOUR.full)
+        for form in schedule.timed_forms
+    )
 
 
 def _is_interval(form: Timed) -> bool:

@@ -28,6 +28,12 @@ def parse(text: str, *, name: str = "") -> Schedule:
     return _parse(text, name)
 
 
+def is_hashed(schedule: Schedule) -> bool:
+    """Whether the task's name decides some of its times (`H`, `~`)."""
+    lines = [form for form in schedule.forms if isinstance(form, Cron)]
+    return any(values.hashed for line in lines for _, values in line.columns())
+
+
 def _check_characters(text: str) -> None:
     if len(text) > LONGEST:
         raise ScheduleError(f"a schedule has at most {LONGEST} characters; this one has {len(text)}")

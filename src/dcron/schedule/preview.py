@@ -1,6 +1,6 @@
 """The instants of a schedule: the next one, and those to come with what happens to each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -9,7 +9,7 @@ from dcron.errors import ScheduleError
 from dcron.schedule.changes import DAY, EARLIEST, LATEST, SECOND, Clock, clock
 from dcron.schedule.faces import HORIZON_YEARS
 from dcron.schedule.forms import Schedule, next_instant
-from dcron.schedule.notes import effect, note
+from dcron.schedule.notes import effect, is_about, note
 from dcron.schedule.rules import DEFAULT, Rules
 
 _INSTANT = timedelta(microseconds=1)
@@ -122,20 +122,30 @@ def clock_changes(
     after: datetime,
     rules: Rules = DEFAULT,
     *,
+    shown: Sequence[Occurrence] = (),
     count: int = 2,
     years: int = 5,
 ) -> list[ClockChange]:
-    """The next changes, at most `count` within `years`, whose faces the schedule names."""
+    """The next changes whose faces the schedule names, at most `count` within `years`.
+
+    With occurrences that are `shown` these count from the last one; before it there are also all changes
+    that no note on an occurrence tells of.
+    """
     here = clock(zone)
     after = max(after.astimezone(UTC), EARLIEST)
-    until = min(after, LATEST - years * 366 * DAY) + years * 366 * DAY
+    last = shown[-1].at if shown else after
+    until = min(last, LATEST - years * 366 * DAY) + years * 366 * DAY
+    told = [each.at for each in shown if each.note]
     found: list[ClockChange] = []
     for change in here.changes(after, until):
+        if any(is_about(at, change) for at in told):
+            continue
         effects = [effect(form, here, change, rules) for form in schedule.timed_forms]
         texts = dict.fromkeys(text for text in effects if text is not None)
         if texts:
             found.append(ClockChange(change.at, change.at.astimezone(zone), "; ".join(texts)))
-        if len(found) >= count:
+            count -= change.at > last
+        if count <= 0:
             break
     return found
 

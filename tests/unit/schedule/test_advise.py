@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dcron.schedule import advise, advise_all, parse, zone
+from dcron.schedule import Rules, advise, advise_all, parse, parse_calendar, zone
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 BERLIN, UTC_ZONE = zone("Europe/Berlin"), zone("UTC")
@@ -30,7 +30,10 @@ BERLIN, UTC_ZONE = zone("Europe/Berlin"), zone("UTC")
         ("0 0 */2 * *", ["uneven-step"]),
         ("*/90 * * * *", ["uneven-step"]),
         ("0 */2 * * *", ["hours-at-change"]),
-        ("0 */3 * * *", []),
+        ("0 */3 * * *", ["hours-at-change"]),
+        ("0 */3 * * mon-fri", []),
+        ("0 */24 * * *", []),
+        ("0 H/2 * * *", ["hours-at-change"]),
         ("*/15 2 * * *", ["lost-in-gap"]),
         ("0,15 2 * * *", []),
         ("0 0 30 2 *", ["never-fires"]),
@@ -45,6 +48,26 @@ BERLIN, UTC_ZONE = zone("Europe/Berlin"), zone("UTC")
         ("@every 10s", ["sub-minute"]),
         ("*/10 * * * * *", ["sub-minute"]),
         ("30 * * * * *", []),
+        ("0,1 * * * * *", ["sub-minute"]),
+        ("0 * * * * * | 30 * * * * *", ["sub-minute"]),
+        ("* 0 9 * * *", ["sub-minute"]),
+        ("*/10 30 3 1 1 *", []),
+        ("* * * * * | @every 60s", []),
+        ("RRULE:FREQ=SECONDLY", ["sub-minute"]),
+        ("RRULE:FREQ=MINUTELY;BYSECOND=0,30", ["sub-minute"]),
+        ("0 0 29-31 2 *", ["leap-day-only"]),
+        ("0 0 29,30 2 *", ["leap-day-only"]),
+        ("0 0 28,29 2 *", []),
+        ("RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", ["leap-day-only"]),
+        ("RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1", []),
+        ("1-59/7 * * * *", ["uneven-step"]),
+        ("0-59/7 * * * *", ["uneven-step"]),
+        ("5-59/15 * * * *", []),
+        ("0 9-17/3 * * *", []),
+        ("*/1 3 * * *", ["every-minute-of-hour"]),
+        ("0 9 * * * | 0 0 30 2 *", ["never-fires"]),
+        ("0 9 * * * | @at 2020-01-01T00:00", ["never-fires"]),
+        ("@reboot | 0 0 30 2 *", ["never-fires"]),
     ],
 )
 def test_codes(text: str, codes: list[str]) -> None:
@@ -57,6 +80,65 @@ def test_clock_changes_are_named_with_their_date() -> None:
     assert autumn.message == "02:00 comes twice on 2027-10-31: both times run; hours are uneven that day"
     (lost,) = advise(parse("*/15 2 * * *"), BERLIN, NOW)
     assert "on 2027-03-28 the clock leaves out all its times" in lost.message
+
+
+def test_hours_are_uneven_also_where_no_time_is_lost() -> None:
+    spring, autumn = advise(parse("0 */3 * * *"), BERLIN, NOW)
+    assert spring.message == "clocks go forward by 1 hour on 2027-03-28; hours are uneven that day"
+    assert autumn.message == "clocks go back by 1 hour on 2027-10-31; hours are uneven that day"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "instead"),
+    [
+        ("*/15 2 * * *", "Europe/Berlin", "minute */15"),
+        ("*/10 30 2 * * *", "Europe/Berlin", "second */10"),
+        ("30 */24 * * *", "Africa/Cairo", "hour */24"),
+        ("*/10 */10 2 * * *", "Europe/Berlin", "second */10 and minute */10"),
+    ],
+)
+def test_what_is_lost_in_a_gap_names_the_field_to_change(text: str, name: str, instead: str) -> None:
+    (lost,) = [each for each in advise(parse(text), zone(name), NOW) if each.code == "lost-in-gap"]
+    assert f"with a list in place of {instead} it would" in lost.message
+
+
+def test_calendars_and_windows_count() -> None:
+    closed = Rules(except_on=(parse_calendar("closed", ["sun"]),))
+    ended = Rules(not_after=datetime(2027, 2, 1, tzinfo=UTC))
+    for text in ("*/15 2 * * *", "0 */2 * * *", "0 */3 * * *"):
+        assert advise(parse(text), BERLIN, NOW) != []
+        assert advise(parse(text), BERLIN, NOW, closed) == []
+        assert advise(parse(text), BERLIN, NOW, ended) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "often"),
+    [
+        ("0,1 * * * * *", "2 times"),
+        ("0 * * * * * | 30 * * * * *", "2 times"),
+        ("@every 45s", "1.3 times"),
+        ("* * * * * *", "60 times"),
+    ],
+)
+def test_how_often_is_counted(text: str, often: str) -> None:
+    (advice,) = advise(parse(text), UTC_ZONE, NOW)
+    assert advice.message.startswith(f"runs about {often} a minute")
+
+
+def test_a_dead_part_is_named() -> None:
+    dead = advise(parse("0 9 * * * | 0 0 30 2 * | @at 2020-01-01T00:00"), UTC_ZONE, NOW)
+    assert [advice.message.partition(":")[0] for advice in dead] == [
+        "'0 0 30 2 *' never fires",
+        "'@at 2020-01-01T00",
+    ]
+
+
+def test_a_step_from_a_hash_starts_anew_at_the_hash() -> None:
+    messages = [advice.message for advice in advise(parse("0 H/7 * * *"), UTC_ZONE, NOW)]
+    assert messages == [
+        "hour H/7 does not divide 24: it starts anew every day, so the last step is shorter; "
+        "@every 7h is even"
+    ]
 
 
 def test_without_clock_changes_there_is_nothing_to_say_of_them() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.schedule import Rules, clock_changes, next_run, parse, upcoming, zone, zones
+from dcron.schedule import Rules, clock_changes, next_run, parse, parse_calendar, upcoming, zone, zones
 from dcron.schedule.changes import PROBE, clock
 from dcron.schedule.zones import zone_names
 
@@ -80,7 +80,14 @@ def test_a_date_that_does_not_exist_has_no_run() -> None:
     ("text", "after", "rules", "notes"),
     [
         ("30 2 * * *", SPRING, Rules(), [f"02:30 {GONE}: runs at 03:00, CEST", None]),
-        ("30 2 * * *", SPRING, Rules(gap="skip"), [None, None]),
+        ("30 2 * * *", SPRING, Rules(gap="skip"), [f"02:30 {GONE}: no run", None]),
+        ("30 2 * * 0", SPRING, Rules(gap="skip"), [f"02:30 {GONE}: no run", None]),
+        (
+            "30 2 * * * | */15 2 * * *",
+            SPRING,
+            Rules(),
+            [f"02:30 {GONE}: runs at 03:00, CEST", f"02:00, 02:15, 02:30, … {ALL_GONE}: left out"],
+        ),
         (
             "0,30 2 * * *",
             SPRING,
@@ -134,6 +141,46 @@ def test_the_preview_says_what_a_change_does(
 ) -> None:
     occurrences = upcoming(parse(text), BERLIN, after, rules, count=len(notes))
     assert [each.note for each in occurrences] == notes
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "after", "lost"),
+    [
+        ("*/15 2 * * *", "Australia/Sydney", datetime(2027, 10, 2, 12, tzinfo=UTC), "2027-10-03: left out"),
+        ("0 9 * * *", "Pacific/Apia", datetime(2011, 12, 30, tzinfo=UTC), "2011-12-30: no run"),
+    ],
+)
+def test_what_is_lost_is_told_in_every_zone(text: str, name: str, after: datetime, lost: str) -> None:
+    first, second = upcoming(parse(text), zone(name), after, count=2)
+    assert (first.note or "").endswith(lost)
+    assert second.note is None
+
+
+def test_a_gap_between_occurrences_that_do_not_tell_of_it_is_told_beside_them() -> None:
+    schedule, skip = parse("30 2 28 3,5 *"), Rules(gap="skip")
+    shown = list(upcoming(schedule, BERLIN, SPRING, skip, count=2))
+    assert [each.local.month for each in shown] == [5, 3]
+    told = clock_changes(schedule, BERLIN, SPRING, skip, shown=shown)
+    assert [change.at.year for change in told] == [2027, 2032]
+    daily = list(upcoming(parse("30 2 * * *"), BERLIN, SPRING, skip, count=2))
+    beyond = clock_changes(parse("30 2 * * *"), BERLIN, SPRING, skip, shown=daily)
+    assert [f"{change.local:%Y-%m-%d}" for change in beyond] == ["2027-10-31", "2028-03-26"]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(not_after=datetime(2026, 12, 1, tzinfo=UTC)),
+        Rules(not_before=datetime(2040, 1, 1, tzinfo=UTC)),
+        Rules(except_on=(parse_calendar("hol", ["sun"]),)),
+        Rules(only_on=(parse_calendar("open", ["mon"]),)),
+    ],
+)
+@pytest.mark.parametrize("text", ["30 2 * * *", "*/15 2 * * *"])
+def test_a_change_that_nothing_would_run_at_is_passed_over(text: str, rules: Rules) -> None:
+    assert clock_changes(parse(text), BERLIN, datetime(2026, 11, 21, tzinfo=UTC), rules) == []
+    occurrences = upcoming(parse(text), BERLIN, SPRING, rules, until=SPRING + timedelta(days=1))
+    assert not any(each.note for each in occurrences)
 
 
 def test_changes_ahead_are_told_however_far_the_asked_lines_reach() -> None:

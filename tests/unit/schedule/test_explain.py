@@ -13,7 +13,9 @@ TABLE = """
 30 * * * *                    | at minute 30 of every hour
 0 */2 * * *                   | every 2 hours, at minute 0
 5,10 */2 * * *                | every 2 hours, at minutes 5 and 10
-*/2 */2 * * *                 | every 2 minutes of every 2 hours
+* */2 * * *                   | every minute of hours 0, 2, 4, … and 22
+*/2 */2 * * *                 | every 2 minutes of hours 0, 2, 4, … and 22
+*/30 */6 * * *                | every 30 minutes of hours 0, 6, 12 and 18
 * 3 * * *                     | every minute of hour 3
 */15 9-17 * * 1-5             | every 15 minutes of hours 9 to 17 on weekdays
 10 0-7 * * *                  | at minute 10 of hours 0 to 7
@@ -25,8 +27,10 @@ TABLE = """
 0 0 * * 1-4                   | at 00:00 on Monday to Thursday
 0 0 1 * *                     | at 00:00 on day 1 of the month
 0 0 1,15 * 1                  | at 00:00 on days 1 and 15 of the month, or on Monday
+0 12 1 1 1                    | in January: at 12:00 on day 1 of the month, or on Monday
 0 0 1-31 * 1                  | at 00:00 every day
 0 0 */16 * 1                  | at 00:00 on days 1 and 17 of the month, if it is Monday
+0 0 */16 1 1                  | in January: at 00:00 on days 1 and 17 of the month, if it is Monday
 0 0 L * *                     | at 00:00 on the last day of the month
 0 0 15,L * *                  | at 00:00 on day 15 of the month and the last day of the month
 0 0 LW * *                    | at 00:00 on the last weekday of the month
@@ -37,7 +41,15 @@ TABLE = """
 */10 * * * * *                | every 10 seconds
 * * * * * *                   | every second
 0 */5 * * * *                 | every 5 minutes
-5 */5 * * * *                 | at second 5 of every 5 minutes
+5 */5 * * * *                 | every 5 minutes, at second 5
+*/10 */5 * * * *              | every 10 seconds of minutes 0, 5, 10, … and 55 of every hour
+* * 3 * * *                   | every second of hour 3
+30 * * * * *                  | at second 30 of every minute
+0,1 * * * * *                 | at seconds 0 and 1 of every minute
+30 * 3 * * *                  | at second 30 of every minute of hour 3
+5 */5 3 * * *                 | at second 5 of minutes 0, 5, 10, … and 55 of hour 3
+0-30 54 */4 13 * *            | at seconds 0 to 30 of minute 54 of hours 0, 4, 8, 12, 16 and 20 \
+on day 13 of the month
 5,10 30 * * * *               | at seconds 5 and 10 of minute 30 of every hour
 5 30 2 * * *                  | at 02:30:05 every day
 */20 30 2 * * *               | at 02:30, 02:30:20 and 02:30:40 every day
@@ -66,13 +78,22 @@ RRULE:FREQ=YEARLY                                  | every year in January on da
 RRULE:FREQ=YEARLY;BYYEARDAY=100                    | every year on day 100 of the year at 00:00
 RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO             | every year in week 20 of the year on Monday at 00:00
 RRULE:FREQ=HOURLY;INTERVAL=6                       | every 6 hours at minute 0
-RRULE:FREQ=MINUTELY;INTERVAL=10;BYHOUR=9,10        | every 10 minutes at hours 9 and 10
+RRULE:FREQ=MINUTELY;INTERVAL=10;BYHOUR=9,10        | every 10 minutes within hours 9 and 10
+RRULE:FREQ=SECONDLY;BYHOUR=3;BYMINUTE=0            | every second within minute 0 of hour 3
+RRULE:FREQ=SECONDLY;BYHOUR=3;BYMINUTE=0;BYSECOND=0 | every day at 03:00
+RRULE:FREQ=SECONDLY;BYSECOND=0                     | every minute
+RRULE:FREQ=HOURLY;BYHOUR=9,10                      | every day at 09:00 and 10:00
+RRULE:FREQ=HOURLY;INTERVAL=5;BYHOUR=9,10           | every 5 hours within hours 9 and 10 at minute 0
+RRULE:FREQ=HOURLY;BYMINUTE=15,45                   | every hour at minutes 15 and 45
+RRULE:FREQ=DAILY;BYHOUR=9,10,11,12,13,14,15        | every day at hours 9 to 15, minute 0
 RRULE:FREQ=MONTHLY;BYMONTHDAY=1,-2                 | every month on day 1 and \
 the second to last day of the month at 00:00
-RRULE:FREQ=DAILY;UNTIL=20300101                    | every day at 00:00, until 2030-01-01 23:59
+RRULE:FREQ=DAILY;UNTIL=20300101                    | every day at 00:00, until 2030-01-01 23:59:59
 RRULE:FREQ=MONTHLY;BYDAY=MO,FR;BYSETPOS=-1         | every month on Monday and Friday at 00:00 \
 (only the last of these in each month)
 DTSTART:20270101T090000 RRULE:FREQ=DAILY;COUNT=3   | every day at 09:00, from 2027-01-01 09:00, 3 times
+DTSTART:20270101T090005 RRULE:FREQ=DAILY;COUNT=3   | every day at 09:00:05, from 2027-01-01 09:00:05, 3 times
+RRULE:FREQ=DAILY;UNTIL=20300101T000030Z            | every day at 00:00, until 2030-01-01 00:00:30 UTC
 RRULE:FREQ=DAILY;UNTIL=20300101T000000Z            | every day at 00:00, until 2030-01-01 00:00 UTC
 """
 ROWS = [tuple(part.strip() for part in line.split("|")) for line in TABLE.strip().splitlines()]
