@@ -1,7 +1,9 @@
 """Calendars: sets of local dates on which tasks do not run, or on which alone they run."""
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from calendar import isleap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from functools import cached_property
@@ -36,12 +38,16 @@ class Recurring:
 
     def contains(self, day: date) -> bool:
         """Whether the date is one of them."""
+        return self.next_date(day) == day
+
+    def next_date(self, day: date) -> date | None:
+        """The first of them from this date on; None when there is none."""
         begin = datetime.combine(day, time()) - (self.days - 1) * DAY - SECOND
-        while (face := self._recurrence.next_face(begin)) is not None and face.date() <= day:
+        while (face := self._recurrence.next_face(begin)) is not None:
             if face.date() not in self.exceptions:
-                return True
+                return max(face.date(), day)
             begin = datetime.combine(face.date(), time(23, 59, 59))
-        return False
+        return None
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,20 @@ class Calendar:
             or any(rule.contains(day) for rule in self.recurring)
         )
 
+    def next_date(self, day: date) -> date | None:
+        """The first date of the calendar from this one on; None when there is none."""
+        found = [*self._sorted_dates[bisect_left(self._sorted_dates, day) :][:1]]
+        found += [
+            day + number * DAY for number in range(7) if (day + number * DAY).weekday() in self.weekdays
+        ]
+        found += _anniversaries(self.annual, day)
+        found += filter(None, (rule.next_date(day) for rule in self.recurring))
+        return min(found, default=None)
+
+    @cached_property
+    def _sorted_dates(self) -> list[date]:
+        return sorted(self.dates)
+
     def to_json(self) -> dict[str, Any]:
         """Everything but the name, as values that JSON has, in a fixed order."""
         return {
@@ -81,6 +101,14 @@ class Calendar:
                 for each in self.recurring
             ],
         }
+
+
+def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[date]:
+    """Each in the years from this date on; 29 February may be eight years away."""
+    for year in range(day.year, day.year + 9):
+        for month, number in annual:
+            if ((month, number) != (2, 29) or isleap(year)) and date(year, month, number) >= day:
+                yield date(year, month, number)
 
 
 def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:

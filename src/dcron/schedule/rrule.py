@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby, product
 from threading import Lock
 from typing import Any
@@ -96,26 +96,27 @@ class Recurrence:
         """The same, and perhaps a few before `begin`."""
         today = begin.replace(hour=0, minute=0, second=0, microsecond=0)
         if self.frequency < _DAILY:
-            for days in self._periods_of(year):
+            for days in self._periods_of(year, today):
                 yield from self._picked(days, today)
             return
-        for day in self._days_of(year):
-            if day >= today:
-                yield from self._faces_on(day, begin)
+        days = _days_of(self, year)
+        for day in days[bisect_left(days, today) :]:
+            yield from self._faces_on(day, begin)
 
-    def _periods_of(self, year: int) -> Iterator[Sequence[datetime]]:
-        """The days named in each year, month or week that begins in this year and is counted."""
+    def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
+        """The days named in each year, month or week that begins in this year, is counted, and not over."""
         if self.frequency == _WEEKLY:
             step = _UNITS[_WEEKLY] * self.interval
-            week = self._origin - (self._origin - datetime(year, 1, 1)) // step * step  # noqa: DTZ001 a face
+            earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a face
+            week = self._origin - (self._origin - earliest) // step * step
             while week.year == year:
                 yield self._days_of_week(week)
                 week += step
         elif self.frequency == _MONTHLY:
-            for _, days in groupby(self._days_of(year), lambda day: day.month):
+            for _, days in groupby(_days_of(self, year), lambda day: day.month):
                 yield list(days)
         elif (year - self.start.year) % self.interval == 0:
-            yield self._days_of(year)
+            yield _days_of(self, year)
 
     def _days_of_week(self, week: datetime) -> list[datetime]:
         numbers, weekdays = self.days_in_effect()
@@ -128,26 +129,7 @@ class Recurrence:
             and day.date() >= self.start.date()  # or BYSETPOS would count other days than dateutil does
         ]
 
-    def _days_of(self, year: int) -> list[datetime]:
-        """The days of a year that the parts name; by a monthly rule, in the months that are counted."""
-        from dateutil.rrule import rrule, weekday  # type: ignore[import-untyped]
-
-        numbers, weekdays = self.days_in_effect()
-        if self.frequency == _MONTHLY:
-            numbers["BYMONTH"] = self._months_of(year, numbers.get("BYMONTH", _MONTHS))
-            if not numbers["BYMONTH"]:
-                return []
-        parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
-        # Without any weekday dateutil may take that of its start.
-        parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays] or range(7)
-        first = datetime(year, 1, 1)  # noqa: DTZ001 a face
-        try:
-            # Such an interval ends it after this one year.
-            return list(rrule(_YEARLY, dtstart=first, interval=_MOST, wkst=self.week_start, **parts))
-        except Exception as error:  # whatever dateutil stumbles over costs this schedule, not the agent
-            raise ScheduleError(f"{self.text!r} cannot be computed for the year {year}: {error}") from error
-
-    def _months_of(self, year: int, months: Iterable[int]) -> tuple[int, ...]:
+    def months_of(self, year: int, months: Iterable[int]) -> tuple[int, ...]:
         """Those of these months that the interval counts."""
         passed = (year - self.start.year) * 12 - self.start.month
         return tuple(month for month in months if (passed + month) % self.interval == 0)
@@ -276,6 +258,27 @@ _UNITS = {
     _MINUTELY: timedelta(minutes=1),
     _SECONDLY: timedelta(seconds=1),
 }
+
+
+@lru_cache(maxsize=256)
+def _days_of(rule: Recurrence, year: int) -> list[datetime]:
+    """The days of a year that the parts name; by a monthly rule, in the months that are counted."""
+    from dateutil.rrule import rrule, weekday  # type: ignore[import-untyped]
+
+    numbers, weekdays = rule.days_in_effect()
+    if rule.frequency == _MONTHLY:
+        numbers["BYMONTH"] = rule.months_of(year, numbers.get("BYMONTH", _MONTHS))
+        if not numbers["BYMONTH"]:
+            return []
+    parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
+    # Without any weekday dateutil may take that of its start.
+    parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays] or range(7)
+    first = datetime(year, 1, 1)  # noqa: DTZ001 a face
+    try:
+        # Such an interval ends it after this one year.
+        return list(rrule(_YEARLY, dtstart=first, interval=_MOST, wkst=rule.week_start, **parts))
+    except Exception as error:  # whatever dateutil stumbles over costs this schedule, not the agent
+        raise ScheduleError(f"{rule.text!r} cannot be computed for the year {year}: {error}") from error
 
 
 class _Walk:

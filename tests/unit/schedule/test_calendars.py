@@ -1,6 +1,7 @@
 """Calendars, and schedules that heed them."""
 
 import json
+import time
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -200,6 +201,35 @@ def test_a_far_date_is_reached_without_walking_through_every_minute() -> None:
 def test_calendars_that_leave_nothing_end_the_search() -> None:
     rules = Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))
     assert next_run(parse("0 9 * * *"), BERLIN, NOW, rules) is None
+
+
+EVERY_DAY = "mon tue wed thu fri sat sun".split()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rules"),
+    [
+        ("0 9 * * *", Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))),
+        ("RRULE:FREQ=YEARLY;BYHOUR=3 | 8-41 22 * * *", Rules(only_on=(Calendar("empty"),))),
+        ("* * * * *", Rules(except_on=(parse_calendar("all", EVERY_DAY),))),
+        ("0 9 * * *", Rules(except_on=(parse_calendar("all", ["RRULE:FREQ=DAILY"]),))),
+        ("0 9 * * mon", Rules(only_on=(parse_calendar("other", ["sun", "RRULE:FREQ=DAILY;BYDAY=TU"]),))),
+    ],
+    ids=["past", "empty", "weekdays", "rule", "never together"],
+)
+def test_nothing_left_is_found_out_quickly(schedule: str, rules: Rules) -> None:
+    before = time.process_time()
+    assert next_run(parse(schedule), BERLIN, NOW, rules) is None
+    assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize("first", ["2026-12-30", "2027-03-01", "2027-12-24"])
+def test_the_next_date_is_the_first_that_the_calendar_contains(first: str) -> None:
+    for calendar in (HOLIDAYS, calendar_from_ics("work", ICS), parse_calendar("leap", ["02-29"])):
+        day = date.fromisoformat(first)
+        found = next(later for days in range(1500) if calendar.contains(later := day + timedelta(days)))
+        assert calendar.next_date(day) == found
+    assert parse_calendar("past", ["2020-06-01"]).next_date(date.fromisoformat(first)) is None
 
 
 def test_a_preview_does_not_strike_out_a_year_of_minutes() -> None:
