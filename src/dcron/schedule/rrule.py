@@ -48,6 +48,8 @@ _MONTHS = range(1, 13)
 _DAY_SECONDS = DAY // SECOND
 
 _FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a face
+_FIRST_YEAR = 1600
+"""Birthdays of nobody knows which year are kept as of 1604."""
 _KEPT = 1_000
 """Faces that a walk remembers before it begins anew."""
 _MOST = 10_000
@@ -443,10 +445,12 @@ def _stamp(name: str, value: str) -> datetime:
         if match is None:
             raise ValueError(value)
         stamp = datetime.strptime(match[1] + (match[2] or "000000"), "%Y%m%d%H%M%S")  # noqa: DTZ007
-        if not 1800 <= stamp.year < LAST_FACE.year:
-            raise ValueError(value)
     except ValueError:
         raise ScheduleError(f"{name} is written 20270101T090000, not {value!r}") from None
+    if not _FIRST_YEAR <= stamp.year < LAST_FACE.year:
+        raise ScheduleError(
+            f"{name} must lie in the years {_FIRST_YEAR} to {LAST_FACE.year - 1}, not {stamp.year}"
+        )
     return stamp
 
 
