@@ -313,7 +313,7 @@ class _Walk:
         with self._lock:
             if not self._covers(face):
                 self._begin(face)
-            self._limit = face.year + HORIZON_YEARS
+            self._limit = max(face, self._rule.start).year + HORIZON_YEARS
             try:
                 found = self._step_past(face)
             except ScheduleError:
