@@ -1,18 +1,26 @@
 """Calendars: sets of local dates on which tasks do not run, or on which alone they run."""
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from calendar import isleap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from typing import Any
 
-from dcron.errors import UsageError
+from dcron.errors import ScheduleError, UsageError
 from dcron.schedule.changes import DAY, SECOND
 from dcron.schedule.rrule import Recurrence, read_recurrence
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_LONG_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAYS = {name: number for names in (WEEKDAYS, _LONG_WEEKDAYS) for number, name in enumerate(names)}
 _LONGEST_FILE = 2_000_000
+_LONGEST_EVENT = 3_660
+"""In days."""
+_MOST_DAYS = 1_000_000
+"""Of all events of a file together; a small file can name very many."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +29,14 @@ class Recurring:
 
     rule: str
     """Without its `RRULE:`."""
-    start: date = date(1970, 1, 1)
+    start: datetime = datetime(1970, 1, 1)  # noqa: DTZ001 a face
     days: int = 1
     exceptions: frozenset[date] = frozenset()
     """Dates at which the rule would begin and does not."""
 
     @cached_property
     def _recurrence(self) -> Recurrence:
-        return read_recurrence(f"DTSTART:{self.start:%Y%m%d} RRULE:{self.rule}")
+        return read_recurrence(f"DTSTART:{self.start:%Y%m%dT%H%M%S} RRULE:{self.rule}")
 
     def __post_init__(self) -> None:
         """A rule that cannot be read is a ScheduleError now, not at the first question."""
@@ -36,12 +44,17 @@ class Recurring:
 
     def contains(self, day: date) -> bool:
         """Whether the date is one of them."""
+        return self.next_date(day) == day
+
+    def next_date(self, day: date) -> date | None:
+        """The first of them from this date on; None when there is none."""
+        day = max(day, self.start.date())
         begin = datetime.combine(day, time()) - (self.days - 1) * DAY - SECOND
-        while (face := self._recurrence.next_face(begin)) is not None and face.date() <= day:
+        while (face := self._recurrence.next_face(begin)) is not None:
             if face.date() not in self.exceptions:
-                return True
+                return max(face.date(), day)
             begin = datetime.combine(face.date(), time(23, 59, 59))
-        return False
+        return None
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,20 @@ class Calendar:
             or any(rule.contains(day) for rule in self.recurring)
         )
 
+    def next_date(self, day: date) -> date | None:
+        """The first date of the calendar from this one on; None when there is none."""
+        found = [*self._sorted_dates[bisect_left(self._sorted_dates, day) :][:1]]
+        found += [
+            day + number * DAY for number in range(7) if (day + number * DAY).weekday() in self.weekdays
+        ]
+        found += _anniversaries(self.annual, day)
+        found += filter(None, (rule.next_date(day) for rule in self.recurring))
+        return min(found, default=None)
+
+    @cached_property
+    def _sorted_dates(self) -> list[date]:
+        return sorted(self.dates)
+
     def to_json(self) -> dict[str, Any]:
         """Everything but the name, as values that JSON has, in a fixed order."""
         return {
@@ -74,7 +101,7 @@ class Calendar:
             "recurring": [
                 {
                     "rule": each.rule,
-                    "start": each.start.isoformat(),
+                    "start": each.start.isoformat().removesuffix("T00:00:00"),
                     "days": each.days,
                     "exceptions": [day.isoformat() for day in sorted(each.exceptions)],
                 }
@@ -83,13 +110,21 @@ class Calendar:
         }
 
 
+def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[date]:
+    """Each in the years from this date on; 29 February may be eight years away."""
+    for year in range(day.year, day.year + 9):
+        for month, number in annual:
+            if ((month, number) != (2, 29) or isleap(year)) and date(year, month, number) >= day:
+                yield date(year, month, number)
+
+
 def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:
     """What to_json() has written."""
     lines = [*value.get("dates", ()), *value.get("annual", ()), *value.get("weekdays", ())]
     recurring = tuple(
         Recurring(
             each["rule"],
-            date.fromisoformat(each["start"]),
+            datetime.fromisoformat(each["start"]),
             each["days"],
             frozenset(map(date.fromisoformat, each["exceptions"])),
         )
@@ -105,21 +140,34 @@ def _with(calendar: Calendar, recurring: tuple[Recurring, ...]) -> Calendar:
 
 
 def parse_calendar(name: str, lines: Iterable[str]) -> Calendar:
-    """A calendar written line by line: `2027-12-25`, `12-25`, `sat` or `RRULE:FREQ=…`; # begins a comment."""
+    """A calendar written line by line: `2027-12-25`, `12-25`, `sat` or `RRULE:FREQ=…`.
+
+    A rule may have a `DTSTART:20270101` and a blank before it; # begins a comment.
+    """
     dates, annual, weekdays, recurring = set(), set(), set(), []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
         if not text:
             continue
-        if text.upper().startswith("RRULE:"):
-            recurring.append(Recurring(text[len("RRULE:") :].upper()))
-        elif text.lower()[:3] in WEEKDAYS and text.isalpha():
-            weekdays.add(WEEKDAYS.index(text.lower()[:3]))
+        if text.upper().startswith(("RRULE:", "DTSTART")):
+            recurring.append(_rule_line(name, number, text.upper()))
+        elif text.lower() in _WEEKDAYS:
+            weekdays.add(_WEEKDAYS[text.lower()])
         elif re.fullmatch(r"[0-9]{2}-[0-9]{2}", text):
             annual.add(_month_and_day(name, number, text))
         else:
             dates.add(_date(name, number, text))
     return Calendar(name, frozenset(dates), frozenset(annual), frozenset(weekdays), tuple(recurring))
+
+
+def _rule_line(name: str, number: int, text: str) -> Recurring:
+    try:
+        rule = read_recurrence(text)
+        if rule.until is not None:
+            raise ScheduleError("RRULE: the dates of a calendar are local; write UNTIL without Z")
+        return Recurring(text.partition("RRULE:")[2], rule.start)
+    except ScheduleError as error:
+        raise UsageError(f"calendar {name}, line {number}: {error}") from None
 
 
 def _month_and_day(name: str, number: int, text: str) -> tuple[int, int]:
@@ -153,62 +201,104 @@ def calendar_from_ics(name: str, text: str) -> Calendar:
         if not files:
             raise ValueError("it is empty")
         return _from_events(name, [event for file in files for event in file.walk("VEVENT")])
-    except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
+    except ScheduleError as error:
+        raise UsageError(f"calendar {name}: {error}") from None
+    except (ValueError, KeyError, AttributeError, TypeError, IndexError, OverflowError) as error:
         raise UsageError(f"calendar {name} is not an iCalendar file that can be read: {error}") from None
 
 
 def _from_events(name: str, events: list[Any]) -> Calendar:
     dates: set[date] = set()
     recurring: list[Recurring] = []
-    moved = {
-        (str(event.get("UID")), _day(event["RECURRENCE-ID"].dt))
-        for event in events
-        if "RECURRENCE-ID" in event
-    }
+    moved: dict[str, list[Any]] = {}
+    touched = 0
+    for event in events:
+        if "RECURRENCE-ID" in event:
+            if "RANGE" in event["RECURRENCE-ID"].params:
+                raise UsageError(
+                    f"calendar {name}: {event.get('UID')} moves an occurrence and all after it "
+                    "(RANGE=THISANDFUTURE), which is not supported; make it two events"
+                )
+            moved.setdefault(str(event.get("UID")), []).append(event["RECURRENCE-ID"].dt)
     for event in events:
         if str(event.get("STATUS", "")).upper() == "CANCELLED":
             continue
-        first, days = _span(event)
-        starts = {first} if "RRULE" not in event else set()
-        starts.update(_days_of(event, "RDATE"))
-        dates.update(start + DAY * number for start in starts for number in range(days))
+        start, end = _bounds(event)
+        gone = _values(event, "EXDATE")
+        if "RECURRENCE-ID" not in event:
+            gone = gone + moved.get(str(event.get("UID")), [])
+        exceptions = frozenset(_face(each, start).date() for each in gone)
+        first, days = _span(start, end, start)
+        spans = [_span(*_period(each, end - start), start) for each in _values(event, "RDATE")]
         if "RRULE" in event:
-            gone = {day for uid, day in moved if uid == str(event.get("UID"))}
-            exceptions = frozenset(_days_of(event, "EXDATE") | gone)
             rules = event["RRULE"] if isinstance(event["RRULE"], list) else [event["RRULE"]]
-            recurring += [Recurring(_rule_text(rule), first, days, exceptions) for rule in rules]
+            recurring += [Recurring(_rule_text(rule, start), first, days, exceptions) for rule in rules]
+        else:
+            spans.append((first, days))
+        touched += sum(days for _, days in spans)
+        if touched > _MOST_DAYS:
+            raise ScheduleError(f"its events touch more than {_MOST_DAYS:,} days")
+        dates.update(
+            face.date() + DAY * number
+            for face, days in spans
+            if face.date() not in exceptions
+            for number in range(days)
+        )
     return Calendar(name, frozenset(dates), recurring=tuple(recurring))
 
 
-def _span(event: Any) -> tuple[date, int]:
-    """An event's first date, and how many dates it touches."""
+def _bounds(event: Any) -> tuple[Any, Any]:
+    """When an event begins and ends, as the file has it."""
     start = event["DTSTART"].dt
     if "DTEND" in event:
-        end = event["DTEND"].dt
-    elif "DURATION" in event:
-        end = start + event["DURATION"].dt
-    else:
-        end = start
-    last = _day(end)
-    ends_at_midnight = not isinstance(end, datetime) or end.time() == time()
-    if ends_at_midnight and last > _day(start):
-        last -= DAY
-    return _day(start), min((last - _day(start)).days + 1, 366)
+        return start, event["DTEND"].dt
+    return start, start + event["DURATION"].dt if "DURATION" in event else start
 
 
-def _days_of(event: Any, name: str) -> set[date]:
-    """The dates of an EXDATE or RDATE property, which may stand several times."""
+def _period(value: Any, length: timedelta) -> tuple[Any, Any]:
+    """When an RDATE begins and ends: a period by itself says how long it is."""
+    if not isinstance(value, tuple):
+        return value, value + length
+    start, end = value
+    return start, start + end if isinstance(end, timedelta) else end
+
+
+def _span(start: Any, end: Any, clock: date | datetime) -> tuple[datetime, int]:
+    """The face that begins it, and how many dates it touches."""
+    first, last = _face(start, clock), _face(end, clock)
+    if last > first:
+        last -= SECOND  # an end at midnight, or of whole days, does not touch its date
+    days = max((last.date() - first.date()).days, 0) + 1
+    if days > _LONGEST_EVENT:
+        raise ScheduleError(
+            f"an event from {first:%Y-%m-%d} on lasts {days:,} days; {_LONGEST_EVENT:,} are the most"
+        )
+    return first, days
+
+
+def _face(value: Any, clock: date | datetime) -> datetime:
+    """The moment on the clock that an event's start is on: one given in UTC may have another date there."""
+    moment: date = value[0] if isinstance(value, tuple) else value  # of a period, its start
+    if not isinstance(moment, datetime):
+        return datetime.combine(moment, time())
+    if moment.tzinfo is not None and isinstance(clock, datetime) and clock.tzinfo is not None:
+        moment = moment.astimezone(clock.tzinfo)
+    return moment.replace(tzinfo=None)
+
+
+def _values(event: Any, name: str) -> list[Any]:
+    """The moments of an EXDATE or RDATE property, which may stand several times."""
     value = event.get(name, [])
     lists = value if isinstance(value, list) else [value]
-    return {_day(each.dt) for dates in lists for each in dates.dts}
+    return [each.dt for moments in lists for each in moments.dts]
 
 
-def _day(value: date | datetime | tuple[Any, ...]) -> date:
-    moment: date = value[0] if isinstance(value, tuple) else value  # of a period, its start
-    return moment.date() if isinstance(moment, datetime) else moment
-
-
-def _rule_text(rule: Any) -> str:
-    """The rule by dates: a last moment in UTC counts with its date."""
+def _rule_text(rule: Any, start: date | datetime) -> str:
+    """The rule with its UNTIL on the clock of the event's start; by dates for an event of whole days."""
     text: str = rule.to_ical().decode().upper()
-    return re.sub(r"(UNTIL=\d{8})T\d{6}Z?", r"\1", text)
+    if "UNTIL" not in rule:
+        return text
+    [until] = rule["UNTIL"]
+    whole_days = not (isinstance(start, datetime) and isinstance(until, datetime))
+    last = f"{_face(until, start):%Y%m%d}" if whole_days else f"{_face(until, start):%Y%m%dT%H%M%S}"
+    return re.sub("UNTIL=[^;]+", f"UNTIL={last}", text)

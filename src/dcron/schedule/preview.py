@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dcron.errors import ScheduleError
@@ -54,9 +54,10 @@ def next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules =
         day = here.face(instant).date()
         if rules.excluded_by(day) is None:
             return instant
-        if instant > give_up:
+        following = rules.next_date(day, give_up.date())
+        if following is None:
             return None
-        after = _end_of_date(here, instant)
+        after = max(instant, _before_date(here, following))
     return None
 
 
@@ -233,7 +234,6 @@ def _not_before_window(after: datetime, rules: Rules) -> datetime:
     return max(after, rules.not_before - _INSTANT)
 
 
-def _end_of_date(here: Clock, instant: datetime) -> datetime:
-    """The last second of the local date that holds this instant, or the instant if that is later."""
-    midnight = here.face(instant).replace(hour=0, minute=0, second=0, microsecond=0) + DAY
-    return max(instant, here.instant(midnight) - SECOND)
+def _before_date(here: Clock, day: date) -> datetime:
+    """The last second before a local date."""
+    return here.instant(datetime.combine(day, time())) - SECOND

@@ -1,22 +1,25 @@
-"""iCalendar recurrence rules (RFC 5545) on the local clock, enumerated by dateutil.
+"""iCalendar recurrence rules (RFC 5545) on the local clock; dateutil says which days of a year one names.
 
 A rule is counted from `DTSTART:` before it, else from 1970-01-01T00:00, a Thursday: like everything in a
 schedule it must mean the same on every node and at any time.
+
+dateutil steps through a rule tick by tick, and through one that names nothing up to the year 9999: minutes.
+So it is asked for days alone, a year at a time; periods, times of day and positions are counted here.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, lru_cache
+from itertools import groupby, product
 from threading import Lock
 from typing import Any
 
 from dcron.errors import ScheduleError
-from dcron.schedule.changes import DAY
-from dcron.schedule.faces import LAST_FACE
+from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.faces import HORIZON_YEARS, LAST_FACE
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
 """In dateutil's order: its constants are these positions."""
@@ -40,8 +43,13 @@ _KNOWN = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_RANGES)
 
 _DAY_PARTS = ("BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
 _TIME_PARTS = ("BYHOUR", "BYMINUTE", "BYSECOND")
+_TIME_UNITS = (_HOURLY, _MINUTELY, _SECONDLY)
+_MONTHS = range(1, 13)
+_DAY_SECONDS = DAY // SECOND
 
 _FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a face
+_FIRST_YEAR = 1600
+"""Birthdays of nobody knows which year are kept as of 1604."""
 _KEPT = 1_000
 """Faces that a walk remembers before it begins anew."""
 _MOST = 10_000
@@ -70,56 +78,138 @@ class Recurrence:
     """BYDAY: (0, -1) is the last Monday, (0, 0) every Monday."""
 
     def next_face(self, face: datetime) -> datetime | None:
-        """The first face of the rule after this one; None when the rule has ended."""
-        found = self._counted(face) if self.count is not None else self._walk.next_face(face)
+        """The first face of the rule after this one; None when 50 years hold none, or the rule has ended."""
+        if self.last_face is not None and face >= self.last_face:
+            return None
+        found = self._walk.next_face(face)
         if found is None or found >= LAST_FACE or (self.last_face is not None and found > self.last_face):
             return None
         return found
-
-    def _counted(self, face: datetime) -> datetime | None:
-        position = bisect_right(self._all, face)
-        return self._all[position] if position < len(self._all) else None
-
-    @cached_property
-    def _all(self) -> list[datetime]:
-        """Every face of a rule with COUNT."""
-        return list(islice(self._faces_from(self.start), self.count))
 
     @cached_property
     def _walk(self) -> "_Walk":
         return _Walk(self)
 
-    def faces_after(self, face: datetime) -> Iterator[datetime]:
-        """The faces after this one, without regard to COUNT and UNTIL."""
-        faces = self._faces_from(self._aligned(max(face, self.start)))
-        return (found for found in faces if found > face and found >= self.start)
+    def faces_of(self, year: int, begin: datetime) -> Iterator[datetime]:
+        """The faces after `begin` in the periods that begin in this year, in order."""
+        return (face for face in self._faces_of(year, begin) if face > begin and face >= self.start)
 
-    def _faces_from(self, start: datetime) -> Iterator[datetime]:
-        """The faces from a place on that is in phase with the interval.
-
-        dateutil gives up on a rule only in the year 9999, which takes minutes from here. The calendar
-        repeats every 400 years, so it is asked in the last such cycle instead.
-        """
-        years = (9949 - start.year) // 400 * 400
-        try:
-            for found in self._dateutil_rule(start.replace(year=start.year + years)):
-                yield found.replace(year=found.year - years)
-        except ValueError:  # INTERVAL and the BY… parts exclude each other: the rule names nothing
+    def _faces_of(self, year: int, begin: datetime) -> Iterator[datetime]:
+        """The same, and perhaps a few before `begin`."""
+        today = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+        if self.frequency < _DAILY:
+            for days in self._periods_of(year, today):
+                yield from self._picked(days, today)
             return
+        days = _days_of(self, year)
+        for day in days[bisect_left(days, today) :]:
+            yield from self._faces_on(day, begin)
 
-    def _dateutil_rule(self, start: datetime) -> Iterator[datetime]:
-        from dateutil.rrule import rrule, weekday  # type: ignore[import-untyped]
+    def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
+        """The days named in each year, month or week that begins in this year, is counted, and not over."""
+        if self.frequency == _WEEKLY:
+            step = _UNITS[_WEEKLY] * self.interval
+            earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a face
+            week = self._origin - (self._origin - earliest) // step * step
+            while week.year == year:
+                yield self._days_of_week(week)
+                week += step
+        elif self.frequency == _MONTHLY:
+            for _, days in groupby(_days_of(self, year), lambda day: day.month):
+                yield list(days)
+        elif (year - self.start.year) % self.interval == 0:
+            yield _days_of(self, year)
 
+    def _days_of_week(self, week: datetime) -> list[datetime]:
         numbers, weekdays = self.days_in_effect()
-        numbers |= self.times_in_effect()
-        parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
-        if "BYSETPOS" in self.numbers:
-            parts["bysetpos"] = self.numbers["BYSETPOS"]
-        if weekdays:
-            parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays]
-        return iter(
-            rrule(self.frequency, dtstart=start, interval=self.interval, wkst=self.week_start, **parts)
+        wanted = {day for day, _ in weekdays}
+        return [
+            day
+            for day in (week + number * DAY for number in range(7))
+            if day.weekday() in wanted
+            and day.month in numbers.get("BYMONTH", (day.month,))
+            and day.date() >= self.start.date()  # or BYSETPOS would count other days than dateutil does
+        ]
+
+    def months_of(self, year: int, months: Iterable[int]) -> tuple[int, ...]:
+        """Those of these months that the interval counts."""
+        passed = (year - self.start.year) * 12 - self.start.month
+        return tuple(month for month in months if (passed + month) % self.interval == 0)
+
+    def _picked(self, days: Sequence[datetime], begin: datetime) -> Iterator[datetime]:
+        """The times of the days from `begin` on, or what BYSETPOS picks from all of them."""
+        times = self._times
+        if "BYSETPOS" not in self.numbers:
+            return (day + time for day in days if day >= begin for time in times)
+        places = (divmod(position, len(times)) for position in self._positions(len(days) * len(times)))
+        return (days[day] + times[time] for day, time in places)
+
+    def _positions(self, total: int) -> list[int]:
+        """What BYSETPOS picks of so many, counted from zero."""
+        positions = {nth - 1 if nth > 0 else total + nth for nth in self.numbers["BYSETPOS"]}
+        return sorted(position for position in positions if 0 <= position < total)
+
+    def _faces_on(self, day: datetime, begin: datetime) -> Iterator[datetime]:
+        """The faces of one day by a rule that counts days, hours, minutes or seconds."""
+        unit = _UNITS[self.frequency]
+        first = (self._origin - day) % (unit * self.interval) // SECOND
+        if first in self._idle:
+            return
+        floor = max(begin - day, timedelta(0)) // unit * unit // SECOND
+        counted = range(first, _DAY_SECONDS, self.interval * (unit // SECOND))
+        found = False
+        for second in self._named(counted[bisect_left(counted, floor) :], floor):
+            for within in self._times:
+                found = True
+                yield day + second * SECOND + within
+        if not found and not floor:
+            self._idle.add(first)
+
+    def _named(self, counted: range, floor: int) -> Iterator[int]:
+        """Those of these seconds of a day, from `floor` on, that BYHOUR, BYMINUTE and BYSECOND let pass."""
+        hours, minutes, seconds = self._clock
+        if len(hours) * len(minutes) * len(seconds) < len(counted):
+            later = [hour for hour in hours if hour >= floor // 3600]
+            times = (
+                (hour * 60 + minute) * 60 + second
+                for hour, minute, second in product(later, minutes, seconds)
+            )
+            return (second for second in times if second in counted)
+        return (
+            second
+            for second in counted
+            if second % 60 in seconds and second // 60 % 60 in minutes and second // 3600 in hours
         )
+
+    @cached_property
+    def _idle(self) -> set[int]:
+        """Where the interval may first fall in a day for the parts to leave nothing of that day."""
+        return set()
+
+    @cached_property
+    def _clock(self) -> list[dict[int, None]]:
+        """The hours, minutes and seconds that limit what is counted, in order; of finer ones only zero."""
+        given = [
+            self.numbers.get(name, range(size)) if self.frequency >= unit else (0,)
+            for name, unit, size in zip(_TIME_PARTS, _TIME_UNITS, (24, 60, 60), strict=True)
+        ]
+        return [dict.fromkeys(sorted(values)) for values in given]
+
+    @cached_property
+    def _times(self) -> list[timedelta]:
+        """The times within each day, hour or minute, by the parts that are finer than these."""
+        effective = self.times_in_effect()
+        hours, minutes, seconds = (
+            sorted(set(effective[name])) if self.frequency < unit else [0]
+            for name, unit in zip(_TIME_PARTS, _TIME_UNITS, strict=True)
+        )
+        times = [
+            timedelta(hours=hour, minutes=minute, seconds=second)
+            for hour, minute, second in product(hours, minutes, seconds)
+        ]
+        if self.frequency == _DAILY and "BYSETPOS" in self.numbers:
+            return [times[position] for position in self._positions(len(times))]
+        return times
 
     def days_in_effect(self) -> tuple[dict[str, tuple[int, ...]], tuple[tuple[int, int], ...]]:
         """The parts that name days, with what the rule leaves to its start: numbers by name, and BYDAY."""
@@ -138,9 +228,7 @@ class Recurrence:
         from_start = (self.start.hour, self.start.minute, self.start.second)
         return {
             name: self.numbers.get(name, (value,))
-            for name, unit, value in zip(
-                _TIME_PARTS, (_HOURLY, _MINUTELY, _SECONDLY), from_start, strict=True
-            )
+            for name, unit, value in zip(_TIME_PARTS, _TIME_UNITS, from_start, strict=True)
             if name in self.numbers or self.frequency < unit
         }
 
@@ -155,20 +243,10 @@ class Recurrence:
             name in self.numbers for name in ("BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
         )
 
-    def _aligned(self, face: datetime) -> datetime:
-        """The beginning of the last period up to `face` that the interval counts."""
-        if self.frequency == _YEARLY:
-            return datetime(face.year - (face.year - self.start.year) % self.interval, 1, 1)  # noqa: DTZ001
-        if self.frequency == _MONTHLY:
-            months = _months(face) - (_months(face) - _months(self.start)) % self.interval
-            return datetime(months // 12, months % 12 + 1, 1)  # noqa: DTZ001
-        unit = _UNITS[self.frequency]
-        origin = self._period_start()
-        return origin + (face - origin) // (unit * self.interval) * (unit * self.interval)
-
-    def _period_start(self) -> datetime:
+    @cached_property
+    def _origin(self) -> datetime:
         """The beginning of the week, day, hour, minute or second that holds the start."""
-        start = self.start.replace(microsecond=0)
+        start = self.start
         if self.frequency == _WEEKLY:
             start -= (start.weekday() - self.week_start) % 7 * DAY
         since_midnight = start - start.replace(hour=0, minute=0, second=0)
@@ -184,8 +262,25 @@ _UNITS = {
 }
 
 
-def _months(face: datetime) -> int:
-    return face.year * 12 + face.month - 1
+@lru_cache(maxsize=256)
+def _days_of(rule: Recurrence, year: int) -> list[datetime]:
+    """The days of a year that the parts name; by a monthly rule, in the months that are counted."""
+    from dateutil.rrule import rrule, weekday  # type: ignore[import-untyped]
+
+    numbers, weekdays = rule.days_in_effect()
+    if rule.frequency == _MONTHLY:
+        numbers["BYMONTH"] = rule.months_of(year, numbers.get("BYMONTH", _MONTHS))
+        if not numbers["BYMONTH"]:
+            return []
+    parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
+    # Without any weekday dateutil may take that of its start.
+    parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays] or range(7)
+    first = datetime(year, 1, 1)  # noqa: DTZ001 a face
+    try:
+        # Such an interval ends it after this one year.
+        return list(rrule(_YEARLY, dtstart=first, interval=_MOST, wkst=rule.week_start, **parts))
+    except Exception as error:  # whatever dateutil stumbles over costs this schedule, not the agent
+        raise ScheduleError(f"{rule.text!r} cannot be computed for the year {year}: {error}") from error
 
 
 class _Walk:
@@ -197,27 +292,46 @@ class _Walk:
         self._begin(rule.start)
 
     def _begin(self, face: datetime) -> None:
-        self._from = face
+        # COUNT counts from the start, so all of its faces are found, in order, and kept.
+        self._from = face if self._rule.count is None else self._rule.start - SECOND
         self._found: list[datetime] = []
-        self._rest = self._rule.faces_after(face)
+        self._rest = self._faces()
+        self._year = self._limit = 0
+        """Where the search stands, and the last year that it is to go through."""
+
+    def _faces(self) -> Iterator[datetime | None]:
+        """The faces from where it begins; None, again and again, while there is none up to the limit."""
+        begin = max(self._from, self._rule.start - SECOND)
+        first = begin.year - (self._rule.frequency == _WEEKLY)  # a week may begin in the year before
+        for self._year in range(first, LAST_FACE.year):
+            while self._year > self._limit:
+                yield None
+            yield from self._rule.faces_of(self._year, begin)
 
     def next_face(self, face: datetime) -> datetime | None:
         """The first face after this one; cheap when the faces asked for go forward."""
         with self._lock:
             if not self._covers(face):
                 self._begin(face)
-            return self._step_past(face)
+            self._limit = max(face, self._rule.start).year + HORIZON_YEARS
+            try:
+                found = self._step_past(face)
+            except ScheduleError:
+                self._begin(face)  # a generator that has raised says nothing more
+                raise
+            return found if found is not None and found.year <= self._limit else None
 
     def _covers(self, face: datetime) -> bool:
         """Whether the faces found so far, and the next one, hold the answer."""
+        if self._rule.count is not None:
+            return True
         reached = self._found[-1] if self._found else self._from
-        return self._from <= face <= reached and len(self._found) < _KEPT
+        return self._from <= face and (face <= reached or face.year < self._year) and len(self._found) < _KEPT
 
     def _step_past(self, face: datetime) -> datetime | None:
         while not self._found or self._found[-1] <= face:
-            found = next(self._rest, None)
+            found = None if len(self._found) == self._rule.count else next(self._rest, None)
             if found is None:
-                self._begin(face)  # a generator that has ended says nothing more
                 return None
             self._found.append(found)
         return self._found[bisect_right(self._found, face)]
@@ -331,10 +445,12 @@ def _stamp(name: str, value: str) -> datetime:
         if match is None:
             raise ValueError(value)
         stamp = datetime.strptime(match[1] + (match[2] or "000000"), "%Y%m%d%H%M%S")  # noqa: DTZ007
-        if not 1800 <= stamp.year < LAST_FACE.year:
-            raise ValueError(value)
     except ValueError:
         raise ScheduleError(f"{name} is written 20270101T090000, not {value!r}") from None
+    if not _FIRST_YEAR <= stamp.year < LAST_FACE.year:
+        raise ScheduleError(
+            f"{name} must lie in the years {_FIRST_YEAR} to {LAST_FACE.year - 1}, not {stamp.year}"
+        )
     return stamp
 
 
@@ -355,5 +471,11 @@ def _check(rule: Recurrence, start: str | None) -> None:
     if "BYSETPOS" in rule.numbers and len(rule.numbers) == 1 and not rule.weekdays:
         raise ScheduleError("BYSETPOS picks from what another BY… part names")
     counted = any(nth for _, nth in rule.weekdays)
+    if any(abs(nth) > 5 for _, nth in rule.weekdays) and (
+        rule.frequency == _MONTHLY or "BYMONTH" in rule.numbers
+    ):
+        raise ScheduleError(
+            "BYDAY counts to 5, or back to -5, within a month; no month has more of a weekday"
+        )
     if counted and (rule.frequency > _MONTHLY or "BYWEEKNO" in rule.numbers):
         raise ScheduleError("BYDAY with a number is for FREQ=MONTHLY and YEARLY, without BYWEEKNO")

@@ -5,6 +5,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from dcron.schedule.calendars import Calendar
+from dcron.schedule.changes import DAY
 
 Gap = Literal["after", "skip"]
 """A face that the clock leaves out: run when the gap ends, or not at all."""
@@ -39,6 +40,17 @@ class Rules:
                 return f"on calendar {calendar.name}"
         if self.only_on and not any(calendar.contains(day) for calendar in self.only_on):
             return "not on calendar " + " or ".join(calendar.name for calendar in self.only_on)
+        return None
+
+    def next_date(self, day: date, last: date) -> date | None:
+        """The first date after this one on which something may run; None when there is none up to `last`."""
+        while day < last:
+            day += DAY
+            if self.only_on:
+                days = (calendar.next_date(day) for calendar in self.only_on)
+                day = min(filter(None, days), default=last + DAY)
+            if day <= last and not any(calendar.contains(day) for calendar in self.except_on):
+                return day
         return None
 
 

@@ -1,6 +1,7 @@
 """Calendars, and schedules that heed them."""
 
 import json
+import time
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -142,11 +143,112 @@ def test_a_calendar_survives_json() -> None:
         ("someday", "is not a date"),
         ("RRULE:FREQ=SOMETIMES", "FREQ must be one of"),
         ("20271225", "is not a date"),
+        ("a monster", "is not a date"),
+        ("monster", "is not a date"),
+        ("sunny", "is not a date"),
+        ("RRULE:FREQ=DAILY;COUNT=3", "calendar holidays, line 1: RRULE: COUNT needs something to count from"),
+        ("RRULE:FREQ=DAILY;UNTIL=20270101T000000Z", "write UNTIL without Z"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=9MO", "BYDAY counts to 5"),
     ],
 )
 def test_other_lines_are_refused(line: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_calendar("holidays", [line])
+
+
+def test_a_rule_of_a_calendar_may_have_a_start_of_its_own() -> None:
+    calendar = parse_calendar("three", ["DTSTART:20270101 rrule:freq=daily;count=3"])
+    assert dates_of(calendar) == ["01-01", "01-02", "01-03"]
+    assert calendar_from_json("three", calendar.to_json()) == calendar
+
+
+def dates_of(calendar: Calendar, first: str = "2027-01-01") -> list[str]:
+    days = [date.fromisoformat(first) + timedelta(number) for number in range(40)]
+    return [f"{day:%m-%d}" for day in days if calendar.contains(day)]
+
+
+def file_of(*events: str) -> str:
+    """An iCalendar file; the lines of an event are separated by blanks."""
+    written = ["\n".join(("BEGIN:VEVENT", "UID:1", *event.split(), "END:VEVENT")) for event in events]
+    return "\n".join(("BEGIN:VCALENDAR", *written, "END:VCALENDAR"))
+
+
+NEW_YORK = "DTSTART;TZID=America/New_York:20270101T220000"
+
+
+@pytest.mark.parametrize(
+    ("events", "dates"),
+    [
+        ((f"{NEW_YORK} RRULE:FREQ=DAILY;UNTIL=20270104T045959Z",), "01-01 01-02 01-03"),
+        ((f"{NEW_YORK} RRULE:FREQ=DAILY;UNTIL=20270104T030000Z",), "01-01 01-02 01-03"),
+        ((f"{NEW_YORK} RRULE:FREQ=DAILY;UNTIL=20270104T025959Z",), "01-01 01-02"),
+        (
+            ("DTSTART;TZID=Asia/Tokyo:20270101T080000 RRULE:FREQ=DAILY;UNTIL=20270102T230000Z",),
+            "01-01 01-02 01-03",
+        ),
+        (
+            ("DTSTART;TZID=Europe/Berlin:20270101T090000 RRULE:FREQ=DAILY;UNTIL=20270103T060000Z",),
+            "01-01 01-02",
+        ),
+        ((f"{NEW_YORK} RRULE:FREQ=DAILY;COUNT=3 EXDATE:20270103T030000Z",), "01-01 01-03"),
+        (
+            (
+                f"{NEW_YORK} RRULE:FREQ=DAILY;COUNT=3",
+                f"RECURRENCE-ID:20270103T030000Z {NEW_YORK.replace('0101T', '0120T')}",
+            ),
+            "01-01 01-03 01-20",
+        ),
+        (
+            ("DTSTART;TZID=Asia/Tokyo:20270105T220000 DTEND;TZID=Europe/Berlin:20270105T160000",),
+            "01-05",
+        ),
+        (("DTSTART:20270101T200000 RRULE:FREQ=HOURLY;INTERVAL=36;COUNT=4",), "01-01 01-03 01-04 01-06"),
+        (("DTSTART;VALUE=DATE:16040105 RRULE:FREQ=YEARLY",), "01-05"),
+        (
+            (
+                "DTSTART;VALUE=DATE:20270105 RDATE;VALUE=DATE:20270108,20270110,20270112 "
+                "EXDATE;VALUE=DATE:20270108",
+                "RECURRENCE-ID;VALUE=DATE:20270110 DTSTART;VALUE=DATE:20270120",
+            ),
+            "01-05 01-12 01-20",
+        ),
+        (
+            (
+                "DTSTART:20270105T090000Z DTEND:20270105T100000Z "
+                "RDATE;VALUE=PERIOD:20270108T220000Z/PT5H,20270111T220000Z/20270112T000000Z",
+            ),
+            "01-05 01-08 01-09 01-11",
+        ),
+        (("DTSTART;VALUE=DATE:20250101 DTEND;VALUE=DATE:20270104",), "01-01 01-02 01-03"),
+    ],
+)
+def test_the_moments_of_an_event_are_on_the_clock_of_its_start(events: tuple[str, ...], dates: str) -> None:
+    calendar = calendar_from_ics("work", file_of(*events))
+    assert dates_of(calendar) == dates.split()
+    assert dates_of(calendar_from_json("work", calendar.to_json())) == dates.split()
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (
+            "RECURRENCE-ID;RANGE=THISANDFUTURE;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270112",
+            "calendar work: 1 moves an occurrence and all after it",
+        ),
+        (
+            "DTSTART;VALUE=DATE:20270101 DTEND;VALUE=DATE:20470101",
+            "calendar work: an event from 2027-01-01 on lasts 7,305 days; 3,660 are the most",
+        ),
+        (
+            "DTSTART;VALUE=DATE:15040105 RRULE:FREQ=YEARLY",
+            "DTSTART must lie in the years 1600 to 9996, not 1504",
+        ),
+        ("DTSTART;VALUE=DATE:20270101 RRULE:FREQ=MONTHLY;BYDAY=53MO", "BYDAY counts to 5"),
+    ],
+)
+def test_events_that_cannot_be_taken_whole_are_refused(event: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        calendar_from_ics("work", file_of(event))
 
 
 NO_START = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR"
@@ -200,6 +302,35 @@ def test_a_far_date_is_reached_without_walking_through_every_minute() -> None:
 def test_calendars_that_leave_nothing_end_the_search() -> None:
     rules = Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))
     assert next_run(parse("0 9 * * *"), BERLIN, NOW, rules) is None
+
+
+EVERY_DAY = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rules"),
+    [
+        ("0 9 * * *", Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))),
+        ("RRULE:FREQ=YEARLY;BYHOUR=3 | 8-41 22 * * *", Rules(only_on=(Calendar("empty"),))),
+        ("* * * * *", Rules(except_on=(parse_calendar("all", EVERY_DAY),))),
+        ("0 9 * * *", Rules(except_on=(parse_calendar("all", ["RRULE:FREQ=DAILY"]),))),
+        ("0 9 * * mon", Rules(only_on=(parse_calendar("other", ["sun", "RRULE:FREQ=DAILY;BYDAY=TU"]),))),
+    ],
+    ids=["past", "empty", "weekdays", "rule", "never together"],
+)
+def test_nothing_left_is_found_out_quickly(schedule: str, rules: Rules) -> None:
+    before = time.process_time()
+    assert next_run(parse(schedule), BERLIN, NOW, rules) is None
+    assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize("first", ["2026-12-30", "2027-03-01", "2027-12-24"])
+def test_the_next_date_is_the_first_that_the_calendar_contains(first: str) -> None:
+    for calendar in (HOLIDAYS, calendar_from_ics("work", ICS), parse_calendar("leap", ["02-29"])):
+        day = date.fromisoformat(first)
+        found = next(later for days in range(1500) if calendar.contains(later := day + timedelta(days)))
+        assert calendar.next_date(day) == found
+    assert parse_calendar("past", ["2020-06-01"]).next_date(date.fromisoformat(first)) is None
 
 
 def test_a_preview_does_not_strike_out_a_year_of_minutes() -> None:

@@ -1,5 +1,6 @@
 """Recurrence rules, against dateutil stepping through them from their start."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from dcron.errors import ScheduleError
 from dcron.schedule import next_run, parse, upcoming, zone
+from dcron.schedule.rrule import Recurrence, read_recurrence
 
 UTC_ZONE, BERLIN = zone("UTC"), zone("Europe/Berlin")
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -22,13 +24,14 @@ BY_PARTS = {
         "BYMONTHDAY=13",
         "BYDAY=FR",
         "BYDAY=20MO",
+        "BYMONTH=2,11;BYDAY=-1FR,5MO",
     ),
     "MONTHLY": ("BYMONTHDAY=1,-1", "BYDAY=2MO,-1FR", "BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", "BYMONTH=2"),
-    "WEEKLY": ("BYDAY=MO,WE,SU", "BYDAY=SU;WKST=SU", "BYMONTH=12"),
+    "WEEKLY": ("BYDAY=MO,WE,SU", "BYDAY=SU;WKST=SU", "BYMONTH=12", "BYDAY=MO,WE,FR;BYSETPOS=1,-1"),
     "DAILY": ("BYDAY=MO,TU", "BYMONTHDAY=31", "BYHOUR=2,14;BYMINUTE=30", "BYHOUR=1,9;BYSETPOS=2"),
-    "HOURLY": ("BYHOUR=3,4,5", "BYMINUTE=0,30", "BYDAY=SA"),
+    "HOURLY": ("BYMONTHDAY=31;BYHOUR=7", "BYHOUR=3,4,5", "BYMINUTE=0,30", "BYDAY=SA"),
     "MINUTELY": ("BYHOUR=12", "BYMINUTE=0,20,40", "BYSECOND=5,35"),
-    "SECONDLY": ("BYHOUR=12;BYMINUTE=30", "BYSECOND=0,10"),
+    "SECONDLY": ("BYHOUR=3;BYMINUTE=3;BYSECOND=3", "BYHOUR=12;BYMINUTE=30", "BYSECOND=0,10"),
 }
 
 
@@ -133,6 +136,9 @@ def test_without_a_start_a_rule_is_counted_from_1970_everywhere() -> None:
         ("RRULE:FREQ=YEARLY;BYMONTH=0", "BYMONTH takes 1 to 12, not '0'"),
         ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY takes MO to SU"),
         ("RRULE:FREQ=MONTHLY;BYDAY=0MO", "BYDAY takes MO to SU"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=9MO", "BYDAY counts to 5, or back to -5, within a month"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=1MO,-6MO", "BYDAY counts to 5, or back to -5, within a month"),
+        ("RRULE:FREQ=YEARLY;BYMONTH=12;BYDAY=6MO", "BYDAY counts to 5, or back to -5, within a month"),
         ("RRULE:FREQ=WEEKLY;BYDAY=2MO", "BYDAY with a number is for FREQ=MONTHLY and YEARLY"),
         ("RRULE:FREQ=WEEKLY;BYMONTHDAY=2", "BYMONTHDAY is not for FREQ=WEEKLY"),
         ("RRULE:FREQ=MONTHLY;BYWEEKNO=2", "BYWEEKNO is for FREQ=YEARLY"),
@@ -145,3 +151,66 @@ def test_other_rules_are_refused(rule: str, message: str) -> None:
     with pytest.raises(ScheduleError) as refusal:
         parse(rule)
     assert message in str(refusal.value)
+
+
+def test_what_dateutil_stumbles_over_is_an_error_of_the_schedule_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stumbling(*_: object, **__: object) -> object:
+        raise IndexError("list index out of range")
+
+    rule = read_recurrence("RRULE:FREQ=MONTHLY;BYDAY=2MO")
+    monkeypatch.setattr("dateutil.rrule.rrule", stumbling)
+    for _ in range(2):
+        with pytest.raises(ScheduleError, match="cannot be computed for the year 2027: list index"):
+            rule.next_face(datetime(2027, 1, 1))  # noqa: DTZ001 a face
+
+
+RARE = [
+    ("FREQ=SECONDLY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=30;BYHOUR=3;BYMINUTE=3;BYSECOND=3", None),
+    ("FREQ=SECONDLY;INTERVAL=61;BYMONTH=2;BYMONTHDAY=29;BYHOUR=3;BYMINUTE=3;BYSECOND=3", None),
+    ("FREQ=SECONDLY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYHOUR=3;BYMINUTE=3;BYSECOND=3", 2052),
+    ("FREQ=SECONDLY;INTERVAL=9973;BYHOUR=3;BYMINUTE=3;BYSECOND=3", 2035),
+    ("FREQ=MINUTELY;BYMONTHDAY=-21,31;BYYEARDAY=94;BYHOUR=13,23;BYDAY=TH", None),
+    ("FREQ=SECONDLY;INTERVAL=60;BYSECOND=30", None),
+    ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", None),
+    ("FREQ=DAILY;BYHOUR=3;BYSETPOS=2", None),
+    ("FREQ=WEEKLY;BYDAY=MO;BYSETPOS=2", None),
+    ("FREQ=YEARLY;BYWEEKNO=53;BYMONTH=6", None),
+]
+
+
+@pytest.mark.parametrize(("rule", "year"), RARE)
+def test_a_rule_that_fires_rarely_or_never_is_answered_quickly(rule: str, year: int | None) -> None:
+    before = time.process_time()
+    found = read_recurrence(f"RRULE:{rule}").next_face(NOW.replace(tzinfo=None))
+    assert time.process_time() - before < 0.3  # some milliseconds; dateutil takes minutes
+    assert (found and found.year) == year
+
+
+def test_a_rule_that_never_fires_is_not_searched_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    years = []
+    search = Recurrence.faces_of
+
+    def counting(rule: Recurrence, year: int, begin: datetime) -> object:
+        years.append(year)
+        return search(rule, year, begin)
+
+    monkeypatch.setattr(Recurrence, "faces_of", counting)
+    rule = read_recurrence("RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30")
+    for days in range(1_000):
+        assert rule.next_face(datetime(2027, 1, 1) + timedelta(days=days)) is None  # noqa: DTZ001 a face
+    assert years == list(range(2027, 2080))
+
+
+def test_a_rule_without_a_match_for_50_years_has_none() -> None:
+    rule = read_recurrence("RRULE:FREQ=YEARLY;INTERVAL=60")
+    assert rule.next_face(datetime(2029, 12, 31)) == datetime(2030, 1, 1)  # noqa: DTZ001 faces
+    assert rule.next_face(datetime(2030, 1, 1)) is None  # noqa: DTZ001 a face
+    assert rule.next_face(datetime(2040, 1, 1)) == datetime(2090, 1, 1)  # noqa: DTZ001 faces
+
+
+def test_count_goes_on_through_the_century() -> None:
+    schedule = parse("DTSTART:19490101 RRULE:FREQ=YEARLY;COUNT=100")
+    assert next_run(schedule, UTC_ZONE, NOW) == datetime(2028, 1, 1, tzinfo=UTC)
+    assert next_run(schedule, UTC_ZONE, datetime(2048, 1, 1, tzinfo=UTC)) is None
