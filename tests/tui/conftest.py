@@ -118,6 +118,13 @@ class Stage:
                 crontab.database.close()
 
 
+def many(stage: Stage) -> None:
+    """Tasks on many pages."""
+    named = (f"task{number:02}" for number in range(99))
+    lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
+    stage.crontab.import_lines(lines)
+
+
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dialogs hear keys at once, but where a test is about that."""

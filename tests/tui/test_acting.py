@@ -1,13 +1,16 @@
 """What the keys do to tasks and runs."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from dcron.model import RunState
 from dcron.store.runs import Wanted
 from dcron.tui import modals
-from tests.tui.conftest import Stage
+from dcron.tui.lending import lent_terminal
+from tests.tui.conftest import Stage, many
 
 
 def states(stage: Stage, trigger: str = "manual") -> list[RunState]:
@@ -178,3 +181,62 @@ def test_what_cannot_be_done_is_told(stage: Stage) -> None:
             await screen.shows("was removed meanwhile")
 
     asyncio.run(look())
+
+
+def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) -> None:
+    stage.crontab.pause(stage.add("backup"), "holiday")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            for line, told in (("pause backup", "paused already"), ("resume backup", "dcron resume backup")):
+                await screen.press("colon")
+                await screen.type(line)
+                await screen.press("enter")
+                await screen.shows(told)
+                assert stage.crontab.get("backup").enabled is line.startswith("resume")
+
+    asyncio.run(look())
+
+
+def test_an_act_is_done_to_marked_rows_out_of_sight_too(stage: Stage) -> None:
+    many(stage)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("space", "space", "space", "G")
+            last = screen.table.ids[-1]
+            await screen.until(lambda: last in screen.table.rows)
+            await screen.press("s")
+            await screen.shows("pause 3 tasks")
+
+    asyncio.run(look())
+
+
+def test_nothing_is_done_to_rows_that_a_filter_takes_away(stage: Stage) -> None:
+    stage.add("backup")
+    stage.add("vacuum")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            assert screen.table.cursor_row.task.name == "backup"
+            screen.pane.set_filter("vacuum")
+            assert screen.table.chosen_rows() == []
+            await screen.until(lambda: not screen.table.awaits_ids and screen.table.cursor_row)
+            assert [row.task.name for row in screen.table.chosen_rows()] == ["vacuum"]
+
+    asyncio.run(look())
+
+
+def test_a_program_that_fails_gives_the_terminal_back() -> None:
+    told = []
+
+    class Lender:
+        @contextmanager
+        def suspend(self) -> Iterator[None]:  # as Textual's, which no error comes back from
+            told.append("lent")
+            yield
+            told.append("back")
+
+    with pytest.raises(KeyboardInterrupt), lent_terminal(Lender()):  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+    assert told == ["lent", "back"]

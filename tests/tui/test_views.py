@@ -3,21 +3,14 @@
 import asyncio
 from typing import Any
 
-from dcron.model import Definition, Node, RunState
+from dcron.model import Node, RunState
 from dcron.store import nodes
-from tests.tui.conftest import Stage
+from tests.tui.conftest import Stage, many
 
 
 def play(coroutine: Any) -> None:
     """Run a test's screen to its end."""
     asyncio.run(coroutine)
-
-
-def many(stage: Stage) -> None:
-    """Tasks on many pages."""
-    named = (f"task{number:02}" for number in range(99))
-    lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
-    stage.crontab.import_lines(lines)
 
 
 def test_the_tasks_are_shown_with_schedule_and_next_run(stage: Stage) -> None:
