@@ -34,13 +34,13 @@ def mode(path: Path) -> int:
 
 
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "dcron.db"
+    path = tmp_path / "dcron.db"
     old = os.umask(0)
     try:
         files.prepare(path, forced=False)
     finally:
         os.umask(old)
-    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+    assert mode(path) == 0o600
 
 
 def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert mode(path) == 0o640
 
 
-def test_a_directory_that_somebody_else_just_made_is_no_failure(
+def test_a_file_that_somebody_else_just_made_is_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new" / "dcron.db"
@@ -61,10 +61,13 @@ def test_a_directory_that_somebody_else_just_made_is_no_failure(
     assert path.is_file()
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("directory", ["file/below", "missing"])
+def test_a_directory_that_is_not_there_is_told_and_not_made(tmp_path: Path, directory: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseError, match=r"cannot create the database .*dcron.db: Not a directory"):
-        files.prepare(tmp_path / "file" / "below" / "dcron.db", forced=False)
+    where = tmp_path / directory
+    with pytest.raises(DatabaseError, match=rf"cannot create the database .*: there is no directory {where}"):
+        files.prepare(where / "dcron.db", forced=False)
+    assert not where.exists()
 
 
 @pytest.mark.usefixtures("mounts")
