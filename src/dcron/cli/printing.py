@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from dcron.errors import Refused
@@ -37,8 +36,11 @@ def drawn(line: str) -> None:
 def note(text: str) -> None:
     """Something for the person at the keyboard, made inert here; a line that nobody would read is cut."""
     lines = (line[:LONGEST_LINE] + ("…" if len(line) > LONGEST_LINE else "") for line in text.split("\n"))
-    with suppress(OSError):  # nobody is there to be told
+    try:
         sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
+        sys.stderr.flush()
+    except OSError:  # nobody is there to be told, and nothing is left to be written at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def complain(text: str) -> None:

@@ -89,7 +89,7 @@ class MainScreen(Screen[None]):
 
     def begin(self) -> None:
         """The views can be opened without holding up the screen: show the first."""
-        if self.pane is None:
+        if self.pane is None and self.query_one("#body").is_attached:  # it is not when one has quit by now
             self._show()
 
     def on_resize(self, event: events.Resize) -> None:
