@@ -343,3 +343,15 @@ def cut_after_commit(world: World, monkeypatch: pytest.MonkeyPatch, transaction:
             raise DatabaseError("the connection was cut")
 
     monkeypatch.setattr(world.database, "write", cut)
+
+
+def test_one_pass_looks_into_all_lanes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dcron.store.agenda.MOST_LANES", 2)
+    for number in range(5):
+        world.add(f"tick{number}", queue=f"queue{number}")
+    world.clock.forward(minutes=1)
+    node = world.node(slots=8)
+    node.turns.in_a_hurry = True
+    while node.turns.step() == 0:
+        pass
+    assert len(node.launched) == 5

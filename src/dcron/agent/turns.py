@@ -224,7 +224,7 @@ class Turns:
     def _until_next(self, look: Look) -> float:
         pause = LOOK_EVERY_UNWATCHED if self._database.address.transaction_pooling else LOOK_EVERY
         if self._further:
-            pause = _FURTHER
+            pause = 0.0 if self.in_a_hurry else _FURTHER
         offer = self._offer()
         # Where there is no room, a run that ends is what wakes us.
         times = [head.due_at for head in look.heads if offer.has_room_for(head.lane)]

@@ -1,7 +1,6 @@
 """From what went wrong to a message on stderr and the exit code of the contract (docs/cli.md)."""
 
 import errno
-import os
 import sys
 import traceback
 
@@ -28,21 +27,16 @@ def explain(error: BaseException) -> int:
         case KeyboardInterrupt() | typer.Abort():
             sys.stderr.write("\n")
             return ExitCode.INTERRUPTED
-        case BrokenPipeError():
-            _print_no_more()
+        case BrokenPipeError():  # whoever read our output has seen enough
+            printing.drop(sys.stdout)
             return ExitCode.DONE
         case OSError(filename=None, errno=number) if number in _FULL:
-            _print_no_more()
+            printing.drop(sys.stdout)
             printing.complain(f"cannot write what there is to write: {error.strerror}")
             return ExitCode.FAILED
     if isinstance(error, ClickError):
         return _explain_usage(error)
     return _admit(error)
-
-
-def _print_no_more() -> None:
-    """Whoever read our output has seen enough, or it is full: nothing more is written, not even at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _explain_usage(error: Exception) -> int:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TextIO
 
 from dcron.errors import Refused
 from dcron.safetext import safe, safe_lines
@@ -39,8 +39,13 @@ def note(text: str) -> None:
     try:
         sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
         sys.stderr.flush()
-    except OSError:  # nobody is there to be told, and nothing is left to be written at the exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    except OSError:  # nobody is there to be told
+        drop(sys.stderr)
+
+
+def drop(stream: TextIO) -> None:
+    """Let nothing more be written to a stream that cannot be: not even at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(text: str) -> None:

@@ -48,12 +48,8 @@ def run_now(app: "DcronApp", tasks: Sequence[Task]) -> None:
 
 def pause_or_resume(app: "DcronApp", tasks: Sequence[Task]) -> None:
     """Pause those that are not paused, with a reason; when all of them are, resume them."""
-    if not app.may_act(tasks):
-        return
-    if any(task.enabled for task in tasks):
-        pause(app, tasks)
-    else:
-        resume(app, tasks)
+    act = pause if any(task.enabled for task in tasks) else resume
+    act(app, tasks)
 
 
 def resume(app: "DcronApp", tasks: Sequence[Task]) -> None:
