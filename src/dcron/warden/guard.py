@@ -22,8 +22,6 @@ def guard(warden: int, alarm: Alarm) -> NoReturn:
     and the warden was not awake to see to it.
     """
     name_process("dcron-guard")
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
     gone = os.pidfd_open(warden)
     poll = select.poll()
     poll.register(gone, select.POLLIN)

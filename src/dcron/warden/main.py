@@ -28,6 +28,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     os.setsid()
     os.chdir("/")
+    _outlive_service_managers()
     become_subreaper()
     hide_memory()
     control = socket.socket(fileno=control_fd)
@@ -56,16 +57,21 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(_BROKEN)
 
 
-def _watch_children() -> int:
-    """Return a descriptor that is readable after SIGCHLD; make the signals of a service manager harmless.
+def _outlive_service_managers() -> None:
+    """Make the signals of a service manager harmless to guard and warden: the agent says when to stop.
 
-    The agent says when to stop, not they. They get a handler that does nothing: an ignored or blocked signal
-    would be inherited by the commands.
+    Before the two part, so that neither is ever without. A handler that does nothing, because an ignored or
+    blocked signal would be inherited by the commands.
     """
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, lambda *_: None)
+
+
+def _watch_children() -> int:
+    """Return a descriptor that is readable after SIGCHLD."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, lambda *_: None)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     return readable
