@@ -227,6 +227,27 @@ def test_the_shares_of_an_event_wait_where_another_run_is_alive(stage: Stage) ->
         assert again.event_id != run.event_id
 
 
+def test_the_shares_of_a_step_are_part_of_its_flow_and_wait_like_it(stage: Stage) -> None:
+    build, task = stage.task("build", "0 0 1 1 *"), stage.task("deploy", "@after build", every_node=True)
+    one, other, _ = three_nodes(stage)
+
+    def begin() -> int:
+        stage.crontab.run(build)
+        (run,) = stage.take(one)
+        stage.finish(one, run.id)
+        return run.id
+
+    flow = begin()
+    shares = {node: stage.take(node)[0] for node in (one, other)}
+    next_flow = begin()
+    assert stage.take(one) == stage.take(other) == [], "the shares of the flow before are alive"
+    assert reasons(stage, task) == []
+    for node, share in shares.items():
+        stage.finish(node, share.id)
+        (again,) = stage.take(node)
+        assert (share.flow, again.flow) == (flow, next_flow)
+
+
 def test_each_node_makes_up_for_all_that_was_missed(stage: Stage) -> None:
     task = stage.task("rotate", every_node=True, catch_up="all")
     stage.now = at("12:35")

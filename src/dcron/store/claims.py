@@ -114,8 +114,7 @@ def _decide(found: Sequence[Claimed], alive: due.Alive, now: datetime, batch: Ba
         if turn.task.every_node and turn.for_node is None:
             batch.spread.append(turn)
         in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
-        is_events = turn.trigger is Trigger.NODE and turn.event_id is not None
-        trigger = Trigger.EVENT if is_events else turn.trigger
+        trigger = _beginning(turn)
         living, made_up = alive.all[turn.task.id], alive.made_up[turn.task.id]
         match policy.admit(turn.task, trigger, living, in_backlog=in_backlog, made_up=made_up):
             case Skip(reason):
@@ -128,6 +127,15 @@ def _decide(found: Sequence[Claimed], alive: due.Alive, now: datetime, batch: Ba
                 alive.all[turn.task.id] += 1
                 alive.made_up[turn.task.id] += trigger is Trigger.BACKFILL
                 batch.claimed.append(turn)
+
+
+def _beginning(turn: Claimed) -> Trigger:
+    """What made the run: of a node's share, what made the turn that was shared."""
+    if turn.trigger is Trigger.NODE and turn.event_id is not None:
+        return Trigger.EVENT
+    if turn.trigger is Trigger.NODE and turn.flow is not None:
+        return Trigger.AFTER
+    return turn.trigger
 
 
 def _refusal(turn: Claimed, now: datetime) -> str | None:

@@ -50,6 +50,7 @@ def _share(turn: Claimed, node_id: str) -> dict[str, Any]:
         "payload": turn.payload,
         "spec": turn.spec,
         "event_id": turn.event_id,
+        "flow": turn.flow,
         "lane": str(turn.lane.on(node_id)),
         "queue": turn.lane.queue,
     }
