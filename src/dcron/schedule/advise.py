@@ -15,7 +15,7 @@ from dcron.schedule.fields import Field, Values, read_field
 from dcron.schedule.forms import Schedule, Timed, next_instant
 from dcron.schedule.notes import effect, in_window, touched
 from dcron.schedule.preview import next_run, require_fires
-from dcron.schedule.rrule import Recurrence
+from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rules import DEFAULT, Rules
 
 _YEARS = 5 * 366 * DAY

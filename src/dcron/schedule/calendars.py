@@ -11,7 +11,8 @@ from typing import Any
 
 from dcron.errors import ScheduleError, UsageError
 from dcron.schedule.changes import DAY, SECOND
-from dcron.schedule.rrule import Recurrence, read_recurrence
+from dcron.schedule.recurrence import Recurrence
+from dcron.schedule.rrule import read_recurrence
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LONG_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

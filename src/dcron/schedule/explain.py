@@ -10,7 +10,7 @@ from dcron.schedule.cron import Cron
 from dcron.schedule.explain_rrule import explain_recurrence
 from dcron.schedule.fields import Field, Values
 from dcron.schedule.forms import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
-from dcron.schedule.rrule import Recurrence
+from dcron.schedule.recurrence import Recurrence
 
 _FEW = 6
 """Times of day that are written out."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import product
 
 from dcron.schedule import words
-from dcron.schedule.rrule import Recurrence
+from dcron.schedule.recurrence import Recurrence
 
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DAY = _UNITS.index("day")

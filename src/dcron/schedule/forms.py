@@ -8,7 +8,7 @@ from typing import TypeAlias
 from dcron.schedule.changes import Clock
 from dcron.schedule.cron import Cron
 from dcron.schedule.instants import next_fixed, next_interval
-from dcron.schedule.rrule import Recurrence
+from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rules import Rules
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from dcron.schedule.cron import Cron
 from dcron.schedule.fields import HOUR
 from dcron.schedule.forms import At, Every, Schedule, Timed, next_instant
 from dcron.schedule.instants import Faces
-from dcron.schedule.rrule import Recurrence
+from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rules import Rules
 
 _SHOWN = 3

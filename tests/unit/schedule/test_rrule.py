@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dcron.errors import ScheduleError
 from dcron.schedule import next_run, parse, upcoming, zone
-from dcron.schedule.rrule import Recurrence, read_recurrence
+from dcron.schedule.recurrence import Recurrence
+from dcron.schedule.rrule import read_recurrence
 
 UTC_ZONE, BERLIN = zone("UTC"), zone("Europe/Berlin")
 NOW = datetime(2027, 1, 1, tzinfo=UTC)

@@ -1,0 +1,319 @@
+"""Recurrence rules (RFC 5545) on the local clock; dateutil says which days of a year one names.
+
+A rule is counted from `DTSTART:` before it, else from 1970-01-01T00:00, a Thursday: like everything in a
+schedule it must mean the same on every node and at any time.
+
+dateutil steps through a rule tick by tick, and through one that names nothing up to the year 9999: minutes.
+So it is asked for days alone, a year at a time; periods, times of day and positions are counted here.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property, lru_cache
+from itertools import groupby, product
+from threading import Lock
+from typing import Any
+
+from dcron.errors import ScheduleError
+from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.faces import HORIZON_YEARS, LAST_FACE
+
+FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
+"""In dateutil's order: its constants are these positions."""
+YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY, SECONDLY = range(7)
+
+WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+
+_DAY_PARTS = ("BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
+_TIME_PARTS = ("BYHOUR", "BYMINUTE", "BYSECOND")
+_TIME_UNITS = (HOURLY, MINUTELY, SECONDLY)
+_MONTHS = range(1, 13)
+_DAY_SECONDS = DAY // SECOND
+
+FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a face
+"""The start of a rule that names none."""
+_KEPT = 1_000
+"""Faces that a walk remembers before it begins anew."""
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """One rule; its faces are fixed times, like `0 9 * * *`."""
+
+    text: str
+    frequency: int
+    """A position in FREQUENCIES."""
+    interval: int = 1
+    start: datetime = FIRST
+    """The face it is counted from."""
+    count: int | None = None
+    last_face: datetime | None = None
+    """UNTIL on the local clock."""
+    until: datetime | None = None
+    """UNTIL in UTC."""
+    week_start: int = 0
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+    """The BY… parts but BYDAY."""
+    weekdays: tuple[tuple[int, int], ...] = ()
+    """BYDAY: (0, -1) is the last Monday, (0, 0) every Monday."""
+
+    def next_face(self, face: datetime) -> datetime | None:
+        """The first face of the rule after this one; None when 50 years hold none, or the rule has ended."""
+        if self.last_face is not None and face >= self.last_face:
+            return None
+        found = self._walk.next_face(face)
+        if found is None or found >= LAST_FACE or (self.last_face is not None and found > self.last_face):
+            return None
+        return found
+
+    @cached_property
+    def _walk(self) -> "_Walk":
+        return _Walk(self)
+
+    def faces_of(self, year: int, begin: datetime) -> Iterator[datetime]:
+        """The faces after `begin` in the periods that begin in this year, in order."""
+        return (face for face in self._faces_of(year, begin) if face > begin and face >= self.start)
+
+    def _faces_of(self, year: int, begin: datetime) -> Iterator[datetime]:
+        """The same, and perhaps a few before `begin`."""
+        today = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+        if self.frequency < DAILY:
+            for days in self._periods_of(year, today):
+                yield from self._picked(days, today)
+            return
+        days = _days_of(self, year)
+        for day in days[bisect_left(days, today) :]:
+            yield from self._faces_on(day, begin)
+
+    def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
+        """The days named in each year, month or week that begins in this year, is counted, and not over."""
+        if self.frequency == WEEKLY:
+            step = _UNITS[WEEKLY] * self.interval
+            earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a face
+            week = self._origin - (self._origin - earliest) // step * step
+            while week.year == year:
+                yield self._days_of_week(week)
+                week += step
+        elif self.frequency == MONTHLY:
+            for _, days in groupby(_days_of(self, year), lambda day: day.month):
+                yield list(days)
+        elif (year - self.start.year) % self.interval == 0:
+            yield _days_of(self, year)
+
+    def _days_of_week(self, week: datetime) -> list[datetime]:
+        numbers, weekdays = self.days_in_effect()
+        wanted = {day for day, _ in weekdays}
+        return [
+            day
+            for day in (week + number * DAY for number in range(7))
+            if day.weekday() in wanted
+            and day.month in numbers.get("BYMONTH", (day.month,))
+            and day.date() >= self.start.date()  # or BYSETPOS would count other days than dateutil does
+        ]
+
+    def months_of(self, year: int, months: Iterable[int]) -> tuple[int, ...]:
+        """Those of these months that the interval counts."""
+        passed = (year - self.start.year) * 12 - self.start.month
+        return tuple(month for month in months if (passed + month) % self.interval == 0)
+
+    def _picked(self, days: Sequence[datetime], begin: datetime) -> Iterator[datetime]:
+        """The times of the days from `begin` on, or what BYSETPOS picks from all of them."""
+        times = self._times
+        if "BYSETPOS" not in self.numbers:
+            return (day + time for day in days if day >= begin for time in times)
+        places = (divmod(position, len(times)) for position in self._positions(len(days) * len(times)))
+        return (days[day] + times[time] for day, time in places)
+
+    def _positions(self, total: int) -> list[int]:
+        """What BYSETPOS picks of so many, counted from zero."""
+        positions = {nth - 1 if nth > 0 else total + nth for nth in self.numbers["BYSETPOS"]}
+        return sorted(position for position in positions if 0 <= position < total)
+
+    def _faces_on(self, day: datetime, begin: datetime) -> Iterator[datetime]:
+        """The faces of one day by a rule that counts days, hours, minutes or seconds."""
+        unit = _UNITS[self.frequency]
+        first = (self._origin - day) % (unit * self.interval) // SECOND
+        if first in self._idle:
+            return
+        floor = max(begin - day, timedelta(0)) // unit * unit // SECOND
+        counted = range(first, _DAY_SECONDS, self.interval * (unit // SECOND))
+        found = False
+        for second in self._named(counted[bisect_left(counted, floor) :], floor):
+            for within in self._times:
+                found = True
+                yield day + second * SECOND + within
+        if not found and not floor:
+            self._idle.add(first)
+
+    def _named(self, counted: range, floor: int) -> Iterator[int]:
+        """Those of these seconds of a day, from `floor` on, that BYHOUR, BYMINUTE and BYSECOND let pass."""
+        hours, minutes, seconds = self._clock
+        if len(hours) * len(minutes) * len(seconds) < len(counted):
+            later = [hour for hour in hours if hour >= floor // 3600]
+            times = (
+                (hour * 60 + minute) * 60 + second
+                for hour, minute, second in product(later, minutes, seconds)
+            )
+            return (second for second in times if second in counted)
+        return (
+            second
+            for second in counted
+            if second % 60 in seconds and second // 60 % 60 in minutes and second // 3600 in hours
+        )
+
+    @cached_property
+    def _idle(self) -> set[int]:
+        """Where the interval may first fall in a day for the parts to leave nothing of that day."""
+        return set()
+
+    @cached_property
+    def _clock(self) -> list[dict[int, None]]:
+        """The hours, minutes and seconds that limit what is counted, in order; of finer ones only zero."""
+        given = [
+            self.numbers.get(name, range(size)) if self.frequency >= unit else (0,)
+            for name, unit, size in zip(_TIME_PARTS, _TIME_UNITS, (24, 60, 60), strict=True)
+        ]
+        return [dict.fromkeys(sorted(values)) for values in given]
+
+    @cached_property
+    def _times(self) -> list[timedelta]:
+        """The times within each day, hour or minute, by the parts that are finer than these."""
+        effective = self.times_in_effect()
+        hours, minutes, seconds = (
+            sorted(set(effective[name])) if self.frequency < unit else [0]
+            for name, unit in zip(_TIME_PARTS, _TIME_UNITS, strict=True)
+        )
+        times = [
+            timedelta(hours=hour, minutes=minute, seconds=second)
+            for hour, minute, second in product(hours, minutes, seconds)
+        ]
+        if self.frequency == DAILY and "BYSETPOS" in self.numbers:
+            return [times[position] for position in self._positions(len(times))]
+        return times
+
+    def days_in_effect(self) -> tuple[dict[str, tuple[int, ...]], tuple[tuple[int, int], ...]]:
+        """The parts that name days, with what the rule leaves to its start: numbers by name, and BYDAY."""
+        numbers = {name: values for name, values in self.numbers.items() if name in _DAY_PARTS}
+        if self._names_days or self.frequency > WEEKLY:
+            return numbers, self.weekdays
+        if self.frequency == WEEKLY:
+            return numbers, ((self.start.weekday(), 0),)
+        numbers["BYMONTHDAY"] = (self.start.day,)
+        if self.frequency == YEARLY:
+            numbers.setdefault("BYMONTH", (self.start.month,))
+        return numbers, ()
+
+    def times_in_effect(self) -> dict[str, tuple[int, ...]]:
+        """BYHOUR, BYMINUTE and BYSECOND, with what the rule leaves to its start."""
+        from_start = (self.start.hour, self.start.minute, self.start.second)
+        return {
+            name: self.numbers.get(name, (value,))
+            for name, unit, value in zip(_TIME_PARTS, _TIME_UNITS, from_start, strict=True)
+            if name in self.numbers or self.frequency < unit
+        }
+
+    @property
+    def has_own_start(self) -> bool:
+        """Whether it is counted from a DTSTART of its own."""
+        return self.start != FIRST
+
+    @property
+    def _names_days(self) -> bool:
+        return bool(self.weekdays) or any(
+            name in self.numbers for name in ("BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
+        )
+
+    @cached_property
+    def _origin(self) -> datetime:
+        """The beginning of the week, day, hour, minute or second that holds the start."""
+        start = self.start
+        if self.frequency == WEEKLY:
+            start -= (start.weekday() - self.week_start) % 7 * DAY
+        since_midnight = start - start.replace(hour=0, minute=0, second=0)
+        return start - since_midnight % min(_UNITS[self.frequency], DAY)
+
+
+_UNITS = {
+    WEEKLY: 7 * DAY,
+    DAILY: DAY,
+    HOURLY: timedelta(hours=1),
+    MINUTELY: timedelta(minutes=1),
+    SECONDLY: timedelta(seconds=1),
+}
+
+
+@lru_cache(maxsize=256)
+def _days_of(rule: Recurrence, year: int) -> list[datetime]:
+    """The days of a year that the parts name; by a monthly rule, in the months that are counted."""
+    from dateutil.rrule import rrule, weekday  # type: ignore[import-untyped]
+
+    numbers, weekdays = rule.days_in_effect()
+    if rule.frequency == MONTHLY:
+        numbers["BYMONTH"] = rule.months_of(year, numbers.get("BYMONTH", _MONTHS))
+        if not numbers["BYMONTH"]:
+            return []
+    parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
+    # Without any weekday dateutil may take that of its start.
+    parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays] or range(7)
+    first = datetime(year, 1, 1)  # noqa: DTZ001 a face
+    try:
+        # Such an interval ends it after this one year.
+        return list(rrule(YEARLY, dtstart=first, interval=LAST_FACE.year, wkst=rule.week_start, **parts))
+    except Exception as error:  # whatever dateutil stumbles over costs this schedule, not the agent
+        raise ScheduleError(f"{rule.text!r} cannot be computed for the year {year}: {error}") from error
+
+
+class _Walk:
+    """Steps through a rule without beginning anew for every face."""
+
+    def __init__(self, rule: Recurrence) -> None:
+        self._rule = rule
+        self._lock = Lock()
+        self._begin(rule.start)
+
+    def _begin(self, face: datetime) -> None:
+        # COUNT counts from the start, so all of its faces are found, in order, and kept.
+        self._from = face if self._rule.count is None else self._rule.start - SECOND
+        self._found: list[datetime] = []
+        self._rest = self._faces()
+        self._year = self._limit = 0
+        """Where the search stands, and the last year that it is to go through."""
+
+    def _faces(self) -> Iterator[datetime | None]:
+        """The faces from where it begins; None, again and again, while there is none up to the limit."""
+        begin = max(self._from, self._rule.start - SECOND)
+        first = begin.year - (self._rule.frequency == WEEKLY)  # a week may begin in the year before
+        for self._year in range(first, LAST_FACE.year):
+            while self._year > self._limit:
+                yield None
+            yield from self._rule.faces_of(self._year, begin)
+
+    def next_face(self, face: datetime) -> datetime | None:
+        """The first face after this one; cheap when the faces asked for go forward."""
+        with self._lock:
+            if not self._covers(face):
+                self._begin(face)
+            self._limit = max(face, self._rule.start).year + HORIZON_YEARS
+            try:
+                found = self._step_past(face)
+            except ScheduleError:
+                self._begin(face)  # a generator that has raised says nothing more
+                raise
+            return found if found is not None and found.year <= self._limit else None
+
+    def _covers(self, face: datetime) -> bool:
+        """Whether the faces found so far, and the next one, hold the answer."""
+        if self._rule.count is not None:
+            return True
+        reached = self._found[-1] if self._found else self._from
+        return self._from <= face and (face <= reached or face.year < self._year) and len(self._found) < _KEPT
+
+    def _step_past(self, face: datetime) -> datetime | None:
+        while not self._found or self._found[-1] <= face:
+            found = None if len(self._found) == self._rule.count else next(self._rest, None)
+            if found is None:
+                return None
+            self._found.append(found)
+        return self._found[bisect_right(self._found, face)]
