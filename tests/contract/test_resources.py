@@ -7,6 +7,7 @@ import pytest
 
 from dcron.agent.turns import Turns
 from dcron.model import RunState
+from dcron.services.fleet import Fleet
 from tests.agent.conftest import HandNode
 from tests.contract.stage import Stage
 
@@ -60,6 +61,38 @@ def test_each_need_has_to_fit_and_a_small_run_passes_a_big_one(stage: Stage) -> 
     stage.crontab.run(stage.task("plain", NEVER))
     started = {stage.crontab.find_run(run_id).task for run_id in node.take_turns()}
     assert started == {"big", "small", "plain"}
+
+
+def test_what_has_long_waited_for_room_gets_what_becomes_free(stage: Stage) -> None:
+    small = stage.task("small", NEVER, need={"gpu": 1}, max_running=None)
+    node = agent(stage, {"gpu": 2})
+    running = [stage.crontab.run(small).id for _ in range(2)]
+    assert node.take_turns() == running
+    big = stage.crontab.run(stage.task("big", NEVER, need={"gpu": 2})).id
+    started = []
+    for _ in range(12):
+        stage.forward(minutes=1)
+        stage.crontab.run(small)
+        node.finish(running[:1])
+        started.append(node.take_turns())
+        running = [*running[1:], *started[-1]]
+        assert node.turns.step() > 0, "it sleeps over what it may not take"
+    assert [len(each) for each in started[:10]] == [1] * 10, "smaller ones pass"
+    assert started[10:] == [[], [big]]
+    node.finish([big])
+    assert len(node.take_turns()) == 2
+
+
+def test_no_room_is_kept_for_what_its_queue_lets_not_start(stage: Stage) -> None:
+    small = stage.task("small", NEVER, need={"gpu": 1}, max_running=None)
+    big = stage.task("big", NEVER, need={"gpu": 2}, queue="q")
+    Fleet(stage.crontab).set_queue("q", 0)
+    stage.crontab.run(big)
+    node = agent(stage, {"gpu": 2})
+    for _ in range(2):
+        stage.forward(minutes=30)
+        run = stage.crontab.run(small)
+        assert node.take_turns() == [run.id]
 
 
 def test_what_never_fits_is_left_to_others_and_its_nodes_loss_frees_nothing_here(stage: Stage) -> None:

@@ -454,6 +454,23 @@ def test_what_is_taken_of_a_nodes_capacity_is_told(stage: Stage) -> None:
     assert f"it needs gpu=1, and {node} has 0 gpu of 1 left" in cause.sentence
 
 
+def test_room_that_is_kept_for_a_larger_run_is_told(stage: Stage) -> None:
+    never = "0 0 1 1 *"
+    small = stage.task("small", never, need={"gpu": 1}, max_running=None)
+    big = stage.task("big", never, need={"gpu": 2})
+    node = stage.node(lease=HOUR, capacity={"gpu": 2})
+    stage.crontab.run(small)
+    stage.take(node, capacity={"gpu": 2})
+    stage.crontab.run(big)
+    stage.crontab.run(small)
+    stage.forward(minutes=9)
+    assert "takes it" in one_of(stage, "small", None, "due").sentence
+    stage.forward(minutes=2)
+    cause = one_of(stage, "small", None, "capacity")
+    assert f"{node} has 0 gpu of 2 left, keeping room for a run that needs gpu=2" in cause.sentence
+    assert "keeping" not in one_of(stage, "big", None, "capacity").sentence
+
+
 def test_a_full_queue_names_the_runs_in_it(stage: Stage) -> None:
     stage.task("first", queue="mail")
     stage.task("second", "*/15 * * * *", queue="mail")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from dcron import policy
 from dcron.store.due import Claimed
 
 
@@ -52,8 +53,7 @@ class LiveRuns:
         left = dict(capacity)
         with self._changed:
             for live in self._live.values():
-                for name, amount in live.run.lane.need:
-                    left[name] = left.get(name, 0.0) - amount
+                left = policy.without(left, live.run.lane)
         return left
 
     def any(self) -> bool:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from sqlalchemy import Connection
+
+from dcron import policy
 from dcron.agent.execution import job_for
 from dcron.agent.lease import Lease
 from dcron.agent.live import LiveRuns
@@ -13,7 +16,7 @@ from dcron.database import Database
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version
-from dcron.store import agenda, blocked, claims, events, orphans, runs, tasks
+from dcron.store import agenda, blocked, claims, events, orphans, queues, runs, tasks
 from dcron.store.agenda import Head
 from dcron.store.claims import Batch
 from dcron.store.due import Claimed, Offer
@@ -44,6 +47,8 @@ class Look:
     has_events: bool
     heads: list[Head]
     """The lanes that this node serves, each with its first run."""
+    kept_for: Lane | None
+    """The one of them for which room is kept."""
     next_resume: datetime | None
     cancel_requests: dict[int, str]
 
@@ -74,6 +79,7 @@ class Turns:
         self._retry = 0.0
         # The lane behind which the next look goes on.
         self._further = ""
+        self._kept_for: Lane | None = None
         # By the database's clock: when runs that are late may be taken again.
         self._late_again: datetime | None = None
         self.in_a_hurry = False
@@ -86,6 +92,7 @@ class Turns:
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
         look = self._look()
+        self._kept_for = look.kept_for
         if fresh := self._live.cancel(look.cancel_requests):
             self._kill(fresh)
         if self.closed:
@@ -100,13 +107,14 @@ class Turns:
 
     def _offer(self) -> Offer:
         settings = self._settings
+        free = self._live.free_capacity(settings.capacity)
         return Offer(
             node_id=self._node_id,
             slots=min(BATCH, self._live.free()),
             tags=settings.tags,
             queues=settings.queues,
             capacity=settings.capacity,
-            free=self._live.free_capacity(settings.capacity),
+            free=policy.without(free, self._kept_for) if self._kept_for else free,
         )
 
     def _look(self) -> Look:
@@ -114,14 +122,22 @@ class Turns:
         with self._database.read() as connection:
             now = self._database.now(connection)
             heads, self._further = agenda.heads_behind(connection, self._further)
+            served = [head for head in heads if offer.serves(head.lane)]
             return Look(
                 now,
                 tasks.has_to_plan(connection, now),
                 events.any_unhandled(connection),
-                [head for head in heads if offer.serves(head.lane)],
+                served,
+                self._room_for(connection, served, now),
                 tasks.next_resume(connection),
                 runs.cancel_requests(connection, self._node_id) if self._live.any() else {},
             )
+
+    def _room_for(self, connection: Connection, heads: Sequence[Head], now: datetime) -> Lane | None:
+        """The lane for which room is kept, unless its queue would not let it start anyway."""
+        free = self._live.free_capacity(self._settings.capacity)
+        lane = policy.kept_for(((head.lane, head.due_at) for head in heads), free, now)
+        return None if lane is None or queues.is_full(connection, lane.queue) else lane
 
     def _plan(self) -> int:
         """Plan some of the lines that need it; how many. Those that others hold are left to them."""

@@ -1,7 +1,7 @@
 """What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
 from dcron.policy.admission import Skip, Start, Wait, admit, expired
-from dcron.policy.lanes import Lane, fits, lane_of, read_lane, serves, unserved
+from dcron.policy.lanes import Lane, fits, kept_for, lane_of, read_lane, serves, unserved, without
 from dcron.policy.missed import (
     COUNT_LIMIT,
     INSTANT,
@@ -46,6 +46,7 @@ __all__ = [
     "expired",
     "fits",
     "is_timed",
+    "kept_for",
     "lane_of",
     "next_occurrence",
     "next_wanted",
@@ -63,4 +64,5 @@ __all__ = [
     "too_late_after",
     "unserved",
     "wait_after",
+    "without",
 ]

@@ -17,6 +17,8 @@ HEAD_START = {"high": timedelta(minutes=10), "normal": timedelta(0), "low": time
 """By how much earlier a run counts as due than it is. So what is low waits, but not for ever: ten minutes
 after its time it stands level with what is normal and due just then."""
 
+KEPT_AFTER = timedelta(minutes=10)
+"""A run that has waited so long for room gets what becomes free: smaller ones no longer start before it."""
 _ALMOST = 1 - 1e-9
 """1 without 0.4 and 0.4 is a little less than 0.2."""
 DRAINING_SHOWN = 5
@@ -89,6 +91,24 @@ def _read_need(text: str | None) -> tuple[tuple[str, float], ...]:
 def fits(lane: Lane, free: Mapping[str, float]) -> bool:
     """Whether there is enough of everything the lane's runs need."""
     return all(free.get(name, 0.0) >= amount * _ALMOST for name, amount in lane.need)
+
+
+def without(free: Mapping[str, float], lane: Lane) -> dict[str, float]:
+    """What is left when a run of the lane has what it needs; below nothing where it lacks some."""
+    return dict(free) | {name: free.get(name, 0.0) - amount for name, amount in lane.need}
+
+
+def kept_for(heads: Iterable[tuple[Lane, datetime]], free: Mapping[str, float], now: datetime) -> Lane | None:
+    """The lane for whose first run a node keeps what becomes free: of those too large for it the most urgent.
+
+    `heads` are the lanes that the node serves, with when the first run of each is due.
+    """
+    waiting = [
+        (lane.rank(due_at), str(lane), lane)
+        for lane, due_at in heads
+        if now - due_at > KEPT_AFTER and not fits(lane, free)
+    ]
+    return min(waiting)[-1] if waiting else None
 
 
 def serves(

@@ -132,8 +132,7 @@ def _first_that_fit(found: list[Claimed], offer: Offer, room: dict[str, int]) ->
             continue
         if left is not None:
             room[run.lane.queue] = left - 1
-        for name, amount in run.lane.need:
-            free[name] = free.get(name, 0.0) - amount
+        free = policy.without(free, run.lane)
         taken.append(run)
     return taken
 

@@ -27,6 +27,12 @@ def room(connection: Connection, names: Collection[str]) -> dict[str, int]:
     return {name: max(0, limit - alive.get(name, 0)) for name, limit in limits.items()}
 
 
+def is_full(connection: Connection, name: str) -> bool:
+    """Whether the queue takes nothing more just now; nobody is kept from changing that."""
+    limit = connection.scalar(select(queues.c.max_running).where(queues.c.name == name))
+    return limit is not None and _alive(connection, [name]).get(name, 0) >= limit
+
+
 def put(connection: Connection, name: str, max_running: int | None, now: datetime, actor: str) -> None:
     """Set the queue's limit; None takes it away."""
     values = {"max_running": max_running, "changed_at": now, "changed_by": actor}

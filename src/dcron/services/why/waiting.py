@@ -1,6 +1,6 @@
 """What a waiting run waits for: its time, another run, or a node that can take it."""
 
-from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from dcron import policy
@@ -10,7 +10,8 @@ from dcron.policy import Lane
 from dcron.policy.lanes import HEAD_START
 from dcron.services.why.causes import RUNS_SHOWN, Cause, about, alive, named, subject
 from dcron.services.why.inquiry import Inquiry
-from dcron.store import agenda, explaining, runs
+from dcron.store import agenda, explaining, queues, runs
+from dcron.store.agenda import Head
 
 _PACED = timedelta(seconds=60)
 """How late runs are that agents start at a measured pace."""
@@ -196,22 +197,38 @@ def _queue_is_full(inquiry: Inquiry, run: Run) -> list[Cause]:
 
 def _shortage(inquiry: Inquiry, lane: Lane, nodes: list[Node]) -> Cause | None:
     """What the lane needs and none of these nodes has left."""
-    taken: dict[str, dict[str, float]] = {node.id: defaultdict(float) for node in nodes}
-    for owner, text in explaining.lanes_taken(inquiry.connection, list(taken)):
-        other = policy.read_lane(text)
-        for name, amount in other.need if other else ():
-            taken[owner][name] += amount
+    left: dict[str, dict[str, float]] = {node.id: dict(node.capacity) for node in nodes}
+    for owner, text in explaining.lanes_taken(inquiry.connection, list(left)):
+        if other := policy.read_lane(text):
+            left[owner] = policy.without(left[owner], other)
+    heads = agenda.heads(inquiry.connection) if lane.need else []
     short: list[str] = []
     for node in nodes:
-        left = {name: amount - taken[node.id][name] for name, amount in node.capacity.items()}
-        if policy.fits(lane, left):
+        kept = _kept_for(inquiry, node, heads, left[node.id])
+        free = policy.without(left[node.id], kept) if kept else left[node.id]
+        if policy.fits(lane, free):
             return None
-        missing = [name for name, amount in lane.need if left.get(name, 0) < amount]
-        told = (f"{max(0, left.get(name, 0)):.15g} {name} of {node.capacity[name]:.15g}" for name in missing)
-        short.append(f"{node.id} has {', '.join(told)} left")
-    wanted = ", ".join(f"{name}={amount:.15g}" for name, amount in lane.need)
+        missing = [name for name, amount in lane.need if free.get(name, 0) < amount]
+        told = (f"{max(0, free.get(name, 0)):.15g} {name} of {node.capacity[name]:.15g}" for name in missing)
+        because = f", keeping room for a run that needs {_amounts(kept)}" if kept and kept != lane else ""
+        short.append(f"{node.id} has {', '.join(told)} left{because}")
     facts = {"need": dict(lane.need), "nodes": [node.id for node in nodes]}
-    return Cause("capacity", f"it needs {wanted}, and {'; '.join(short[:RUNS_SHOWN])}", facts)
+    return Cause("capacity", f"it needs {_amounts(lane)}, and {'; '.join(short[:RUNS_SHOWN])}", facts)
+
+
+def _kept_for(inquiry: Inquiry, node: Node, heads: Sequence[Head], free: Mapping[str, float]) -> Lane | None:
+    """The lane for which the node keeps room, as its agent decides it."""
+    served = [
+        (head.lane, head.due_at)
+        for head in heads
+        if policy.serves(head.lane, node.id, node.tags, node.queues, node.capacity)
+    ]
+    kept = policy.kept_for(served, free, inquiry.now)
+    return None if kept is None or queues.is_full(inquiry.connection, kept.queue) else kept
+
+
+def _amounts(lane: Lane) -> str:
+    return ", ".join(f"{name}={amount:.15g}" for name, amount in lane.need)
 
 
 def _ahead(inquiry: Inquiry, run: Run, lane: Lane) -> Cause | None:
