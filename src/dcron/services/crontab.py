@@ -229,6 +229,14 @@ class Crontab:
             raise NotFound(f"there is no run {run_id}")
         return run
 
+    def shares(self, run_id: int) -> list[Run]:
+        """A run that somebody asked for; where it is for every node, as many. Raises NotFound."""
+        run = self.find_run(run_id)
+        if run.for_node is None:
+            return [run]
+        with self.database.read() as connection:
+            return runs.shares(connection, run)
+
     def require_flow(self, flow: int) -> None:
         """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
         with self.database.read() as connection:

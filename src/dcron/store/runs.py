@@ -149,6 +149,13 @@ def dismiss(connection: Connection, run_ids: Sequence[int]) -> int:
     return connection.execute(listed.values(dead_at=None)).rowcount
 
 
+def shares(connection: Connection, run: Run) -> list[Run]:
+    """All nodes' shares of a turn, of which the run is the first."""
+    turn = (runs.c.task_id == run.task_id, runs.c.scheduled_for == run.scheduled_for)
+    query = select(*COLUMNS).where(*turn, runs.c.trigger == run.trigger, runs.c.id >= run.id)
+    return [run_from(row) for row in connection.execute(query.order_by(runs.c.id))]
+
+
 def of_event(connection: Connection, event_id: int) -> list[Run]:
     """The runs that an event has started, or would have."""
     query = select(*COLUMNS).where(runs.c.event_id == event_id, runs.c.trigger == text("'event'"))
