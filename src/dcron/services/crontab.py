@@ -52,9 +52,14 @@ class TaskView:
         run = self.next_run
         if run.blocked is Block.DELAY:
             return None  # it is counted from an end that is yet to come
-        if run.trigger is not Trigger.SCHEDULE or not policy.rules_of(self.task).has_calendars:
+        if run.trigger is not Trigger.SCHEDULE:
             return run.due_at
-        wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+        try:
+            if not policy.rules_of(self.task).has_calendars:
+                return run.due_at
+            wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+        except UsageError:
+            return None  # its calendar cannot be read; its turns are skipped for that
         return wanted and policy.due_at(self.task, wanted)
 
 
