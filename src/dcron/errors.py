@@ -56,6 +56,10 @@ class DatabaseError(DcronError):
     exit_code = ExitCode.DATABASE
 
 
+class DatabaseReplaced(DatabaseError):  # noqa: N818
+    """At the path of a SQLite file that is open stands another by now."""
+
+
 class SchemaVersionError(DatabaseError):
     """The database was made for another version of dcron."""
 

@@ -13,7 +13,7 @@ def agent(dcron: Dcron, name: str = "web-1", *options: str) -> Iterator[subproce
     words = ["agent", "--name", name, "--lease", "10s", "--grace", "1s", "--db", dcron.url, *options]
     with subprocess.Popen([DCRON, *words], stderr=subprocess.PIPE, text=True) as process:
         try:
-            until(lambda: name in [node["name"] for node in dcron.done("nodes", "--json").json])
+            until(lambda: any(node["pid"] == process.pid for node in dcron.done("nodes", "--json").json))
             yield process
         finally:
             process.terminate()

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
+from dcron.database import Database
 from tests.cli.conftest import Dcron, on_terminal, real
 
 FROM = ("--from", "2027-01-01", "-z", "UTC")
@@ -212,6 +214,25 @@ def test_replacing_a_calendar_in_use_asks_on_a_terminal(sqlite: Dcron) -> None:
     assert (asked.code, "which job uses?" in asked.out) == (1, True)
     assert on_terminal(*words, url=sqlite.url, typed="y\n", wait_for="[y/N]").code == 0
     assert sqlite.done("calendar", "view", "x", "--json").json["weekdays"] == ["sun"]
+
+
+def test_a_calendar_that_can_no_longer_be_read_is_told_beside_the_others(dcron: Dcron) -> None:
+    dcron.done("calendar", "add", "old", "RRULE:FREQ=MONTHLY;BYDAY=5MO")
+    dcron.done("calendar", "add", "new", "sat")
+    dcron.done("add", "-n", "job", "--except", "old", "@daily", "x")
+    database = Database(dcron.url)
+    with database.write() as connection:  # as a version without this check has written it
+        connection.execute(text("UPDATE calendars SET content = replace(content, '5MO', '9MO')"))
+    database.close()
+    listed = dcron.done("calendar", "list")
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["CALENDAR", "new", "old"]
+    told = "calendar old: RRULE: BYDAY counts to 5"
+    assert listed.err.startswith(told)
+    viewed = dcron.done("calendar", "view", "old")
+    assert ("BYDAY=9MO" in viewed.out, viewed.err.startswith(told)) == (True, True)
+    assert re.search(r"^job +@daily ", dcron.done("list").out, re.MULTILINE)
+    dcron.done("rm", "-f", "job")
+    dcron.done("calendar", "rm", "-f", "old")
 
 
 def test_calendars_travel_with_the_options_of_a_file(sqlite: Dcron) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -13,26 +11,13 @@ from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
+from tests.cli.agents import agent
 from tests.cli.conftest import DCRON, Dcron, on_terminal, real, until
 
 RUN_KEYS = (
     "id task state reason trigger attempt scheduled_for due_at claimed_at started_at finished_at owner node"
     " exit_code signal duration retry_of dead queue blocked expires_at flow event"
 )
-
-
-@contextmanager
-def agent(dcron: Dcron) -> Iterator[subprocess.Popen[str]]:
-    """A real agent, for as long as the block runs."""
-    words = ["agent", "--name", "web-1", "--lease", "10s", "--grace", "1s", "--db", dcron.url]
-    with subprocess.Popen([DCRON, *words], stderr=subprocess.PIPE, text=True) as process:
-        try:
-            until(lambda: dcron.done("nodes", "--json").json)
-            yield process
-        finally:
-            process.terminate()
-            process.communicate(timeout=20)
-    assert process.returncode == 0
 
 
 def test_run_makes_a_due_run_and_says_that_no_agent_is_there(dcron: Dcron) -> None:
@@ -248,3 +233,17 @@ def test_times_in_json_are_utc_with_a_z(dcron: Dcron) -> None:
         assert datetime.fromisoformat(run[key])
     assert isinstance(run["duration"], int | float)
     assert (run["exit_code"], run["node"]) == (0, "web-1")
+
+
+def test_waiting_for_a_run_on_every_node_waits_for_all_of_them(dcron: Dcron) -> None:
+    command = "case $DCRON_NODE in web-1) exit 0;; *) sleep 1; exit 7; esac"
+    dcron.done("add", "-n", "everywhere", "--every-node", "@yearly", command)
+    with agent(dcron, "web-1"), agent(dcron, "web-2"):
+        ended = dcron("run", "--wait", "everywhere")
+        assert ended.code == 7
+        assert sorted(line.split("everywhere ")[1].split(" after")[0] for line in ended.out.splitlines()) == [
+            "failed on web-2",
+            "succeeded on web-1",
+        ]
+        shown = dcron("run", "--wait", "everywhere", "--json")
+        assert (shown.code, shown.json["node"], shown.json["exit_code"]) == (7, "web-2", 7)

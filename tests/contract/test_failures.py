@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import Database, is_transient
-from dcron.errors import DatabaseError, ExitCode
+from dcron.errors import DatabaseError, DatabaseReplaced, ExitCode
 
 SECRET = "s3cret"
 
@@ -107,6 +107,34 @@ def test_a_file_of_another_kind_is_named(path: Path) -> None:
     assert str(failure) == f"the database {path} is not a SQLite database"
     assert not is_transient(failure)
     assert path.read_text().startswith("Dear diary")
+
+
+def test_a_file_that_is_gone_is_waited_for_and_not_made_anew(file: Database, path: Path) -> None:
+    aside = path.rename(path.with_name("aside.db"))
+    for _ in range(2):  # with the connection that was open, and with a new one
+        with pytest.raises(DatabaseError) as failure, file.write():
+            pass
+        assert str(failure.value) == f"cannot reach the database {path}: the file is no longer there"
+        assert is_transient(failure.value)
+        file.close()
+    assert not path.exists()
+    aside.rename(path)
+    with file.write() as connection:
+        connection.execute(text("INSERT INTO t VALUES ('it is back')"))
+
+
+def test_a_file_that_was_replaced_is_refused_until_it_is_opened_anew(file: Database, path: Path) -> None:
+    other = Database(f"sqlite:///{path.with_name('other.db')}")
+    with other.write() as connection:
+        connection.execute(text("CREATE TABLE other (x TEXT)"))
+    other.close()
+    path.with_name("other.db").replace(path)
+    for _ in range(2):
+        with pytest.raises(DatabaseReplaced, match=f"{path} was replaced"), file.read():
+            pass
+    file.close()
+    with file.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM other")).scalar() == 0
 
 
 def test_a_file_without_tables_is_named(path: Path) -> None:

@@ -63,6 +63,17 @@ def test_a_beginning_that_fails_leaves_the_end_out_of_the_common_flow(roots: Two
     assert [(run.flow, run.reason) for run in roots.reports()] == [(flow, f"prices failed (run {failed})")]
 
 
+def test_a_flow_bears_the_number_of_its_beginnings_first_attempt(stage: Stage) -> None:
+    root, end = stage.task("root", "0 0 1 1 *", tries=3, backoff=0.0), stage.task("end", "@after root")
+    node = stage.node(lease=36_000)
+    first = stage.crontab.run(root).id
+    for state in (FAILED, FAILED, RunState.SUCCEEDED):
+        (attempt,) = stage.take(node)
+        stage.finish(node, attempt.id, state)
+    assert [run.flow for run in stage.runs(root.id) if run.finished_at] == [first] * 3
+    assert [run.flow for run in stage.runs(end.id)] == [first]
+
+
 def test_a_failed_beginning_that_is_retried_completes_the_flow(stage: Stage, roots: TwoRoots) -> None:
     flow = roots.play("orders", FAILED)
     roots.play("prices")

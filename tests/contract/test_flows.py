@@ -196,11 +196,15 @@ def test_what_was_left_out_at_first_is_not_retried_once_it_has_run(stage: Stage,
     letters.retry(middle["clean"])
     stage.finish(etl.node, etl.take()["clean"])
     load_id = etl.take()["load"]
-    with pytest.raises(Refused, match="tried again already"):
+    told = f"run {skipped.id} is skipped, but load has another run in flow {skipped.flow}, run"
+    with pytest.raises(Refused, match=f"{told} {load_id}, which is running: `dcron logs -f {load_id}`"):
         letters.retry(skipped.id)
     stage.finish(etl.node, load_id, FAILED)
-    assert letters.retry(load_id).state is RunState.WAITING
-    with pytest.raises(Refused, match="tried again already"):
+    retry = letters.retry(load_id)
+    with pytest.raises(Refused, match=f"{told} {retry.id}, which is waiting"):
+        letters.retry(skipped.id)
+    stage.finish(etl.node, etl.take()["load"])
+    with pytest.raises(Refused, match=f"{told} {retry.id}, which succeeded: `dcron run load` runs"):
         letters.retry(skipped.id)
 
 

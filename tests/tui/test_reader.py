@@ -10,7 +10,7 @@ import pytest
 from textual.message import Message
 
 from dcron.database import Database
-from dcron.errors import DatabaseError, NotFound
+from dcron.errors import DatabaseError, DatabaseReplaced, NotFound
 from dcron.services.crontab import Crontab
 from dcron.tui import health
 from dcron.tui.health import Health
@@ -137,6 +137,20 @@ def test_a_lost_database_is_asked_again_and_the_question_waits(
     until(lambda: told.answers() == ["there"])
     until(lambda: told.health.lost_at is None)
     until(lambda: told.count(Changed) > before)  # whatever happened meanwhile
+
+
+def test_a_file_that_was_replaced_is_opened_anew(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "FIRST_RETRY", 0.01)
+    until(lambda: told.health.heard_at)
+    old, told.board = told.board, Board()
+
+    def question(board: Any) -> Any:
+        if board is old:
+            raise DatabaseReplaced("another file is in its place")
+        return board
+
+    told.reader.ask("rows", question, nothing)
+    until(lambda: told.answers() == [told.board])
 
 
 def test_waits_grow_to_half_a_minute() -> None:

@@ -4,7 +4,6 @@ import logging
 import math
 import signal
 import threading
-import time
 from types import FrameType
 
 from dcron import migrations
@@ -12,7 +11,7 @@ from dcron.agent.loops import Outage
 from dcron.agent.session import End, Session
 from dcron.agent.settings import Settings
 from dcron.database import Database, is_transient
-from dcron.errors import DatabaseError, SchemaVersionError
+from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
 from dcron.warden.linux import become_subreaper, hide_memory
 
 log = logging.getLogger("dcron.agent")
@@ -40,9 +39,7 @@ class Agent:
         self._listen_for_signals()
         first = True
         while not self._stopped.is_set():
-            session = self._open(
-                once=once, reboot=first and not once, patience=_AT_START if first else math.inf
-            )
+            session = self._open(first=first, once=once)
             if session is None:
                 return
             end = session.serve()
@@ -58,17 +55,23 @@ class Agent:
         if self._session:
             self._session.ask_to_stop()
 
-    def _open(self, *, once: bool, reboot: bool, patience: float) -> Session | None:
-        """A session with its node registered; None if told to stop while waiting for the database."""
-        outage = Outage("start", longest_pause=5.0, patience=patience)
-        give_up = time.monotonic() + patience
+    def _open(self, *, first: bool, once: bool) -> Session | None:
+        """A session with its node registered; None if told to stop while waiting for the database.
+
+        A first one makes the tables where there are none. Later ones wait for them: somebody may just be
+        putting a copy of the database in its place.
+        """
+        outage = Outage("start", longest_pause=5.0, patience=_AT_START if first else math.inf)
         while not self._stopped.is_set():
+            self._database.close()  # of a file that was replaced
             try:
-                migrations.prepare(self._database)
-                return self._register(once=once, reboot=reboot)
+                migrations.prepare(self._database, make=first)
+                return self._register(once=once, reboot=first and not once)
+            except DatabaseReplaced:
+                continue
             except DatabaseError as error:
-                late = time.monotonic() > give_up
-                if late or isinstance(error, SchemaVersionError) or not is_transient(error):
+                hopeless = first and not (outage.left and is_transient(error))
+                if hopeless or isinstance(error, SchemaVersionError):
                     raise
                 self._stopped.wait(outage.failed(error))
         return None

@@ -4,9 +4,10 @@ import logging
 import math
 import random
 import threading
+import time
 from collections.abc import Callable
 
-from dcron.errors import DatabaseError
+from dcron.errors import DatabaseError, DatabaseReplaced
 
 log = logging.getLogger("dcron.agent")
 
@@ -17,18 +18,25 @@ class Outage:
     """One loop's view of a database that is away: says so once, waits ever longer, says when it is back."""
 
     def __init__(self, loop: str, longest_pause: float, patience: float = math.inf) -> None:
-        """`patience` is for how many seconds it is waited for, to be told."""
+        """`patience`: seconds from now on for which it is worth waiting."""
         self._loop = loop
-        self._patience = f"for {patience:g}s" if patience < math.inf else "until it answers"
+        self._give_up = time.monotonic() + patience
         self._longest = longest_pause
         self._pause = 0.0
 
+    @property
+    def left(self) -> float:
+        """The seconds for which it is still worth waiting."""
+        return max(0.0, self._give_up - time.monotonic())
+
     def failed(self, error: DatabaseError) -> float:
         """Note a failure; the seconds to wait before the next try."""
+        left = self.left
         if not self._pause:
-            log.warning("%s: %s; trying again %s", self._loop, error, self._patience)
+            how_long = f"for {left:.0f}s" if left < math.inf else "until it answers"
+            log.warning("%s: %s; trying again %s", self._loop, error, how_long)
         self._pause = min(self._longest, max(_FIRST_PAUSE, self._pause * 2))
-        return self._pause * random.uniform(0.5, 1.0)
+        return min(left, self._pause * random.uniform(0.5, 1.0))
 
     def succeeded(self) -> None:
         """Note that all is well."""
@@ -46,13 +54,16 @@ def keep_going(
 ) -> None:
     """Repeat `step`, which returns the seconds to pause, until `stop`; `wake` ends a pause early.
 
-    A database that is away is waited for. Any other error ends the loop: it is the caller's to see.
+    A database that is away is waited for. Any other error, also that another is in its place, ends the loop:
+    it is the caller's to see.
     """
     outage = Outage(loop, longest_pause)
     while not stop.is_set():
         try:
             pause = step()
             outage.succeeded()
+        except DatabaseReplaced:
+            raise
         except DatabaseError as error:
             pause = outage.failed(error)
         wake.wait(pause)

@@ -20,7 +20,7 @@ from dcron.agent.spool import deliver_abandoned
 from dcron.agent.turns import LOOK_EVERY, Turns
 from dcron.config import host_name
 from dcron.database import Database
-from dcron.errors import DatabaseError, Refused
+from dcron.errors import DatabaseError, DatabaseReplaced, Refused
 from dcron.model import Node, RunState
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.store import agenda, ends, nodes, reaping, tasks
@@ -39,6 +39,7 @@ class End(Enum):
 
     STOPPED = auto()
     FENCED = auto()
+    REPLACED = auto()
     WARDEN_GONE = auto()
     BROKEN = auto()
 
@@ -177,7 +178,10 @@ class Session:
         return pause
 
     def _keep_recording(self) -> None:
-        keep_going("recorder", self._record, threading.Event(), self._recorded, longest_pause=LOOK_EVERY)
+        try:
+            keep_going("recorder", self._record, threading.Event(), self._recorded, longest_pause=LOOK_EVERY)
+        finally:
+            self._recorded.set()  # or as much as can be
 
     def _record(self) -> float:
         pause = self.recorder.step()
@@ -214,6 +218,10 @@ class Session:
             loop()
         except Fenced:
             self._ended(End.FENCED)
+        except DatabaseReplaced as error:
+            if self._end is None:
+                log.warning("node %s has lost its database: %s", self.node_id, error)
+            self._ended(End.REPLACED)
         except BaseException as error:  # a loop that is dead must not look alive: the node ends with it
             self.error = error
             self._ended(End.BROKEN)
@@ -238,7 +246,8 @@ class Session:
             wake.set()
         for thread in self._threads:
             thread.join(_LAST_WORDS)
-        self._sign_off()
+        if end is not End.REPLACED:
+            self._sign_off()
         self.warden.close()
         return end
 

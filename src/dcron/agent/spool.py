@@ -28,16 +28,23 @@ def deliver_abandoned(database: Database, directory: Path) -> int:
                 log.warning("killed %d processes that %s had left behind", left, spool.node_id)
             for run_id in spool.runs():
                 delivered += _deliver(database, spool, run_id)
+                spool.forget(run_id)
             spool.remove()
     return delivered
 
 
 def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
+    with database.read() as connection:  # it is not known to a backup that was put in the database's place
+        run = runs.by_id(connection, run_id)
+    if run is None or run.owner != spool.node_id:
+        log.warning(
+            "run %d: dropped what %s left behind, this database has no such run of it", run_id, spool.node_id
+        )
+        return False
     result = _deliver_output(database, spool, run_id)
     recorded = result is not None and _deliver_result(database, spool.node_id, result)
     if recorded:
         log.warning("run %d: its end, left behind by %s, is now recorded", run_id, spool.node_id)
-    spool.forget(run_id)
     return recorded
 
 

@@ -84,7 +84,7 @@ def add(
                 force=force,
             )
         replaced = calendars.put(calendar)
-        stored = calendars.get(name)[1]
+        stored = calendars.get(name)
         if as_json:
             printing.emit(_shape(stored))
         else:
@@ -114,10 +114,10 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
 
         calendars = Calendars(crontab)
         name = calendars.find(name)
-        calendar, stored = calendars.get(name)
+        stored = calendars.get(name)
         using = calendars.users(name, limit=None)
         now = crontab.now()
-        coming = _coming(calendar, now.astimezone(zone(own_zone())).date())
+        coming = _coming(stored, now.astimezone(zone(own_zone())).date(), NEXT_SHOWN)
         if as_json:
             days = [day.isoformat() for day in coming]
             printing.emit({**_shape(stored), "next_dates": days, "tasks": using})
@@ -133,7 +133,7 @@ def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
 
         calendars = Calendars(crontab)
         name = calendars.find(name)
-        _, stored = calendars.get(name)
+        stored = calendars.get(name)
         if not calendars.users(name):  # else it is refused below, whatever anybody says
             printing.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)
         calendars.remove(name)
@@ -219,11 +219,11 @@ def _shape(stored: "StoredCalendar") -> dict[str, Any]:
 
 
 def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
-    from dcron.schedule import calendar_from_json, zone
+    from dcron.schedule import zone
 
     today = now.astimezone(zone(own_zone())).date()
     for stored in calendars.every():
-        coming = _coming(calendar_from_json(stored.name, stored.content), today, count=1)
+        coming = _coming(stored, today, count=1)
         yield [
             stored.name,
             _entries(stored),
@@ -246,8 +246,15 @@ def _entries(stored: "StoredCalendar") -> str:
     return ", ".join(filter(None, told))
 
 
-def _coming(calendar: "Calendar", today: date, count: int = NEXT_SHOWN) -> list[date]:
-    """The first dates from today on that the calendar covers, in order."""
+def _coming(stored: "StoredCalendar", today: date, count: int) -> list[date]:
+    """The first dates from today on that the calendar covers, in order; one that cannot be read is told."""
+    from dcron.schedule import calendar_from_json
+
+    try:
+        calendar = calendar_from_json(stored.name, stored.content)
+    except UsageError as error:
+        printing.note(f"{error}; write it anew with `dcron calendar add {stored.name}`")
+        return []
     days = (today + timedelta(days=number) for number in range(SEARCHED.days))
     return list(islice(filter(calendar.contains, days), count))
 

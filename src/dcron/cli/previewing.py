@@ -167,7 +167,7 @@ def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
 
     known = Calendars(crontab)
     return {
-        field: (known.get(name)[0],) if name else ()
+        field: (known.read(name),) if name else ()
         for field, name in (("except_on", line.except_calendar), ("only_on", line.only_calendar))
     }
 

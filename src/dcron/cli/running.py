@@ -51,11 +51,13 @@ def run(
         mention_idleness(crontab)
         if wait:
             _say_where(started, as_json=as_json)
-            started = _wait(crontab, started)
+            shares = _wait(crontab, started)
+            started = next((share for share in shares if exit_code(share)), shares[0])
         if as_json:
             printing.emit(shapes.run_shape(started, crontab.now()))
         elif wait:
-            _say_end(started, crontab.now())
+            for share in shares:
+                _say_end(share, crontab.now())
         else:
             printing.data(
                 f"run {started.id} of {started.task} is due; `dcron logs -f {started.id}` follows it"
@@ -158,13 +160,13 @@ def pauses() -> Iterator[float]:
         pause = min(LONGEST_PAUSE, pause * 1.5)
 
 
-def _wait(crontab: "Crontab", run: Run) -> Run:
-    for pause in pauses():
-        run = crontab.find_run(run.id)
-        if run.state.is_final:
-            break
-        time.sleep(pause)
-    return run
+def _wait(crontab: "Crontab", run: Run) -> list[Run]:
+    """The run at its end; of one for every node each share."""
+    shares, waiting = crontab.shares(run.id), pauses()
+    while not all(share.state.is_final for share in shares):
+        time.sleep(next(waiting))
+        shares = crontab.shares(run.id)
+    return shares
 
 
 def _say_where(run: Run, *, as_json: bool) -> None:

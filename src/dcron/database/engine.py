@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
@@ -18,6 +19,7 @@ from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Rows, postgres_rows, sqlite_rows
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
+from dcron.errors import DatabaseReplaced
 
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection before giving up."""
@@ -48,7 +50,11 @@ _POSTGRES_CONNECT = {
 
 
 class Database:
-    """One shared crontab's database. Cheap to make: nothing is opened before the first transaction."""
+    """One shared crontab's database. Cheap to make: nothing is opened before the first transaction.
+
+    A SQLite file is made where there is none, once. From then on this is that file's alone: a transaction
+    fails while the file is away, and once another stands in its place, until `close`.
+    """
 
     def __init__(
         self, url: str, *, clock: Callable[[], datetime] | None = None, patience: float = PATIENCE
@@ -60,6 +66,8 @@ class Database:
         self.address = parse_url(url)
         self._clock = clock
         self._patience = patience
+        self._file: tuple[int, int] | None = None
+        self._was_open = False
         self.engine = self._make_engine()
 
     @property
@@ -150,13 +158,15 @@ class Database:
         return PostgresWatch(self.address, WAKE_CHANNEL)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Give the connections back. The next transaction opens what is there by then."""
         self.engine.dispose()
+        self._file = None
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:
         try:
             with self.engine.connect() as connection:
+                self._require_same_file()
                 connection = connection.execution_options(dcron_begin=begin)
                 with connection.begin():
                     yield connection
@@ -164,6 +174,22 @@ class Database:
             raise  # a broken rule of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:
             raise explain_failure(error, self.address) from error
+
+    def _find_file(self, path: Path) -> None:
+        """To be done before each connection opens it."""
+        if self._file is None:
+            if not self._was_open:
+                files.prepare(path, forced=self.address.forced)
+            self._file = files.identity(path)
+            self._was_open = True
+        else:
+            self._require_same_file()
+
+    def _require_same_file(self) -> None:
+        """Raise DatabaseError when the SQLite file that is open is not, or no longer, at its path."""
+        path = self.address.path
+        if path and files.identity(path) != self._file:
+            raise DatabaseReplaced(f"the database {path} was replaced: another file is in its place")
 
     def _guards(self) -> dict[str, str]:
         patience = f"{int(self._patience * 1000)}ms"
@@ -201,8 +227,10 @@ class Database:
         )
 
         @event.listens_for(engine, "do_connect")
-        def prepare_file(*_: object) -> None:
-            files.prepare(path, forced=self.address.forced)
+        def find_file(_: object, __: object, arguments: list[Any], options: dict[str, Any]) -> None:
+            self._find_file(path)
+            # SQLite itself makes no file, should this one go away just now.
+            arguments[:], options["uri"] = [f"{path.as_uri()}?mode=rw"], True
 
         @event.listens_for(engine, "connect")
         def set_up(connection: DBAPIConnection, _: object) -> None:

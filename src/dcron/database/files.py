@@ -41,6 +41,17 @@ def prepare(path: Path, *, forced: bool) -> None:
         raise DatabaseError(f"cannot create the database {path}: {error.strerror}") from None
 
 
+def identity(path: Path) -> tuple[int, int]:
+    """What tells the file from any other that may stand at its path later. Raises DatabaseError."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        why = "the file is no longer there" if gone else error.strerror
+        raise DatabaseError(f"cannot reach the database {path}: {why}") from error
+    return found.st_dev, found.st_ino
+
+
 def set_up(connection: sqlite3.Connection) -> None:
     """Settings of one connection: we begin transactions ourselves, and a commit survives a power cut."""
     connection.isolation_level = None

@@ -12,16 +12,19 @@ VERSION_TABLE = "dcron_version"
 _LOCK = 0x6463726F6E  # "dcron"
 
 
-def prepare(database: Database) -> None:
-    """Make sure the tables are there and of this program's version; an empty database gets them.
+def prepare(database: Database, *, make: bool = True) -> None:
+    """Make sure the tables are there and of this program's version; with `make` an empty database gets them.
 
-    Raises SchemaVersionError for another version, DatabaseError where the tables cannot be made.
+    Raises SchemaVersionError for another version, DatabaseError where the tables are missing, or cannot be
+    made.
     """
     version = current_version(database)
-    if version is None:
+    if version is not None:
+        require_version(database, version)
+    elif make:
         upgrade(database)
     else:
-        require_version(database, version)
+        raise DatabaseError(f"the database {database.address} has no dcron tables")
 
 
 def require_version(database: Database, version: str) -> None:

@@ -120,17 +120,20 @@ def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[dat
 
 
 def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:
-    """What to_json() has written."""
+    """What to_json() has written. Raises UsageError for what an older version took and this one refuses."""
     lines = [*value.get("dates", ()), *value.get("annual", ()), *value.get("weekdays", ())]
-    recurring = tuple(
-        Recurring(
-            each["rule"],
-            datetime.fromisoformat(each["start"]),
-            each["days"],
-            frozenset(map(date.fromisoformat, each["exceptions"])),
+    try:
+        recurring = tuple(
+            Recurring(
+                each["rule"],
+                datetime.fromisoformat(each["start"]),
+                each["days"],
+                frozenset(map(date.fromisoformat, each["exceptions"])),
+            )
+            for each in value.get("recurring", ())
         )
-        for each in value.get("recurring", ())
-    )
+    except ScheduleError as error:
+        raise ScheduleError(f"calendar {name}: {error}") from None
     return _with(parse_calendar(name, lines), recurring)
 
 
@@ -191,7 +194,8 @@ def _date(name: str, number: int, text: str, year: str = "") -> date:
 def calendar_from_ics(name: str, text: str) -> Calendar:
     """The dates that the events of an iCalendar file touch, on the file's own local clocks.
 
-    Cancelled events are left out; a moved occurrence counts on its new date only.
+    Cancelled events are left out; a moved occurrence counts on its new date only, an event of which there is
+    a later version not at all.
     """
     from icalendar import Calendar as File
 
@@ -201,11 +205,29 @@ def calendar_from_ics(name: str, text: str) -> Calendar:
         files = File.from_ical(text, multiple=True)
         if not files:
             raise ValueError("it is empty")
-        return _from_events(name, [event for file in files for event in file.walk("VEVENT")])
+        return _from_events(name, _latest([event for file in files for event in file.walk("VEVENT")]))
     except ScheduleError as error:
         raise UsageError(f"calendar {name}: {error}") from None
     except (ValueError, KeyError, AttributeError, TypeError, IndexError, OverflowError) as error:
         raise UsageError(f"calendar {name} is not an iCalendar file that can be read: {error}") from None
+
+
+def _latest(events: list[Any]) -> list[Any]:
+    """Those of which there is no later version; what changes one occurrence is an event by itself."""
+    latest: dict[Any, tuple[int, bytes]] = {}
+    for event in events:
+        latest[_identity(event)] = max(_version(event), latest.get(_identity(event), (0, b"")))
+    return [event for event in events if _version(event) == latest[_identity(event)]]
+
+
+def _identity(event: Any) -> Any:
+    occurrence = event["RECURRENCE-ID"].to_ical() if "RECURRENCE-ID" in event else None
+    return (str(event["UID"]), occurrence) if "UID" in event else id(event)
+
+
+def _version(event: Any) -> tuple[int, bytes]:
+    """Those that are alike in this are not versions of one event, whatever their UID says."""
+    return int(event.get("SEQUENCE", 0)), event["DTSTAMP"].to_ical() if "DTSTAMP" in event else b""
 
 
 def _from_events(name: str, events: list[Any]) -> Calendar:

@@ -47,13 +47,17 @@ class Calendars:
             self._database.notify(connection)
         return known
 
-    def get(self, name: str) -> tuple[Calendar, StoredCalendar]:
-        """The calendar of this name, and who changed it when. Raises NotFound."""
+    def read(self, name: str) -> Calendar:
+        """The calendar of this name. Raises NotFound, or UsageError for one that can no longer be read."""
+        return calendar_from_json(name, self.get(name).content)
+
+    def get(self, name: str) -> StoredCalendar:
+        """The calendar of this name as it is kept, and who changed it when. Raises NotFound."""
         with self._database.read() as connection:
             stored = calendars.by_name(connection, name)
         if stored is None:
             raise _missing(name)
-        return calendar_from_json(name, stored.content), stored
+        return stored
 
     def find(self, beginning: str) -> str:
         """The calendar of this name, or the only one whose name begins so.

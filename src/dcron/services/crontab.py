@@ -52,9 +52,14 @@ class TaskView:
         run = self.next_run
         if run.blocked is Block.DELAY:
             return None  # it is counted from an end that is yet to come
-        if run.trigger is not Trigger.SCHEDULE or not policy.rules_of(self.task).has_calendars:
+        if run.trigger is not Trigger.SCHEDULE:
             return run.due_at
-        wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+        try:
+            if not policy.rules_of(self.task).has_calendars:
+                return run.due_at
+            wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+        except UsageError:
+            return None  # its calendar cannot be read; its turns are skipped for that
         return wanted and policy.due_at(self.task, wanted)
 
 
@@ -228,6 +233,14 @@ class Crontab:
         if run is None:
             raise NotFound(f"there is no run {run_id}")
         return run
+
+    def shares(self, run_id: int) -> list[Run]:
+        """A run that somebody asked for; where it is for every node, as many. Raises NotFound."""
+        run = self.find_run(run_id)
+        if run.for_node is None:
+            return [run]
+        with self.database.read() as connection:
+            return runs.shares(connection, run)
 
     def require_flow(self, flow: int) -> None:
         """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""

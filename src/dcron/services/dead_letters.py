@@ -41,9 +41,9 @@ class DeadLetters:
             if line is None:
                 raise Refused(f"{run.task} was removed; add it again, then `dcron run` it")
             require_runnable(line)
-            retried = runs.add_retry(connection, self._database, ends.retry_of(run, line, now))
-            if retried is None:
-                raise Refused(f"run {run_id} was tried again already: `dcron runs {run.task}` shows it")
+            if other := runs.instead_of(connection, run):
+                raise Refused(_tell_of(other, run))
+            retried = runs.add(connection, ends.retry_of(run, line, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
             changes.record(connection, now, self._actor, "retry", after=line, detail=detail)
@@ -91,6 +91,21 @@ class DeadLetters:
         for run in dismissed:
             if line := lines.get(run.task_id):
                 changes.record(connection, now, self._actor, "dismiss", after=line, detail={"run": run.id})
+
+
+def _tell_of(other: Run, run: Run) -> str:
+    """Why the run is not tried again, and what may be done instead."""
+    if other.retry_of == run.id:
+        told = f"run {run.id} was tried again already, as run {other.id}"
+    else:
+        told = (
+            f"run {run.id} is {run.state}, but {run.task} has another run in flow {run.flow}, run {other.id}"
+        )
+    if not other.state.is_final:
+        return f"{told}, which is {other.state}: `dcron logs -f {other.id}` follows it"
+    if other.state is RunState.SUCCEEDED:
+        return f"{told}, which succeeded: `dcron run {run.task}` runs the task once more"
+    return f"{told}, which is {other.state}: `dcron retry {other.id}` tries that one again"
 
 
 _TELL = {

@@ -126,16 +126,24 @@ def _begin_or_join(
     """The flow of a run that is not yet part of one: its own, or one that waits for its task.
 
     Where several tasks with which flows begin lead to one that comes after them all, the first to end begins
-    the flow and the others join it.
+    the flow and the others join it. All attempts at the run are part of it, and the first one is its number.
     """
+    attempts = _attempts(connection, step.run_id)
     others = roots(graph, behind(graph, [step.task])) - {step.task} if not graph.get(step.task) else set()
     flow = _newest_flow(connection, others) if others else None
     if flow is None or step.task in members(connection, flow):
         if others and (before_this := _newest_flow(connection, {step.task})):
             _close(connection, graph, before_this, step, lines, now)
-        flow = step.run_id
-    connection.execute(update(runs).where(runs.c.id == step.run_id).values(flow=flow))
+        flow = min(attempts)
+    connection.execute(update(runs).where(runs.c.id.in_(attempts)).values(flow=flow))
     return flow
+
+
+def _attempts(connection: Connection, run_id: int) -> list[int]:
+    """The run, and those of which it is the retry."""
+    this = select(runs.c.id, runs.c.retry_of).where(runs.c.id == run_id).cte(recursive=True)
+    before = select(runs.c.id, runs.c.retry_of).join_from(this, runs, runs.c.id == this.c.retry_of)
+    return list(connection.scalars(select(this.union_all(before).c.id)))
 
 
 def _newest_flow(connection: Connection, names: Collection[str]) -> int | None:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, TextClause, and_, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, TextClause, and_, insert, or_, select, text, update
 
-from dcron.database import Database
 from dcron.model import Block, Run, RunState, Trigger
 from dcron.schema import ALIVE, DEAD, UNHAPPY, crontab, runs
 
@@ -128,25 +127,33 @@ def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, date
     return {row.id: row.started_at for row in connection.execute(query)}
 
 
-def add_retry(connection: Connection, database: Database, values: dict[str, Any]) -> Run | None:
-    """Enter a further attempt; None when the one before has been followed by one already.
-
-    Or when its task has had, or is about to have, another run in their flow: none runs there twice.
-    """
+def instead_of(connection: Connection, run: Run) -> Run | None:
+    """What stands in the way of another attempt: its retry, or another run of the task in their flow."""
     done = (RunState.SKIPPED, RunState.FAILED, RunState.LOST, RunState.CANCELLED)
-    in_flow = (runs.c.flow == values["flow"], runs.c.flow.is_not(None), runs.c.task_id == values["task_id"])
-    other = select(runs.c.id).where(*in_flow, runs.c.id != values["retry_of"], runs.c.state.not_in(done))
-    if connection.scalar(other.limit(1)):
-        return None
-    query = database.insert_if_absent(runs).values(values).returning(runs.c.id)
-    run_id = connection.scalar(query)
-    return by_id(connection, run_id) if run_id else None
+    retry = (runs.c.retry_of == run.id, runs.c.retry_of.is_not(None))
+    in_flow = (runs.c.flow == run.flow, runs.c.flow.is_not(None), runs.c.task_id == run.task_id)
+    for other in (retry, (*in_flow, runs.c.id != run.id, runs.c.state.not_in(done))):
+        if row := connection.execute(select(*COLUMNS).where(*other).limit(1)).first():
+            return run_from(row)
+    return None
+
+
+def add(connection: Connection, values: dict[str, Any]) -> Run:
+    """Enter a run."""
+    return run_from(connection.execute(insert(runs).values(values).returning(*COLUMNS)).one())
 
 
 def dismiss(connection: Connection, run_ids: Sequence[int]) -> int:
     """Take runs off the list of dead letters; how many were on it."""
     listed = update(runs).where(runs.c.id.in_(run_ids), text(DEAD))
     return connection.execute(listed.values(dead_at=None)).rowcount
+
+
+def shares(connection: Connection, run: Run) -> list[Run]:
+    """All nodes' shares of a turn, of which the run is the first."""
+    turn = (runs.c.task_id == run.task_id, runs.c.scheduled_for == run.scheduled_for)
+    query = select(*COLUMNS).where(*turn, runs.c.trigger == run.trigger, runs.c.id >= run.id)
+    return [run_from(row) for row in connection.execute(query.order_by(runs.c.id))]
 
 
 def of_event(connection: Connection, event_id: int) -> list[Run]:

@@ -121,6 +121,8 @@ class DcronApp(App[Exception]):
         self.main.view.load()
         self.zone = find_zone()
         self._post(Loaded())
+        with self._connecting:
+            self._crontab = None  # where the reader has to connect anew, so have the others
         return Board(connect())
 
     def _shared_crontab(self) -> "Crontab":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.message import Message
 
-from dcron.errors import DatabaseError, DcronError, SchemaVersionError
+from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, SchemaVersionError
 from dcron.tui.health import Health
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
@@ -207,6 +207,8 @@ class Reader:
         with self._wake:
             if request and self.is_current(request) and request.topic not in self._pending:
                 self._pending[request.topic] = request
+            if isinstance(error, DatabaseReplaced):
+                self._board = None
             self._token = None  # tokens of another connection tell nothing
             until = time.monotonic() + self.health.failed(error)
             self.health.asked_at = None

@@ -228,6 +228,33 @@ def test_the_moments_of_an_event_are_on_the_clock_of_its_start(events: tuple[str
     assert dates_of(calendar_from_json("work", calendar.to_json())) == dates.split()
 
 
+MONDAY, TUESDAY = ("DTSTART;VALUE=DATE:2027010" + day for day in "45")
+LATER = "DTSTAMP:20270101T000001Z"
+FIFTH = "RECURRENCE-ID;VALUE=DATE:20270105"
+
+
+@pytest.mark.parametrize(
+    ("events", "dates"),
+    [
+        ((f"SEQUENCE:1 {TUESDAY}", f"SEQUENCE:0 {LATER} {MONDAY}"), "01-05"),
+        ((f"SEQUENCE:9 {MONDAY}", f"SEQUENCE:10 {TUESDAY}"), "01-05"),
+        ((f"SEQUENCE:1 DTSTAMP:20270101T000000Z {MONDAY}", f"SEQUENCE:1 {LATER} {TUESDAY}"), "01-05"),
+        ((f"SEQUENCE:1 {LATER} {MONDAY}", f"SEQUENCE:1 {LATER} {TUESDAY}"), "01-04 01-05"),
+        ((MONDAY, f"SEQUENCE:1 STATUS:CANCELLED {MONDAY}"), ""),
+        (
+            (
+                f"SEQUENCE:1 {MONDAY} RRULE:FREQ=DAILY;COUNT=3",
+                f"{FIFTH} SEQUENCE:1 DTSTART;VALUE=DATE:20270110",
+                f"{FIFTH} SEQUENCE:2 DTSTART;VALUE=DATE:20270112",
+            ),
+            "01-04 01-06 01-12",
+        ),
+    ],
+)
+def test_of_an_event_in_several_versions_the_latest_counts(events: tuple[str, ...], dates: str) -> None:
+    assert dates_of(calendar_from_ics("work", file_of(*events))) == dates.split()
+
+
 @pytest.mark.parametrize(
     ("event", "message"),
     [

@@ -182,9 +182,7 @@ class Form(Screen[None]):
             self._missing[name] = str(error)
             self._again(name)
 
-        self.dcron.reader.ask(
-            (self, name), lambda board: Calendars(board.crontab).get(name)[0], found, refused
-        )
+        self.dcron.reader.ask((self, name), lambda board: Calendars(board.crontab).read(name), found, refused)
 
     def _again(self, name: str) -> None:
         self._asked.discard(name)
