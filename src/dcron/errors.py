@@ -57,7 +57,7 @@ class DatabaseError(DcronError):
 
 
 class SchemaVersionError(DatabaseError):
-    """The database was made for another version of dcron."""
+    """The database was made for another version of dcron, or has yet to be made."""
 
 
 class NotFound(DcronError):  # noqa: N818
