@@ -97,7 +97,7 @@ def delete(app: "DcronApp", tasks: Sequence[Task]) -> None:
     app.ask_for(
         f"delete {what}?\n" + "\n".join(details),
         lambda typed: go(typed == number),
-        hint=f"type {number} and Enter to delete them  Esc leaves",
+        hint=f"type {number} and Enter to delete them",
         must_be=number,
     )
 

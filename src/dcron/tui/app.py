@@ -19,6 +19,7 @@ from dcron.safetext import safe, safe_lines
 from dcron.tui.acting import Act, Acted, Acting, Outcome
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.health import Health
+from dcron.tui.keynames import key_name
 from dcron.tui.main import MainScreen
 from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
 from dcron.tui.settings import Settings
@@ -39,20 +40,6 @@ COUNTS_SHARE = 100
 TOASTS = 3
 STILL = 1.0
 """Seconds after a key in which nobody's rows are sorted anew."""
-KEY_NAMES = {
-    "enter": "Enter",
-    "escape": "Esc",
-    "space": "Space",
-    "tab": "Tab",
-    "up": "Up",
-    "down": "Down",
-    "left": "Left",
-    "right": "Right",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "home": "Home",
-    "end": "End",
-}
 ERROR_SECONDS = 12.0
 OPENING = 0.3
 """Seconds that keys wait for what is about to open or close; some screens have nothing that takes them."""
@@ -75,7 +62,7 @@ class DcronApp(App[Exception]):
     COMMANDS: ClassVar[set[Any]] = {_palette}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "help", "help", id="app.help", key_display="?"),
+        Binding("question_mark,f1", "app.help", "help", id="app.help"),
         Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True),
     ]
 
@@ -376,8 +363,8 @@ class DcronApp(App[Exception]):
         self.redraw_chrome()
 
     def get_key_display(self, binding: Binding) -> str:
-        """Keys by their names: signs for them are missing in many fonts."""
-        return binding.key_display or KEY_NAMES.get(binding.key) or super().get_key_display(binding)
+        """Keys by their names."""
+        return binding.key_display or key_name(binding.key)
 
     def get_system_commands(self, screen: Any) -> Any:
         """None of Textual's own: the commands are dcron's words."""

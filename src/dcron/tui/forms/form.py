@@ -24,6 +24,7 @@ from dcron.tui.forms.entries import Row, row_of
 from dcron.tui.forms.fields import FIELDS, GROUPS
 from dcron.tui.forms.outlook import draw
 from dcron.tui.forms.reading import GENERAL, texts_of
+from dcron.tui.keynames import fitting, told_keys
 from dcron.tui.modals import Notice
 
 if TYPE_CHECKING:
@@ -39,7 +40,14 @@ WIDE = 116
 LOW = 20
 """Lines below which the outlook is seen only while the schedule is written."""
 EMPTY = "write a schedule: '30 2 * * *', @daily, '@every 90s'; what it will do is told here"
-_KEYS = "ctrl+s save  Esc leave  Up/Down field  PgUp/PgDn group  F2 outlook in full"
+_KEYS = (
+    "{form.save} save  ",
+    "{form.leave} leave  ",
+    "{form.previous}/{form.next} field  ",
+    "{form.previous_group}/{form.next_group} group  ",
+    "{form.outlook} outlook in full  ",
+    "{app.help} help",
+)
 
 
 class Form(Screen[None]):
@@ -221,9 +229,10 @@ class Form(Screen[None]):
 
     def show_hint(self, hint: str) -> None:
         """Say what to write, or what happens."""
-        lines = [hint] if self.has_class("-low") else [hint, _KEYS]
-        told = "\n".join(shorten(line, self.size.width - 2) for line in lines)
-        self.query_one(".hint", Static).update(Content(told))
+        width = self.size.width - 2
+        keys = fitting([told_keys(self, each) for each in _KEYS], width)
+        lines = [shorten(hint, width)] + ([] if self.has_class("-low") else ["".join(keys)])
+        self.query_one(".hint", Static).update(Content("\n".join(lines)))
 
     def _keep_in_sight(self) -> None:
         """The row that is typed into, with what is wrong with it, once there is a layout for both."""

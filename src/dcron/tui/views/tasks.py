@@ -22,7 +22,7 @@ from dcron.tui.forms import opening
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
-NOTHING = "no tasks yet: n adds one, `dcron import FILE` a crontab"
+NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 SETTLED = 5.0
 """Seconds between two readings of all ids for an order or a filter that depends on runs."""
 
