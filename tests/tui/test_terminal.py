@@ -8,6 +8,7 @@ from typer import Exit
 
 from dcron.cli.interface import show
 from tests.cli.conftest import on_terminal, real
+from tests.tui.terminal import terminal
 
 QUIT = "\x11"
 
@@ -61,6 +62,18 @@ def test_a_key_in_the_first_moment_breaks_nothing(url: str, key: str) -> None:
     shown = on_terminal("tui", url=url, wait_for="1 Tasks", typed=key + QUIT)
     assert shown.code == 0
     assert "Traceback" not in shown.out
+
+
+def test_a_byte_that_is_no_utf_8_does_not_end_it(url: str) -> None:
+    with terminal("tui", DCRON_DB=url) as screen:
+        screen.sees("no tasks yet")
+        screen.type("\udcff\udce9")
+        screen.type("/caf\udce9s")
+        screen.sees("filter: caf\N{REPLACEMENT CHARACTER}s")
+        screen.paste("\udce4n")
+        screen.sees("s\N{REPLACEMENT CHARACTER}n")
+        screen.type(QUIT)
+        assert screen.ends() == 0
 
 
 def test_a_screen_that_breaks_ends_with_1() -> None:

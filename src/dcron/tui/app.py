@@ -18,6 +18,7 @@ from dcron.errors import Conflict, DcronError
 from dcron.safetext import safe, safe_lines
 from dcron.tui.acting import Act, Acted, Acting, Outcome
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.driver import Driver
 from dcron.tui.health import Health
 from dcron.tui.keynames import key_name
 from dcron.tui.main import MainScreen
@@ -70,7 +71,7 @@ class DcronApp(App[Exception]):
         self, settings: Settings, connect: Callable[[], "Crontab"], find_zone: Callable[[], tzinfo]
     ) -> None:
         """`connect` opens the crontab, for each thread anew; both are called in threads."""
-        super().__init__()
+        super().__init__(driver_class=Driver)
         self.settings = settings
         self.signs = UNICODE_SIGNS if settings.unicode else ASCII_SIGNS
         self.health = Health()
