@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -39,6 +40,8 @@ COUNTS_OF_CLOCK = 45.0
 """Seconds more where nothing was written: what is late is so by the clock alone."""
 COUNTS_SHARE = 100
 TOASTS = 3
+COMMANDS_SHARE = 4
+"""Of the screen's lines, a toast takes one in so many for command lines."""
 STILL = 1.0
 """Seconds after a key in which nobody's rows are sorted anew."""
 ERROR_SECONDS = 12.0
@@ -145,30 +148,43 @@ class DcronApp(App[Exception]):
         """Say why on the terminal, where it can be read and copied."""
         self.exit(message.error)
 
-    def on_acted(self, message: Acted) -> None:
-        """Tell how it went."""
+    async def on_acted(self, message: Acted) -> None:
+        """Tell how it went. Questions come first: a dialog that opens takes the toasts away."""
         self._counted_at = 0.0
         self.reader.look_now()
         done = [outcome for outcome in message.outcomes if outcome.error is None]
         failed = [outcome for outcome in message.outcomes if outcome.error]
-        if done:
-            more = f", and {len(done) - 1:,} more" if len(done) > 1 else ""
-            self.tell(f"{done[0].told}{more}\n{done[0].act.command}")
-        for outcome in failed[:TOASTS]:
-            self._tell_failed(outcome)
+        shown = failed[:TOASTS]
+        for outcome in shown:
+            if isinstance(outcome.error, Conflict) and outcome.act.afresh:
+                await self._ask_again(outcome)
+        for outcome in shown:
+            if not isinstance(outcome.error, Conflict):
+                self.tell(f"{outcome.act.what}: {outcome.told}", error=True)
         if len(failed) > TOASTS:
             self.tell(f"and {len(failed) - TOASTS:,} more were not done", error=True)
+        if done:
+            self.tell(self._told_of(done))
 
-    def _tell_failed(self, outcome: Outcome) -> None:
-        afresh = outcome.act.afresh
-        if not isinstance(outcome.error, Conflict) or afresh is None:
-            self.tell(f"{outcome.act.what}: {outcome.told}", error=True)
-            return
+    def _told_of(self, done: Sequence[Outcome]) -> str:
+        """What was done, and the command lines that do the same, as many as there is room for."""
+        lines = [done[0].told + (f", and {len(done) - 1:,} more" if len(done) > 1 else "")]
+        shown = done[: max(1, self.size.height // COMMANDS_SHARE)]
+        lines += [outcome.act.command for outcome in shown]
+        more = len(done) - len(shown)
+        return "\n".join([*lines, f"... and {more:,} more"] if more else lines)
+
+    async def _ask_again(self, outcome: Outcome) -> None:
+        """Show who was first and what they changed; nothing is done unless that is asked for then."""
+        from dcron.tui.forms.telling import act_conflict, content
         from dcron.tui.modals import Conflicted
 
-        again = Act(outcome.act.what, outcome.act.command, afresh, afresh)
-        self.push_screen(
-            Conflicted(outcome.told, outcome.act.command), lambda yes: self.act([again]) if yes else None
+        act, theirs = outcome.act, outcome.theirs
+        assert act.afresh
+        changed = content(act_conflict(act.task, theirs, self.zone) if act.task and theirs else ())
+        again = replace(act, do=act.afresh)
+        await self.push_screen(
+            Conflicted(outcome.told, changed, act.command), lambda yes: self.act([again]) if yes else None
         )
 
     # The screen -------------------------------------------------------------------------------------

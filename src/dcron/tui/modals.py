@@ -190,15 +190,18 @@ class Conflicted(Dialog[bool]):
         Binding("enter,q", "leave", "leave it", id="conflict.leave", show=False),
     ]
 
-    def __init__(self, theirs: str, mine: str) -> None:
+    def __init__(self, theirs: str, changed: Content, mine: str) -> None:
+        """Who did what and when, what that changed, and the command line that was wanted."""
         super().__init__()
         self._theirs = theirs
+        self._changed = changed
         self._mine = mine
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(Content.styled("somebody else changed it first", "bold"), markup=False)
             yield Static(Content(safe_lines(self._theirs)), markup=False)
+            yield Static(self._changed, markup=False)
             yield Static(
                 Content.assemble(("\nyours, not done: ", "bold"), safe_lines(self._mine)), markup=False
             )
