@@ -61,7 +61,7 @@ class DatabaseReplaced(DatabaseError):  # noqa: N818
 
 
 class SchemaVersionError(DatabaseError):
-    """The database was made for another version of dcron."""
+    """The database was made for another version of dcron, or has yet to be made."""
 
 
 class NotFound(DcronError):  # noqa: N818

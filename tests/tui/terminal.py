@@ -30,7 +30,7 @@ class Terminal:
     def type(self, keys: str) -> None:
         """Press these; what is waited for from now on was drawn afterwards."""
         self._since = len(self.bytes)
-        os.write(self._handle, keys.encode())
+        os.write(self._handle, keys.encode(errors="surrogateescape"))
 
     def insist(self, keys: str, text: str) -> None:
         """Press these until this is seen: a dialog hears nothing at first."""

@@ -142,12 +142,50 @@ def test_a_conflict_shows_both_and_loses_nothing(stage: Stage) -> None:
             await screen.press("enter")
             await screen.shows("somebody else changed it first")
             assert "ann@desk" in screen.text()
+            assert "command: true -> false" in screen.text()
             assert "dcron pause backup --reason disk" in screen.text()
             assert stage.crontab.get("backup").enabled
             await screen.press("r")
             await screen.shows("paused backup")
             now = stage.crontab.get("backup")
             assert (now.command, now.paused_reason) == ("false", "disk")
+
+    asyncio.run(look())
+
+
+def test_what_others_paused_meanwhile_is_not_deleted(stage: Stage) -> None:
+    task = stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            screen.app.health.paused = True
+            await screen.press("D")
+            await screen.shows("delete backup?")
+            stage.crontab.pause(task, "holiday")
+            await screen.press("y")
+            await screen.shows("paused by ann@desk: holiday")
+            await screen.press("escape")
+            await screen.shows_not("somebody else")
+            assert not stage.crontab.get("backup").enabled
+
+    asyncio.run(look())
+
+
+def test_the_commands_of_all_that_was_done_are_told_as_far_as_they_fit(stage: Stage) -> None:
+    tasks = [stage.add(f"task-{number}") for number in range(9)]
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            screen.app.health.paused = True
+            stage.crontab.edit(tasks[8], {"command": "false"})
+            await screen.press("a", "s")
+            await screen.shows("pause 9 tasks")
+            await screen.press("enter")
+            await screen.shows("somebody else changed it first")
+            await screen.shows("paused task-0, and 7 more")  # the dialog does not take it away
+            shown = screen.text()
+            assert [number for number in range(9) if f"dcron pause task-{number}" in shown] == [*range(6), 8]
+            assert "... and 2 more" in shown
 
     asyncio.run(look())
 

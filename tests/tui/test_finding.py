@@ -1,6 +1,8 @@
 """Filter, order, commands, palette, help and remapped keys."""
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from dcron.store.runs import Wanted
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
 from tests.tui.conftest import Stage
+
+CONFIG = Path("config.toml")
 
 
 def names(screen: Any) -> list[str]:
@@ -213,6 +217,55 @@ def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
     asyncio.run(look())
 
 
+def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
+    stage.add("backup")
+    keys = {"tasks.run": "f5", "tasks.new": "N", "confirm.yes": "j", "dialog.leave": "ctrl+g"}
+    keys |= {"form.save": "f10", "app.help": "f9", "pane.errors": "f3", "log.wrap": "f6"}
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 50), keys=keys) as screen:
+            await screen.shows("F5 run now")
+            assert "F9 help" in screen.lines()[-1]
+            await screen.press("f9")
+            await screen.shows("F5                 run now")
+            await screen.press("ctrl+g")
+            await screen.press("D")
+            await screen.shows("j  Yes")
+            await screen.press("ctrl+g")
+            await screen.press("s")
+            await screen.shows("ctrl+g leaves")
+            await screen.press("ctrl+g", "f3")
+            await screen.shows("no errors - F3 shows all")
+            await screen.press("f3", "e")
+            await screen.shows("F10 save")
+            assert "F9 help" in screen.text()
+            await screen.press("escape", "f5", "colon")
+            await screen.type("log backup")
+            await screen.press("enter")
+            await screen.shows("F6 wrap")
+
+    asyncio.run(look())
+
+
+def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(size=(40, 20)) as screen:
+            assert screen.lines()[-1].endswith("? help")
+            await screen.press("e")
+            await screen.shows("F1 help")
+            await screen.press("f1")
+            await screen.shows("form.save")
+            await screen.press("escape", "escape", "r", "colon")
+            await screen.type("log backup")
+            await screen.press("enter")
+            await screen.shows("f follow")
+            assert screen.lines()[-1].endswith("? help")
+
+    asyncio.run(look())
+
+
 def wanted_of(stage: Stage, name: str) -> Any:
     from dcron.store.runs import Wanted
 
@@ -220,9 +273,33 @@ def wanted_of(stage: Stage, name: str) -> Any:
 
 
 def test_a_key_that_there_is_none_of_is_refused_with_the_right_name() -> None:
-    require_known({"tasks.run": "f5"})
-    with pytest.raises(UsageError, match=r"did you mean tasks\.run\?"):
-        require_known({"task.run": "f5"})
+    require_known({"tasks.run": "f5"}, CONFIG)
+    with pytest.raises(UsageError, match=r"config\.toml: .* did you mean tasks\.run\?"):
+        require_known({"task.run": "f5"}, CONFIG)
+
+
+@pytest.mark.parametrize("key", ["f5", "ctrl+g", "G", "?", "slash", "space, enter", "alt+x", "ö", "+"])
+def test_keys_are_called_as_terminals_tell_of_them(key: str) -> None:
+    require_known({"tasks.run": key}, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("F5", "did you mean f5?"),
+        ("ctrl+gg", "did you mean ctrl+g?"),
+        ("f5, shift+g", "did you mean G?"),
+        ("esc", "did you mean escape?"),
+        ("ctrl+m", "did you mean enter?"),
+        ("warp-drive", "such as f5"),
+        ("", "such as f5"),
+    ],
+)
+def test_a_key_that_no_terminal_tells_of_is_refused(key: str, told: str) -> None:
+    with pytest.raises(
+        UsageError, match=rf"config\.toml: .*tasks\.run = {re.escape(repr(key))}: .*{re.escape(told)}"
+    ):
+        require_known({"tasks.run": key}, CONFIG)
 
 
 def test_every_binding_has_a_name_of_its_own() -> None:

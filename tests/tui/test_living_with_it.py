@@ -10,6 +10,7 @@ from dcron.services.calendars import Calendars
 from dcron.tui import app as app_module
 from dcron.tui.views import tasks
 from dcron.tui.views.runs import RunsPane
+from dcron.tui.views.tasks import TasksPane
 from tests.tui.conftest import Stage
 
 FIRST_ROW = 3
@@ -57,6 +58,27 @@ def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> None:
             screen.app.main.drill(RunsPane(node_id="n", title="web\x1b[2J\u202e1"))
             await screen.shows("> web\N{REPLACEMENT CHARACTER}1")
 
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look() -> None:
+        async with stage.screen(size=(130, 30)) as screen:
+            await screen.shows("changed")
+            health = screen.app.health
+            health.paused = True  # nothing is read any more
+            begun = health.now()
+            for minutes in (2, 3, 4):
+                monkeypatch.setattr(health, "now", lambda by=minutes: begun + timedelta(minutes=by))
+                await screen.shows(f"changed {minutes}m ago by ann@desk")
+            assert isinstance(screen.pane, TasksPane)
+            drawn: list[int] = []
+            monkeypatch.setattr(screen.pane.facts, "refresh", lambda: drawn.append(1))
+            screen.pane.tick()
+            assert not drawn  # what says the same is not drawn again
+
+    stage.add("a")
     asyncio.run(look())
 
 

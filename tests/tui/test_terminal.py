@@ -8,6 +8,7 @@ from typer import Exit
 
 from dcron.cli.interface import show
 from tests.cli.conftest import on_terminal, real
+from tests.tui.terminal import terminal
 
 QUIT = "\x11"
 
@@ -41,11 +42,38 @@ def test_it_opens_on_a_terminal_and_leaves_it_as_it_was(url: str, words: list[st
     assert shown.out.rindex("\x1b[?1049l") > shown.out.rindex("no tasks yet")
 
 
+def test_readonly_makes_nothing_and_says_what_is_missing(url: str, tmp_path: Path) -> None:
+    missing = on_terminal("tui", "--readonly", url=url)
+    assert missing.code == 3
+    assert "there is no database" in missing.out.splitlines()[-1]
+    assert "`dcron db init` makes it" in missing.out.splitlines()[-1]
+    assert list(tmp_path.glob("dcron.db*")) == []
+    (tmp_path / "dcron.db").touch()
+    empty = on_terminal("tui", "--readonly", url=url)
+    assert empty.code == 3
+    assert "has no tables yet" in empty.out.splitlines()[-1]
+    assert real("db", "init", url=url).code == 0
+    shown = on_terminal("tui", "--readonly", url=url, wait_for="no tasks yet", typed=QUIT)
+    assert shown.code == 0
+
+
 @pytest.mark.parametrize("key", ["q", "\x1b"])
 def test_a_key_in_the_first_moment_breaks_nothing(url: str, key: str) -> None:
     shown = on_terminal("tui", url=url, wait_for="1 Tasks", typed=key + QUIT)
     assert shown.code == 0
     assert "Traceback" not in shown.out
+
+
+def test_a_byte_that_is_no_utf_8_does_not_end_it(url: str) -> None:
+    with terminal("tui", DCRON_DB=url) as screen:
+        screen.sees("no tasks yet")
+        screen.type("\udcff\udce9")
+        screen.type("/caf\udce9s")
+        screen.sees("filter: caf\N{REPLACEMENT CHARACTER}s")
+        screen.paste("\udce4n")
+        screen.sees("s\N{REPLACEMENT CHARACTER}n")
+        screen.type(QUIT)
+        assert screen.ends() == 0
 
 
 def test_a_screen_that_breaks_ends_with_1() -> None:

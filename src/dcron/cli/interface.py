@@ -37,7 +37,8 @@ def tui(
 
     config = load_config()
     settings = settings_of(config, database_url(db, config), readonly=readonly)
-    show(DcronApp(settings, lambda: _connect(db), _zone), mouse=config.tui.mouse and not no_mouse)
+    app = DcronApp(settings, lambda: _connect(db, readonly=readonly), _zone)
+    show(app, mouse=config.tui.mouse and not no_mouse)
 
 
 def show(app: "DcronApp", *, mouse: bool = True) -> None:
@@ -49,13 +50,13 @@ def show(app: "DcronApp", *, mouse: bool = True) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _connect(db: str | None) -> "Crontab":
+def _connect(db: str | None, *, readonly: bool) -> "Crontab":
     """The crontab in force, on connections of its own, which end with the program."""
     from dcron.cli.opening import new_database
     from dcron.config import actor
     from dcron.services.crontab import Crontab
 
-    return Crontab(new_database(db), actor())
+    return Crontab(new_database(db, readonly=readonly), actor(), readonly=readonly)
 
 
 def _zone() -> tzinfo:

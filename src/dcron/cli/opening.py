@@ -22,14 +22,17 @@ def opened_database(url: str | None) -> Iterator["Database"]:
         database.close()
 
 
-def new_database(url: str | None) -> "Database":
-    """The database in force, for the caller to close. Raises UsageError for a URL that cannot be read."""
+def new_database(url: str | None, *, readonly: bool = False) -> "Database":
+    """The database in force, for the caller to close. Raises UsageError for a URL that cannot be read.
+
+    With `readonly` not even a directory is made for it.
+    """
     from dcron.config import database_url, load_config, own_database
     from dcron.database import Database
     from dcron.database.engine import PATIENCE
 
     database = Database(database_url(url, load_config()), patience=_patience(PATIENCE))
-    if database.address.path == (own := own_database()):
+    if database.address.path == (own := own_database()) and not readonly:
         with suppress(OSError):  # the database will say so
             own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return database

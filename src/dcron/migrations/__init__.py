@@ -27,6 +27,19 @@ def prepare(database: Database, *, make: bool = True) -> None:
         raise DatabaseError(f"the database {database.address} has no dcron tables")
 
 
+def require_made(database: Database) -> None:
+    """Make nothing: raise SchemaVersionError unless the tables are there and of this program's version."""
+    path = database.address.path
+    if path and not path.exists():  # to look into it would make it
+        raise SchemaVersionError(f"there is no database {database.address} yet: `dcron db init` makes it")
+    version = current_version(database)
+    if version is None:
+        raise SchemaVersionError(
+            f"the database {database.address} has no tables yet: `dcron db init` makes them"
+        )
+    require_version(database, version)
+
+
 def require_version(database: Database, version: str) -> None:
     """Raise SchemaVersionError unless tables of this version are what this program needs."""
     if version != SCHEMA_VERSION:

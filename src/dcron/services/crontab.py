@@ -84,11 +84,17 @@ class BadLines(UsageError):  # noqa: N818 - said as people say it, like the othe
 class Crontab:
     """The shared crontab in one database."""
 
-    def __init__(self, database: Database, actor: str) -> None:
-        """Act as `actor` on a database; the tables are made when it is empty. Raises DatabaseError."""
+    def __init__(self, database: Database, actor: str, *, readonly: bool = False) -> None:
+        """Act as `actor` on a database. Raises DatabaseError.
+
+        The tables are made when it is empty; with `readonly` that is an error.
+        """
         self.database = database
         self.actor = actor
-        migrations.prepare(database)
+        if readonly:
+            migrations.require_made(database)
+        else:
+            migrations.prepare(database)
 
     def now(self) -> datetime:
         """What the database's clock says."""

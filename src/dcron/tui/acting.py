@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dcron.errors import DcronError, unexpected
+from dcron.errors import Conflict, DcronError, unexpected
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
+    from dcron.model import Task
     from dcron.services.crontab import Crontab
 
 
@@ -26,6 +27,8 @@ class Act:
     """Does it, and tells what was done. Raises DcronError."""
     afresh: "Callable[[Crontab], str] | None" = None
     """The same, on the line as it stands by then: for when somebody else was first."""
+    task: "Task | None" = None
+    """The line as it was read."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Outcome:
     act: Act
     told: str
     error: DcronError | None = None
+    theirs: "Task | None" = None
+    """The line as it is, where somebody else was first."""
 
 
 class Acted(Message):
@@ -70,7 +75,12 @@ class Acting:
 
     def _done(self, act: Act) -> Outcome:
         try:
-            return Outcome(act, act.do(self._connect()))
+            crontab = self._connect()
+            try:
+                return Outcome(act, act.do(crontab))
+            except Conflict as error:
+                theirs = crontab.lines([act.task.id]) if act.task else {}
+                return Outcome(act, str(error), error, next(iter(theirs.values()), None))
         except DcronError as error:
             return Outcome(act, str(error), error)
         except Exception as error:  # a mistake of ours must not leave the screen without an answer

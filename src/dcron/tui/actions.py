@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dcron.errors import NotFound
 from dcron.model import Run, RunState, Task
 from dcron.services.crontab import Crontab
 from dcron.telling.words import plural
@@ -19,13 +20,15 @@ TYPED_FROM = 6
 
 def on_task(task: Task, verb: str, words: Sequence[str], do: Callable[[Crontab, Task], str]) -> Act:
     """An act on a line as it was read, which can be repeated on the line as it is then."""
+
+    def afresh(crontab: Crontab) -> str:
+        line = crontab.lines([task.id]).get(task.id)
+        if line is None:
+            raise NotFound(f"{task.name} was removed meanwhile")
+        return do(crontab, line)
+
     command = shlex.join(["dcron", verb, task.name, *words])
-    return Act(
-        f"{verb} {task.name}",
-        command,
-        lambda crontab: do(crontab, task),
-        lambda crontab: do(crontab, crontab.get(task.name)),
-    )
+    return Act(f"{verb} {task.name}", command, lambda crontab: do(crontab, task), afresh, task)
 
 
 def run_now(app: "DcronApp", tasks: Sequence[Task]) -> None:
@@ -97,7 +100,7 @@ def delete(app: "DcronApp", tasks: Sequence[Task]) -> None:
     app.ask_for(
         f"delete {what}?\n" + "\n".join(details),
         lambda typed: go(typed == number),
-        hint=f"type {number} and Enter to delete them  Esc leaves",
+        hint=f"type {number} and Enter to delete them",
         must_be=number,
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -18,7 +19,9 @@ from dcron.errors import Conflict, DcronError
 from dcron.safetext import safe, safe_lines
 from dcron.tui.acting import Act, Acted, Acting, Outcome
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.driver import Driver
 from dcron.tui.health import Health
+from dcron.tui.keynames import key_name
 from dcron.tui.main import MainScreen
 from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
 from dcron.tui.settings import Settings
@@ -37,22 +40,10 @@ COUNTS_OF_CLOCK = 45.0
 """Seconds more where nothing was written: what is late is so by the clock alone."""
 COUNTS_SHARE = 100
 TOASTS = 3
+COMMANDS_SHARE = 4
+"""Of the screen's lines, a toast takes one in so many for command lines."""
 STILL = 1.0
 """Seconds after a key in which nobody's rows are sorted anew."""
-KEY_NAMES = {
-    "enter": "Enter",
-    "escape": "Esc",
-    "space": "Space",
-    "tab": "Tab",
-    "up": "Up",
-    "down": "Down",
-    "left": "Left",
-    "right": "Right",
-    "pageup": "PgUp",
-    "pagedown": "PgDn",
-    "home": "Home",
-    "end": "End",
-}
 ERROR_SECONDS = 12.0
 OPENING = 0.3
 """Seconds that keys wait for what is about to open or close; some screens have nothing that takes them."""
@@ -75,7 +66,7 @@ class DcronApp(App[Exception]):
     COMMANDS: ClassVar[set[Any]] = {_palette}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "help", "help", id="app.help", key_display="?"),
+        Binding("question_mark,f1", "app.help", "help", id="app.help"),
         Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True),
     ]
 
@@ -83,7 +74,7 @@ class DcronApp(App[Exception]):
         self, settings: Settings, connect: Callable[[], "Crontab"], find_zone: Callable[[], tzinfo]
     ) -> None:
         """`connect` opens the crontab, for each thread anew; both are called in threads."""
-        super().__init__()
+        super().__init__(driver_class=Driver)
         self.settings = settings
         self.signs = UNICODE_SIGNS if settings.unicode else ASCII_SIGNS
         self.health = Health()
@@ -159,30 +150,43 @@ class DcronApp(App[Exception]):
         """Say why on the terminal, where it can be read and copied."""
         self.exit(message.error)
 
-    def on_acted(self, message: Acted) -> None:
-        """Tell how it went."""
+    async def on_acted(self, message: Acted) -> None:
+        """Tell how it went. Questions come first: a dialog that opens takes the toasts away."""
         self._counted_at = 0.0
         self.reader.look_now()
         done = [outcome for outcome in message.outcomes if outcome.error is None]
         failed = [outcome for outcome in message.outcomes if outcome.error]
-        if done:
-            more = f", and {len(done) - 1:,} more" if len(done) > 1 else ""
-            self.tell(f"{done[0].told}{more}\n{done[0].act.command}")
-        for outcome in failed[:TOASTS]:
-            self._tell_failed(outcome)
+        shown = failed[:TOASTS]
+        for outcome in shown:
+            if isinstance(outcome.error, Conflict) and outcome.act.afresh:
+                await self._ask_again(outcome)
+        for outcome in shown:
+            if not isinstance(outcome.error, Conflict):
+                self.tell(f"{outcome.act.what}: {outcome.told}", error=True)
         if len(failed) > TOASTS:
             self.tell(f"and {len(failed) - TOASTS:,} more were not done", error=True)
+        if done:
+            self.tell(self._told_of(done))
 
-    def _tell_failed(self, outcome: Outcome) -> None:
-        afresh = outcome.act.afresh
-        if not isinstance(outcome.error, Conflict) or afresh is None:
-            self.tell(f"{outcome.act.what}: {outcome.told}", error=True)
-            return
+    def _told_of(self, done: Sequence[Outcome]) -> str:
+        """What was done, and the command lines that do the same, as many as there is room for."""
+        lines = [done[0].told + (f", and {len(done) - 1:,} more" if len(done) > 1 else "")]
+        shown = done[: max(1, self.size.height // COMMANDS_SHARE)]
+        lines += [outcome.act.command for outcome in shown]
+        more = len(done) - len(shown)
+        return "\n".join([*lines, f"... and {more:,} more"] if more else lines)
+
+    async def _ask_again(self, outcome: Outcome) -> None:
+        """Show who was first and what they changed; nothing is done unless that is asked for then."""
+        from dcron.tui.forms.telling import act_conflict, content
         from dcron.tui.modals import Conflicted
 
-        again = Act(outcome.act.what, outcome.act.command, afresh, afresh)
-        self.push_screen(
-            Conflicted(outcome.told, outcome.act.command), lambda yes: self.act([again]) if yes else None
+        act, theirs = outcome.act, outcome.theirs
+        assert act.afresh
+        changed = content(act_conflict(act.task, theirs, self.zone) if act.task and theirs else ())
+        again = replace(act, do=act.afresh)
+        await self.push_screen(
+            Conflicted(outcome.told, changed, act.command), lambda yes: self.act([again]) if yes else None
         )
 
     # The screen -------------------------------------------------------------------------------------
@@ -378,8 +382,8 @@ class DcronApp(App[Exception]):
         self.redraw_chrome()
 
     def get_key_display(self, binding: Binding) -> str:
-        """Keys by their names: signs for them are missing in many fonts."""
-        return binding.key_display or KEY_NAMES.get(binding.key) or super().get_key_display(binding)
+        """Keys by their names."""
+        return binding.key_display or key_name(binding.key)
 
     def get_system_commands(self, screen: Any) -> Any:
         """None of Textual's own: the commands are dcron's words."""

@@ -9,12 +9,14 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from dcron.safetext import cells, safe, shorten
+from dcron.tui.keynames import fitting
 from dcron.tui.views import VIEWS
 
 if TYPE_CHECKING:
     from dcron.tui.main import MainScreen
 
-MOST_HINTS = 8
+HELP = "app.help"
+"""What the hint of the help does."""
 
 
 class Line(Widget):
@@ -100,10 +102,12 @@ class Tabs(Line):
 
 
 class Hints(Line):
-    """The keys that matter here."""
+    """The keys that matter here, as far as there is room; the one that tells the others always."""
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        for key, told, action in self._hints()[:MOST_HINTS]:
+        hints = {f" {key} {told} ": (key, told, action) for key, told, action in self._hints()}
+        for each in fitting(list(hints), self.size.width):
+            key, told, action = hints[each]
             yield f" {key}", "bold $text-primary", action
             yield f" {told} ", "", action
 
@@ -115,7 +119,7 @@ class Hints(Line):
                 shown = self.app.get_key_display(binding)
                 owner = "" if "." in binding.action else _namespace(active.node)
                 found[binding.action] = (safe(shown), binding.description, f"{owner}{binding.action}")
-        return list(found.values())
+        return sorted(found.values(), key=lambda hint: hint[2] == HELP)
 
 
 def _namespace(node: object) -> str:

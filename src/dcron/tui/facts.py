@@ -18,13 +18,15 @@ class Facts(Widget):
         self._content = Content("")
 
     def show(self, heading: str, facts: Iterable[Fact]) -> None:
-        """Show other facts; those without a value are left out."""
+        """Show these facts; those without a value are left out. Nothing is drawn where they say the same."""
         parts: list[tuple[str, str] | str] = [(safe_lines(heading), "bold")]
         for name, value in facts:
             if value:
                 parts += ["\n", (f"{name} " if name else "", "dim"), safe_lines(value)]
-        self._content = Content.assemble(*parts)
-        self.refresh()
+        content = Content.assemble(*parts)
+        if not content.is_same(self._content):
+            self._content = content
+            self.refresh()
 
     def render(self) -> Content:
         """The facts."""

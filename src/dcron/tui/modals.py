@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 
 from dcron.safetext import safe_lines
 from dcron.tui.forms.entries import LONGEST, Entry
+from dcron.tui.keynames import key_of, told_keys
 
 PATIENCE = 0.3
 """Seconds in which a new dialog hears no key: it was typed for what was there before."""
@@ -86,7 +87,8 @@ class Confirm(Dialog[bool]):
 
     def _choices(self) -> Content:
         yes, no = ("bold reverse", "") if self._yes else ("", "bold reverse")
-        return Content.assemble((" n  No ", no), "   ", (" y  Yes ", yes))
+        no_key, yes_key = key_of(self, "confirm.no"), key_of(self, "confirm.yes")
+        return Content.assemble((f" {no_key}  No ", no), "   ", (f" {yes_key}  Yes ", yes))
 
 
 class Ask(Dialog[str | None]):
@@ -104,9 +106,8 @@ class Ask(Dialog[str | None]):
         with Vertical(classes="dialog"):
             yield Static(Content.styled(safe_lines(self._question), "bold"), markup=False)
             yield Entry(self._text, max_length=LONGEST)
-            yield Static(
-                Content.styled(safe_lines(self._hint or "Enter does it  Esc leaves"), "dim"), markup=False
-            )
+            hint = f"{self._hint or 'Enter does it'}  {key_of(self, 'dialog.leave')} leaves"
+            yield Static(Content.styled(safe_lines(hint), "dim"), markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """That is the answer."""
@@ -189,21 +190,23 @@ class Conflicted(Dialog[bool]):
         Binding("enter,q", "leave", "leave it", id="conflict.leave", show=False),
     ]
 
-    def __init__(self, theirs: str, mine: str) -> None:
+    def __init__(self, theirs: str, changed: Content, mine: str) -> None:
+        """Who did what and when, what that changed, and the command line that was wanted."""
         super().__init__()
         self._theirs = theirs
+        self._changed = changed
         self._mine = mine
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(Content.styled("somebody else changed it first", "bold"), markup=False)
             yield Static(Content(safe_lines(self._theirs)), markup=False)
+            yield Static(self._changed, markup=False)
             yield Static(
                 Content.assemble(("\nyours, not done: ", "bold"), safe_lines(self._mine)), markup=False
             )
-            yield Static(
-                Content.styled("\nr  do it to the task as it is now   Esc  leave it", "dim"), markup=False
-            )
+            keys = "\n{conflict.again}  do it to the task as it is now   {dialog.leave}  leave it"
+            yield Static(Content.styled(told_keys(self, keys), "dim"), markup=False)
 
     def action_again(self) -> None:
         self.dismiss(True)

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from dcron.errors import DcronError
 from dcron.safetext import safe
 from dcron.tui.columns import Column
+from dcron.tui.keynames import key_of, told_keys
 from dcron.tui.table import RowTable
 
 if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first paint
@@ -168,9 +169,11 @@ class TablePane(Pane):
 
     def show_ids(self, ids: Sequence[Any], nothing: str) -> None:
         """Take the ids; `nothing` stands there where there are none, and a filter is not the reason."""
-        self.table.note = f"nothing matches {safe(self.filter_text)} - Esc" if self.wanted else nothing
+        self.table.note = told_keys(self, nothing)
+        if self.wanted:
+            self.table.note = f"nothing matches {safe(self.filter_text)} - {key_of(self.screen, 'main.back')}"
         if self.errors_only and not self.terms:
-            self.table.note = "no errors - x shows all"
+            self.table.note = f"no errors - {key_of(self, 'pane.errors')} shows all"
         self.table.set_ids(ids)
         self.dcron.redraw_chrome()
 

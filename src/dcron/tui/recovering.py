@@ -98,7 +98,7 @@ def _ask_about_all(app: "DcronApp", count: int) -> None:
             app.ask_for(
                 f"dismiss {told}, whatever is filtered?",
                 sure,
-                hint="type all and Enter to dismiss them  Esc leaves",
+                hint="type all and Enter to dismiss them",
                 must_be="all",
             )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dcron.config import Config
+from dcron.config import Config, config_path
 from dcron.errors import UsageError
 from dcron.safetext import safe
 from dcron.tui.theme import THEMES
@@ -27,16 +27,17 @@ class Settings:
 
 def settings_of(config: Config, url: str, *, readonly: bool) -> Settings:
     """The settings in force. Raises UsageError for words that there are none of in the config file."""
+    where = config_path()
     theme = config.tui.theme or "dark"
     if theme not in THEMES:
-        raise UsageError(f"[tui]: there is no theme {theme!r}; there are {', '.join(THEMES)}")
+        raise UsageError(f"{where}: [tui]: there is no theme {theme!r}; there are {', '.join(THEMES)}")
     glyphs = config.tui.glyphs or "ascii"
     if glyphs not in GLYPHS:
-        raise UsageError(f"[tui]: glyphs are {' or '.join(GLYPHS)}, not {glyphs!r}")
+        raise UsageError(f"{where}: [tui]: glyphs are {' or '.join(GLYPHS)}, not {glyphs!r}")
     if config.tui.keys:
         from dcron.tui.keys import require_known
 
-        require_known(config.tui.keys)
+        require_known(config.tui.keys, where)
     return Settings(shown_address(url), readonly, glyphs == "unicode", theme, config.tui.keys)
 
 

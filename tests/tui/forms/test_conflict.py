@@ -94,7 +94,10 @@ def test_mine_can_be_kept_and_edited_on(stage: Stage, kept: Path) -> None:
             await conflict(stage, screen)
             await screen.press("k")
             await screen.until(lambda: len(texts_in(kept)) == 1)
-            await screen.shows("somebody else changed it first")
+            await screen.shows("yours is kept in")
+            assert "dcron.crontab" in screen.text()
+            assert "somebody else changed it first" in screen.text()
+            assert "apply mine onto theirs" in screen.text()
             await screen.press("escape")
             await screen.until(lambda: form_of(screen).texts()["tries"] == "3")
 

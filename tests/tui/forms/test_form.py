@@ -1,7 +1,7 @@
 """Tasks written in the form."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui.forms.fields import FIELDS
+from dcron.tui.health import Health
 from tests.tui.conftest import Stage
 from tests.tui.forms.conftest import at, complains, fill, form_of, go, opened, paste, row_of, save
 
@@ -261,6 +262,24 @@ def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage) -> No
 
     asyncio.run(look())
     assert sqlite_stage.crontab.get("backup").tries == SPEC_DEFAULTS["tries"]
+
+
+def test_a_one_off_whose_time_is_past_can_be_mended(
+    sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = sqlite_stage.crontab.now()
+    sqlite_stage.add("once", f"@at {now + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}", command="ture")
+    monkeypatch.setattr(Health, "now", lambda _: now + timedelta(hours=2))
+
+    async def look() -> None:
+        async with sqlite_stage.screen() as screen:
+            await opened(screen, "e")
+            await fill(screen, command="true")
+            await save(screen, sees="command: ture -> true")
+            await screen.shows("changed once")
+
+    asyncio.run(look())
+    assert sqlite_stage.crontab.get("once").command == "true"
 
 
 def test_nothing_is_written_when_readonly(sqlite_stage: Stage) -> None:

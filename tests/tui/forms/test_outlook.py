@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,13 +10,13 @@ import pytest
 from dcron.model import Definition
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
-from dcron.tui.forms import checking
+from dcron.tui.forms import checking, form
 from dcron.tui.forms.checking import Checked, Checker, Typed
-from dcron.tui.forms.outlook import draw, outlook
+from dcron.tui.forms.outlook import COUNT, Outlook, draw, outlook
 from dcron.tui.forms.reading import texts_of
 from dcron.tui.health import Health
-from tests.tui.conftest import Stage
-from tests.tui.forms.conftest import fill, go, opened, paste, row_of
+from tests.tui.conftest import Screen, Stage
+from tests.tui.forms.conftest import fill, form_of, go, opened, paste, row_of
 
 BEFORE_SPRING = datetime(2027, 3, 27, 0, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ def line(schedule: str, timezone: str = "Europe/Berlin", **fields: Any) -> Defin
 
 
 def drawn(schedule: str, now: datetime, width: int = 76, **fields: Any) -> list[str]:
-    return str(draw(outlook(line(schedule, **fields), {}, now), width)).split("\n")
+    return str(draw(outlook(line(schedule, **fields), {}, now), now, width)).split("\n")
 
 
 def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
@@ -80,6 +80,35 @@ def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.M
             await screen.shows("25")
 
     asyncio.run(look())
+
+
+def test_what_is_to_come_is_nearer_with_every_second(
+    sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_stage.add("backup")
+    monkeypatch.setattr(form, "AGAIN", 0.0)
+    monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
+
+    async def look() -> None:
+        async with sqlite_stage.screen() as screen:
+            await opened(screen, "e")
+            await screen.shows("Sat 2027-03-27 02:30:00 UTC                                in 2h 30m")
+            monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=1))
+            await screen.shows("Sat 2027-03-27 02:30:00 UTC                                in 1h 30m")
+            assert "2027-04-04" not in screen.text()
+            monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=3))
+            await screen.shows("Sun 2027-03-28 02:30:00 UTC                                in 23h 30m")
+            await screen.until(lambda: len(outlook_of(screen).occurrences) == COUNT)
+            assert outlook_of(screen).occurrences[0].at.day == 28
+
+    asyncio.run(look())
+
+
+def outlook_of(screen: Screen) -> Outlook:
+    found = form_of(screen)._found
+    assert found
+    assert found.outlook
+    return found.outlook
 
 
 def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage) -> None:

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from dcron.errors import UsageError
 from dcron.safetext import safe, safe_lines
 from dcron.tui.forms.entries import LONGEST, Entry
+from dcron.tui.keynames import key_of, told_keys
 from dcron.tui.modals import Dialog
 
 
@@ -55,7 +56,8 @@ class Decide(Dialog[str | None]):
             yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
             with Vertical(classes="read"):
                 yield Static(self._text, markup=False)
-            yield Static(Content.styled(f"{keys}  Esc {self._leave}", "bold"), markup=False)
+            keys += f"  {key_of(self, 'dialog.leave')} {self._leave}"
+            yield Static(Content.styled(keys, "bold"), markup=False)
 
     def on_resize(self, event: events.Resize) -> None:
         """What can be done stays in sight."""
@@ -105,7 +107,8 @@ class Fill(Dialog[list[str] | None]):
                 yield Static(Content(f"{question.label}:"), markup=False)
                 yield Entry(placeholder=question.hint, max_length=LONGEST)
             yield Static("", classes="wrong", markup=False)
-            yield Static(Content.styled("Enter does it  Tab next line  Esc leaves", "dim"), markup=False)
+            keys = told_keys(self, "Enter does it  Tab next line  {dialog.leave} leaves")
+            yield Static(Content.styled(keys, "dim"), markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Those are the answers, if they will do."""

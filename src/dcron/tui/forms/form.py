@@ -1,5 +1,6 @@
 """A task's fields by groups, and what its schedule will do, told while it is typed."""
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -23,19 +24,30 @@ from dcron.tui.forms.entries import Row, row_of
 from dcron.tui.forms.fields import FIELDS, GROUPS
 from dcron.tui.forms.outlook import draw
 from dcron.tui.forms.reading import GENERAL, texts_of
+from dcron.tui.keynames import fitting, told_keys
 from dcron.tui.modals import Notice
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp
 
+TICK = 1.0
 PAUSE = 0.1
 """Seconds without a key after which what was typed is read."""
+AGAIN = 5.0
+"""Seconds between two looks ahead at most, where what was seen has come: a task may run every second."""
 WIDE = 116
 """Columns from which on the outlook stands beside the fields."""
 LOW = 20
 """Lines below which the outlook is seen only while the schedule is written."""
 EMPTY = "write a schedule: '30 2 * * *', @daily, '@every 90s'; what it will do is told here"
-_KEYS = "ctrl+s save  Esc leave  Up/Down field  PgUp/PgDn group  F2 outlook in full"
+_KEYS = (
+    "{form.save} save  ",
+    "{form.leave} leave  ",
+    "{form.previous}/{form.next} field  ",
+    "{form.previous_group}/{form.next_group} group  ",
+    "{form.outlook} outlook in full  ",
+    "{app.help} help",
+)
 
 
 class Form(Screen[None]):
@@ -79,7 +91,10 @@ class Form(Screen[None]):
         """The fields whose mistakes are told; those of the others are not made yet."""
         self._number = 0
         self._found: Found | None = None
+        self._told = Content(EMPTY)
+        """The outlook as it is shown."""
         self._waiting: Timer | None = None
+        self._checked_at = 0.0
 
     @property
     def dcron(self) -> "DcronApp":
@@ -94,13 +109,14 @@ class Form(Screen[None]):
                     yield Static(Content.styled(group, "bold"), classes="group", markup=False)
                     yield from (Row(each, self.began_as[name]) for name, each in self._of(group))
             with Vertical(classes="outlook"):
-                yield Static(Content(EMPTY), markup=False)
+                yield Static(self._told, markup=False)
             yield Static("", classes="hint", markup=False)
 
     def on_mount(self) -> None:
         """Read what is there, and begin with the name."""
         self._checker.start()
         self._check()
+        self.set_interval(TICK, self._tick)
         self.row("name" if self.is_new else "schedule").take_focus()
 
     def on_unmount(self) -> None:
@@ -126,6 +142,7 @@ class Form(Screen[None]):
         self._waiting = self.set_timer(PAUSE, self._check)
 
     def _check(self) -> None:
+        self._checked_at = time.monotonic()
         self._checker.check(
             Typed(
                 self._number,
@@ -155,10 +172,12 @@ class Form(Screen[None]):
         found = message.found
         if found.typed.number != self._number or self._ask_calendars(found.reading.line):
             return
-        self._found = found
+        before, self._found = self._found, found
+        self._show_outlook()
+        if before and before.typed.number == found.typed.number:  # only the time is another
+            return
         self._show_errors()
         self.row("name").show_placeholder("" if found.reading.named else found.reading.line.name)
-        self._show_outlook()
         self.settled(found)
 
     def settled(self, found: Found) -> None:
@@ -208,9 +227,10 @@ class Form(Screen[None]):
 
     def show_hint(self, hint: str) -> None:
         """Say what to write, or what happens."""
-        lines = [hint] if self.has_class("-low") else [hint, _KEYS]
-        told = "\n".join(shorten(line, self.size.width - 2) for line in lines)
-        self.query_one(".hint", Static).update(Content(told))
+        width = self.size.width - 2
+        keys = fitting([told_keys(self, each) for each in _KEYS], width)
+        lines = [shorten(hint, width)] + ([] if self.has_class("-low") else ["".join(keys)])
+        self.query_one(".hint", Static).update(Content("\n".join(lines)))
 
     def _keep_in_sight(self) -> None:
         """The row that is typed into, with what is wrong with it, once there is a layout for both."""
@@ -225,16 +245,27 @@ class Form(Screen[None]):
         self.query_one(".title", Static).update(self._title(errors.get(GENERAL, "")))
         self._keep_in_sight()
 
+    def _tick(self) -> None:
+        """A second has passed: what is to come is nearer, or here."""
+        seen = self._found.outlook.occurrences if self._found and self._found.outlook else ()
+        is_past = seen and seen[0].at <= self.dcron.health.now()
+        if is_past and time.monotonic() - self._checked_at >= AGAIN:
+            self._check()
+        self._show_outlook()
+
     def _show_outlook(self) -> None:
         pane = self.query_one(".outlook", Vertical)
-        pane.query_one(Static).update(self._outlook(pane.size.width - 2, pane.size.height))
+        told = self._outlook(pane.size.width - 2, pane.size.height)
+        if not told.is_same(self._told):
+            self._told = told
+            pane.query_one(Static).update(told)
 
     def _outlook(self, width: int, height: int | None) -> Content:
         if self._found is None or not self._found.reading.line.schedule.strip():
             return Content(EMPTY)
         if self._found.outlook is None:
             return Content("nothing can be told until the schedule and its zone are right")
-        return draw(self._found.outlook, width, height)
+        return draw(self._found.outlook, self.dcron.health.now(), width, height)
 
     def _title(self, wrong: str = "") -> Content:
         what = "new task" if self.is_new else f"edit {self.base.name}"

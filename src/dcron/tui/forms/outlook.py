@@ -32,7 +32,6 @@ class Outlook:
     """The next clock changes that touch it, however far."""
     warnings: Sequence[tuple[str, str]]
     """Codes and messages."""
-    now: datetime
 
 
 def outlook(line: Definition, calendars: Calendars, now: datetime) -> Outlook:
@@ -45,7 +44,6 @@ def outlook(line: Definition, calendars: Calendars, now: datetime) -> Outlook:
         list(islice(found, MOST)),
         forecast.clock_changes(line, now, rules),
         forecast.warnings(line, now, rules),
-        now,
     )
 
 
@@ -60,12 +58,12 @@ def rules_of(line: Definition, calendars: Calendars) -> Rules:
     )
 
 
-def draw(told: Outlook, width: int, height: int | None = None) -> Content:
-    """The outlook in so many columns; of the occurrences as many as leave the rest in sight."""
+def draw(told: Outlook, now: datetime, width: int, height: int | None = None) -> Content:
+    """The outlook by now in so many columns; of the occurrences as many as leave the rest in sight."""
     head = [Content.styled(safe(told.explanation), "bold")]
     tail = [*_warnings(told), *_changes(told)]
     room = None if height is None else max(3, height - _height([*head, *tail], width))
-    lines = list(_occurrences(told, width))
+    lines = list(_occurrences(told, now, width))
     if not told.occurrences and not tail:
         lines = []
     return Content("\n").join([*head, *lines[:room], *tail])
@@ -75,9 +73,9 @@ def _height(lines: Sequence[Content], width: int) -> int:
     return sum(1 + max(0, line.cell_length - 1) // max(1, width) for line in lines)
 
 
-def _occurrences(told: Outlook, width: int) -> Iterator[Content]:
-    before = told.now
-    for position, each in enumerate(told.occurrences):
+def _occurrences(told: Outlook, now: datetime, width: int) -> Iterator[Content]:
+    before = now
+    for position, each in enumerate(each for each in told.occurrences if each.at > now):
         gap = each.at - before
         yield from (_wide if width >= WIDE else _narrow)(each, _gap(gap, first=position == 0))
         for remark in (each.note, each.reason and f"skipped: {each.reason}"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from dcron import typed
 from dcron.errors import ScheduleError, UsageError, ZoneError
-from dcron.model import Definition
+from dcron.model import Definition, Task
 from dcron.tui.forms.fields import FIELDS, WORDS, Field
 from dcron.validation import require_valid
 
@@ -58,7 +58,7 @@ def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
         values["name"] = typed.default_name(values.get("command", base.command) or "task")
     line = replace(base, **values)
     if not errors:
-        errors = _found_in(line, now)
+        errors = _found_in(line, now, base if isinstance(base, Task) else None)
     return Reading(line, errors, named)
 
 
@@ -109,9 +109,9 @@ def _command(base: Definition, texts: Texts, before: Texts, errors: dict[str, st
     return {"command": shlex.join(words), "argv": words or None}
 
 
-def _found_in(line: Definition, now: datetime) -> dict[str, str]:
+def _found_in(line: Definition, now: datetime, before: Task | None) -> dict[str, str]:
     try:
-        require_valid(line, now)
+        require_valid(line, now, before)
     except UsageError as error:
         return {place_of(error): str(error)}
     return {}

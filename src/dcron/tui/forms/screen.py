@@ -1,6 +1,7 @@
 """The screen on which a task is written: a form that can be saved, and what comes between."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -144,12 +145,13 @@ class TaskForm(Form):
 
     # When somebody else was first -------------------------------------------------------------------
 
-    def _conflict(self, overtaken: Overtaken) -> None:
-        """Both are shown, and neither goes before somebody says so."""
+    def _conflict(self, overtaken: Overtaken, kept: Path | None = None) -> None:
+        """Both are shown, and neither goes before somebody says so; where mine is kept, if it is."""
+        told = [(f"yours is kept in {kept}", "bold")] if kept else []
         self.app.push_screen(
             Decide(
                 "somebody else changed it first; nothing was saved",
-                telling.content(telling.form_conflict(self.base, overtaken)),
+                telling.content([*told, *telling.form_conflict(self.base, overtaken)]),
                 _CONFLICT if overtaken.theirs else _GONE,
                 "goes on editing",
             ),
@@ -159,10 +161,12 @@ class TaskForm(Form):
     def _settle(self, overtaken: Overtaken, word: str | None) -> None:
         if word == "apply":
             self._rebase(overtaken)
-        elif word == "theirs" and self._keep(overtaken):
-            self.dismiss()
-        elif word == "keep" and self._keep(overtaken):
-            self._conflict(overtaken)
+        elif word and (kept := self._keep(overtaken)):
+            if word == "keep":
+                self._conflict(overtaken, kept)
+            else:
+                self.dcron.tell(f"yours is kept in {kept}")
+                self.dismiss()
 
     def _rebase(self, overtaken: Overtaken) -> None:
         """Go on from theirs, with what was changed here on top; it is shown again before it is saved."""
@@ -179,12 +183,10 @@ class TaskForm(Form):
         self._saving = True
         self.read_soon()
 
-    def _keep(self, overtaken: Overtaken) -> bool:
+    def _keep(self, overtaken: Overtaken) -> Path | None:
         assert overtaken.mine
         try:
-            path = saving.keep(overtaken.mine)
+            return saving.keep(overtaken.mine)
         except OSError as error:
             self.dcron.tell(f"yours cannot be kept in a file: {error.strerror}", error=True)
-            return False
-        self.dcron.tell(f"yours is kept in {path}")
-        return True
+            return None

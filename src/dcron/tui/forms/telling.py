@@ -1,11 +1,11 @@
 """What the dialogs of the forms say: foreign text for the most part, so all of it is made inert here."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from textual.content import Content
 
-from dcron.model import Definition
+from dcron.model import Definition, Task
 from dcron.safetext import safe, shorten
 from dcron.services.edits import Change, Changes, Overtaken
 from dcron.telling import forecast
@@ -55,6 +55,13 @@ def form_conflict(base: Definition, overtaken: Overtaken) -> Iterator[Part]:
     if overtaken.mine:
         yield from _headed("you changed", field_changes(base, overtaken.mine))
     yield from _difference(overtaken)
+
+
+def act_conflict(base: Task, theirs: Task, here: tzinfo) -> Iterator[Part]:
+    """What somebody else has made of a task since it was read."""
+    yield from _headed("they changed", field_changes(base, theirs))
+    if base.enabled != theirs.enabled:
+        yield "  resumed it" if theirs.enabled else f"  {forecast.pause(theirs, here)}", ""
 
 
 def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:

@@ -51,13 +51,13 @@ def state(seen: Seen, moment: float) -> str:
     return f"{word} after {words.took(duration)}" if duration is not None else word
 
 
-def following(seen: Seen, *, follows: bool, new: int) -> str:
+def following(seen: Seen, *, follows: bool, new: int, key: str) -> str:
     """`[FOLLOW]`, or that it is off and how to turn it on; nothing where nothing more will come."""
     if seen.run.state.is_final and not new:
         return ""
     if follows:
         return "[FOLLOW]"
-    return f"[FOLLOW off: {new:,} new - f]" if new else "[FOLLOW off - f]"
+    return f"[FOLLOW off: {new:,} new - {key}]" if new else f"[FOLLOW off - {key}]"
 
 
 def lost(health: Health, seen: Seen | None, zone: tzinfo) -> str:
@@ -68,18 +68,18 @@ def lost(health: Health, seen: Seen | None, zone: tzinfo) -> str:
     return "  ".join(filter(None, (health.told(), as_of, safe(str(health.error or "")))))
 
 
-def in_force(view: View, seen: Seen | None) -> str:
-    """The filter and the search, and what they found; nothing where there is none."""
+def in_force(view: View, seen: Seen | None, err_key: str, back_key: str) -> str:
+    """The filter and the search, what they found, and the keys out; nothing where there is none."""
     if seen is None:
         return ""
-    told = ["stderr only (e)"] if view.err_only else []
+    told = [f"stderr only ({err_key})"] if view.err_only else []
     if view.wanted:
         told.append(f"&{view.wanted.text}: {words.plural(seen.rows, 'line')}")
     if view.sought:
         told.append(f"/{view.sought.text}: {words.plural(len(seen.hits), 'line')}")
     if (view.wanted or view.sought) and not seen.done:
         told.append("searching ...")
-    return "  ".join([*told, "Esc"] if view.wanted or view.sought else told)
+    return "  ".join([*told, back_key] if view.wanted or view.sought else told)
 
 
 def _due(run: Run, left: str) -> str:

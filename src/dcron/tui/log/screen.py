@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from dcron.safetext import safe, shorten
+from dcron.tui.keynames import fitting, key_of, told_keys
 from dcron.tui.lending import lent_terminal
 from dcron.tui.log.header import following, in_force, lost, title
 from dcron.tui.log.opened import ALL, View
@@ -29,7 +30,18 @@ COPIED_BYTES = 64 * 1024
 """Terminals take no more at once."""
 LOW = 8
 """Below so many rows the hints give way to the lines."""
-_HINTS = "f follow  w wrap  t time  e stderr  / search  & filter  [ ] runs  | pager  y copy"
+_HINTS = (
+    "{log.follow} follow  ",
+    "{log.wrap} wrap  ",
+    "{log.times} time  ",
+    "{log.err-only} stderr  ",
+    "{log.search} search  ",
+    "{log.filter} filter  ",
+    "{log.previous-run} {log.next-run} runs  ",
+    "{log.pager} pager  ",
+    "{log.copy} copy  ",
+    "{app.help} help",
+)
 
 
 class Told(Message):
@@ -200,11 +212,14 @@ class LogScreen(Screen[None]):
             return shorten(f" {safe(self._why)}" if self._why else " ...", self.size.width)
         lines, seen = self.lines, self._seen
         new = max(0, seen.rows - self._left_at) if not lines.follow else 0
-        return title(seen, following(seen, follows=lines.follow, new=new), time.monotonic(), self.size.width)
+        follow = following(seen, follows=lines.follow, new=new, key=key_of(self, "log.follow"))
+        return title(seen, follow, time.monotonic(), self.size.width)
 
     def _hint(self) -> str:
-        told = lost(self._reader.health, self._seen, self._zone) or in_force(self._view, self._seen)
-        return shorten(f" {told or _HINTS}", self.size.width)
+        keys = key_of(self, "log.err-only"), key_of(self, "log.back")
+        told = lost(self._reader.health, self._seen, self._zone) or in_force(self._view, self._seen, *keys)
+        hints = fitting([told_keys(self, each) for each in _HINTS], self.size.width - 1)
+        return shorten(f" {told or ''.join(hints)}", self.size.width)
 
     def _toast(self, text: str) -> None:
         self.notify(safe(text), markup=False)
@@ -284,7 +299,7 @@ class LogScreen(Screen[None]):
 
     def _seek_from(self, by: int) -> None:
         if self._view.sought is None:
-            self._toast("nothing is searched; / begins")
+            self._toast(told_keys(self, "nothing is searched; {log.search} begins"))
             return
         lines = self.lines
         here = lines.top if lines.marked is None else lines.marked + (by > 0)
@@ -307,7 +322,8 @@ class LogScreen(Screen[None]):
         elif self.lines.marked is None:
             self.lines.to_row(self._seen.hits[-1 if down else 0])
         else:
-            self._toast("no more below; N goes up" if down else "no more above; n goes down")
+            up, over = "no more below; {log.previous-hit} goes up", "no more above; {log.next-hit} goes down"
+            self._toast(told_keys(self, up if down else over))
 
     def action_previous_run(self) -> None:
         """The run of this task before this one."""

@@ -22,7 +22,7 @@ from dcron.tui.forms import opening
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
-NOTHING = "no tasks yet: n adds one, `dcron import FILE` a crontab"
+NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 SETTLED = 5.0
 """Seconds between two readings of all ids for an order or a filter that depends on runs."""
 
@@ -49,6 +49,8 @@ class TasksPane(TablePane):
     def __init__(self) -> None:
         super().__init__()
         self.facts = Facts()
+        self._detail: TaskDetail | None = None
+        """What `facts` tells of."""
         self._token: object = None
         self._fresh: set[int] = set()
         """The rows that were read since the last change; the others may be shown until they are."""
@@ -105,8 +107,9 @@ class TasksPane(TablePane):
         return lambda board: board.task_rows(wanted)
 
     def tick(self) -> None:
-        """What a filter lets through changes by the clock alone, too."""
+        """What a filter lets through changes by the clock alone, too, and so does what is told of a task."""
         super().tick()
+        self._tell_facts()
         if self.wanted and time.monotonic() - self._asked_ids_at >= 2 * SETTLED and not self.dcron.is_typing:
             self.reload()
 
@@ -171,9 +174,15 @@ class TasksPane(TablePane):
         self.call_after_refresh(self.cursor_rests)
 
     def _show_facts(self, detail: TaskDetail | None) -> None:
-        if detail:
-            now = self.dcron.health.now()
+        self._detail = detail or self._detail
+        self._tell_facts()
+
+    def _tell_facts(self) -> None:
+        detail, now = self._detail, self.dcron.health.now()
+        if detail and self.facts.display:
             self.facts.show(detail.row.task.name, detail_facts(detail, now))
+            if detail.coming and detail.coming[0].at <= now:
+                self.cursor_rests()
 
     # Acts -------------------------------------------------------------------------------------------
 
