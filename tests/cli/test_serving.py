@@ -10,6 +10,14 @@ from dcron.errors import UsageError
 from tests.cli.conftest import Dcron, real
 
 
+def test_one_pass_takes_also_what_has_to_wait_for_room(dcron: Dcron) -> None:
+    for name in "abc":
+        dcron.done("add", "-n", name, "--need", "gpu=1", "0 0 1 1 *", "true")
+        dcron.done("run", name)
+    assert real("agent", "--once", "--capacity", "gpu=1", url=dcron.url).code == 0
+    assert len(dcron.done("runs", "--state", "succeeded", "--json").json) == 3
+
+
 def test_an_agent_says_what_it_serves_and_has(dcron: Dcron) -> None:
     words = ["--queue", "mail", "--queue", "default", "--queue", "mail", "--tag", "ssd", "--tag", "zone=eu-1"]
     words += ["--capacity", "cpu=4", "--capacity", "mem=8G", "--capacity", "gpu=0.5"]

@@ -138,7 +138,7 @@ class Session:
         try:
             while not self._asked_to_stop and self._end is None:
                 if self.turns.step() > 0:
-                    if self.live.free() > 0:
+                    if not self.turns.wait_for_room:
                         break
                     self._wake_turns.wait(1.0)
                     self._wake_turns.clear()

@@ -86,6 +86,8 @@ class Turns:
         """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
         """Set when the node drains: then nothing new is claimed."""
+        self.wait_for_room = False
+        """Whether, at the last look, something due was waiting for what runs here to end."""
 
     def step(self) -> float:
         """Do what there is to do now; the seconds until the next look. Raises Fenced or DatabaseError."""
@@ -93,6 +95,9 @@ class Turns:
             self._settle_doubt(self._in_doubt)
         look = self._look()
         self._kept_for = look.kept_for
+        offer = self._offer()
+        due = [head.lane for head in look.heads if head.due_at <= look.now]
+        self.wait_for_room = not all(offer.has_room_for(lane) for lane in due)
         if fresh := self._live.cancel(look.cancel_requests):
             self._kill(fresh)
         if self.closed:
