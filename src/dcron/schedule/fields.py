@@ -76,7 +76,8 @@ def read_field(which: Field, text: str, column: int, key: str) -> Values:
 
 
 _TERM = re.compile(r"(?P<base>[^/]*)(?:(?P<slash>/)(?P<step>.*))?", re.DOTALL)
-_RANGE = re.compile(r"(?P<low>\w+)(?P<sign>[-~])(?P<high>\w+)", re.ASCII)
+_RANGE = re.compile(r"(?P<low>\w+)-(?P<high>\w+)", re.ASCII)
+_PICK = re.compile(r"(?P<low>\w*)~(?P<high>\w*)", re.ASCII)
 _HASH = re.compile(r"H(?:\((?P<low>\w+)-(?P<high>\w+)\))?", re.ASCII | re.IGNORECASE)
 _WORKDAY = re.compile(r"(?P<day>\d+|L)W", re.ASCII | re.IGNORECASE)
 _NTH = re.compile(r"(?P<weekday>\w+)#(?P<nth>\w+)", re.ASCII)
@@ -153,7 +154,10 @@ class _Reader:
         if hashed := _HASH.fullmatch(base):
             return self._hashed(hashed, step)
         if span := _RANGE.fullmatch(base):
-            return self._range(span, step)
+            low, high = self._bounds(span["low"], span["high"])
+            return iter(range(low, high + 1, step or 1))
+        if pick := _PICK.fullmatch(base):
+            return self._picked(pick, step)
         number = self._number(base)
         if step is not None:
             self._fail(
@@ -161,20 +165,17 @@ class _Reader:
             )
         return iter((number,))
 
-    def _range(self, span: re.Match[str], step: int | None) -> Iterator[int]:
-        if span["sign"] == "-":
-            low, high = self._bounds(span["low"], span["high"])
-            return iter(range(low, high + 1, step or 1))
+    def _picked(self, match: re.Match[str], step: int | None) -> Iterator[int]:
+        """`a~b` is one value within bounds; one that is left out is the field's."""
         if step is not None:
-            self._fail(f"{span[0]} picks one value, so it takes no step")
-        low, high = self._picked_bounds(span)
+            offer = f"; write H/{step}" if match[0] == "~" else ""
+            self._fail(f"{match[0]} picks one value, so it takes no step{offer}")
+        low, high = self._picked_bounds(match)
         return iter((low + self._hash(high - low + 1),))
 
     def _hashed(self, match: re.Match[str], step: int | None) -> Iterator[int]:
         """`H` is one value of the field, `H/n` every n-th from a value on; `H(a-b)` within bounds."""
-        low, high = self.field.low, self.field.hash_high or self.field.high
-        if match["low"]:
-            low, high = self._picked_bounds(match)
+        low, high = self._picked_bounds(match)
         if step is None:
             return iter((low + self._hash(high - low + 1),))
         if step > high - low + 1:
@@ -188,7 +189,8 @@ class _Reader:
 
     def _picked_bounds(self, match: re.Match[str]) -> tuple[int, int]:
         """The bounds that one value is picked in; two parts would pick two."""
-        low, high = self._number(match["low"]), self._number(match["high"])
+        low = self._number(match["low"]) if match["low"] else self.field.low
+        high = self._number(match["high"]) if match["high"] else self.field.hash_high or self.field.high
         if low > high:
             self._fail(
                 f"{match[0]} runs backwards; what one value is picked from goes up, "

@@ -100,6 +100,8 @@ def test_a_line_becomes_expressions_of_numbers(text: str, canonical: tuple[str, 
         ("H/90 * * * *", "minute: a step of 90 is more than the 60 values from 0 to 59"),
         ("H(5-70) * * * *", "minute: 70 is not between 0 and 59"),
         ("0~30/5 * * * *", "minute: 0~30 picks one value, so it takes no step"),
+        ("~/5 * * * *", "minute: ~ picks one value, so it takes no step; write H/5"),
+        ("30~ 20~3~ * * *", "hour: '20~3~' is not understood"),
         ("* * * *", "4 fields where cron has five"),
         ("* * * * * * *", "a year is not supported"),
         ("", "empty"),
@@ -189,6 +191,8 @@ def test_hashes_depend_on_the_name_alone() -> None:
     assert expressions("H H * * *", "backup") == expressions("H H * * *", "backup")
     assert expressions("H H H H H", "backup") == ("54 1 6 11 *", "54 1 * 11 2")
     assert expressions("H(0-29) 0~5 * * *", "backup") == ("24 1 * * *",)
+    assert expressions("~ ~5 ~ 3~ *", "backup") == ("54 1 6 5 *",)
+    assert expressions("~ ~ ~ ~ ~", "backup") == expressions("H H H H H", "backup")
     assert expressions("H/20 * * * *", "backup") == ("14,34,54 * * * *",)
 
 
