@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -63,7 +63,7 @@ def check_starts(ledger: Sequence[Start]) -> None:
     by_run = Counter(start.run_id for start in ledger)
     require(all(count == 1 for count in by_run.values()), f"started twice: {by_run.most_common(1)}")
     turns = Counter(
-        (start.task, start.scheduled_for, start.node if start.trigger == "node" else "")
+        (start.task, start.scheduled_for, start.flow, start.node if start.trigger == "node" else "")
         for start in ledger
         if start.trigger in _TURNS
     )
@@ -78,6 +78,13 @@ def check_limits(ledger: Sequence[Start], now: datetime, limits: dict[str, int |
     for task, count in Counter(start.task for start in alive).items():
         limit = limits.get(task)
         require(limit is None or count <= limit, f"{count} commands of {task} are alive, not {limit}")
+
+
+def check_capacity(node_id: str, alive: Sequence[Mapping[str, float]], capacity: Mapping[str, float]) -> None:
+    """No node's commands need more together than it has."""
+    for name in {name for needs in alive for name in needs}:
+        taken = sum(needs.get(name, 0.0) for needs in alive)
+        require(taken <= capacity.get(name, 0.0), f"{node_id} has {taken} {name} taken of {capacity}")
 
 
 def check_queue(

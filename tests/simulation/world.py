@@ -32,10 +32,12 @@ LINES: tuple[dict[str, Any], ...] = (
     {"name": "never", "schedule": "*/5 * * * *", "catch_up": "skip"},
     {"name": "spread", "schedule": "*/6 * * * *", "jitter": 45.0},
     {"name": "gpu", "schedule": "*/2 * * * *", "need": {"gpu": 1.0}},
+    {"name": "gpus", "schedule": "*/7 * * * *", "need": {"gpu": 2.0}},
     {"name": "push", "schedule": "@on push", "tries": 2},
     {"name": "extract", "schedule": "*/15 * * * *"},
     {"name": "left", "schedule": "@after extract", "tries": 2},
     {"name": "right", "schedule": "@after extract"},
+    {"name": "tidy", "schedule": "@after left", "every_node": True},
     {"name": "other", "schedule": "7 * * * *"},
     {"name": "load", "schedule": "@after left,right,other"},
 )
@@ -175,6 +177,10 @@ class World:
         # A node is told apart where a line runs on each of them.
         limits = {line["name"]: line.get("max_running", 1) for line in LINES if not line.get("every_node")}
         invariants.check_limits(self.ledger, self.time.now, limits)
+        needs = {line["name"]: line.get("need", {}) for line in LINES}
+        for node in self.nodes:
+            alive = [needs[command.start.task] for command in node.commands.values()]
+            invariants.check_capacity(node.id, alive, node.settings.capacity)
         queue_of = {line["name"]: line.get("queue", "default") for line in LINES}
         invariants.check_queue(self.ledger, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
 
