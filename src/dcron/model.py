@@ -6,6 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+LAST_RUN = 2**63 - 1
+"""No database counts its runs further."""
+
 
 class RunState(StrEnum):
     """Where a run stands (the chart is in docs/architecture.md)."""

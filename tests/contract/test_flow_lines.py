@@ -10,6 +10,7 @@ import pytest
 
 from dcron.database import Database
 from dcron.errors import Conflict, Refused, ScheduleError, UsageError
+from dcron.services import order
 from dcron.services.crontab import BadLines, Crontab
 from dcron.services.editing import Editing
 from dcron.store import flows
@@ -111,15 +112,15 @@ def people(database_url: str, stage: Stage) -> Iterator[list[Crontab]]:
 @pytest.fixture
 def slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has looked at the order of tasks goes on only after a while."""
-    for name in ("_problem_of_order", "_require_nothing_behind"):
-        check = getattr(Crontab, name)
+    for name in ("problem_of", "require_nothing_behind"):
+        check = getattr(order, name)
 
         def then_wait(*given: object, check: Callable[..., object] = check) -> object:
             found = check(*given)
             time.sleep(0.2)
             return found
 
-        monkeypatch.setattr(Crontab, name, then_wait)
+        monkeypatch.setattr(order, name, then_wait)
 
 
 def at_once(*errands: Callable[[], object]) -> int:

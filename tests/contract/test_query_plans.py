@@ -23,6 +23,7 @@ from dcron.store import (
     expiry,
     explaining,
     flows,
+    names,
     nodes,
     orphans,
     output,
@@ -164,7 +165,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "dead letters of a task": lambda connection, stage: runs.newest(
         connection, Wanted(task_id=7, dead=True), 20
     ),
-    "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
+    "a prefix": lambda connection, stage: names.beginning(connection, names.TASKS, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "the last change by name": lambda connection, stage: changes.last_of(connection, "line-77"),
     "the last change of a line": lambda connection, stage: changes.last_of_line(connection, 77),

@@ -10,7 +10,7 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json
+from dcron.cli.parameters import Db, Json, run_number
 from dcron.cli.running import exit_code, pauses
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
@@ -70,7 +70,7 @@ def _find(crontab: "Crontab", which: str, *, follow: bool) -> Run:
     """A number is a run, unless only a task is called so."""
     if which.isascii() and which.isdigit():
         try:
-            return crontab.find_run(int(which[:19]))
+            return crontab.find_run(run_number(which))
         except NotFound:
             if not crontab.names(which, 1):
                 raise

@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from dcron.model import LAST_RUN
+
 
 def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     """`dcron --db URL list` means the same as `dcron list --db URL`."""
@@ -57,10 +59,6 @@ Words = Annotated[
         show_default=False,
     ),
 ]
-
-
-LAST_RUN = 2**63 - 1
-"""No database counts further."""
 
 
 def run_number(text: str) -> int:

@@ -8,7 +8,7 @@ from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, calendar_from_json, next_run, parse, zone
 from dcron.services.beginnings import ENOUGH, only_one
 from dcron.services.crontab import Crontab
-from dcron.store import calendars
+from dcron.store import calendars, names
 from dcron.validation import NAME
 
 PAGE = 500
@@ -66,7 +66,7 @@ class Calendars:
         """
         _require_name(beginning)
         with self._database.read() as connection:
-            name = only_one(beginning, calendars.names_beginning(connection, beginning, ENOUGH))
+            name = only_one(beginning, names.beginning(connection, names.CALENDARS, beginning, ENOUGH))
         if name is None:
             raise _missing(beginning)
         return name

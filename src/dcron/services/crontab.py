@@ -3,7 +3,7 @@
 Every method is one transaction: it is done wholly or not at all, and a change says who made it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,10 +14,11 @@ from sqlalchemy.exc import IntegrityError
 from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
-from dcron.model import Block, Definition, Node, Run, RunState, Task, Trigger
-from dcron.policy.flows import Graph, find_cycle
+from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
+from dcron.policy.flows import Graph
+from dcron.services import order
 from dcron.services.beginnings import ENOUGH, only_one
-from dcron.store import agenda, changes, ends, flows, nodes, output, runs, tasks
+from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
 from dcron.validation import require_name, require_runnable, require_text, require_valid
@@ -27,9 +28,6 @@ NUMBERED_NAME = 92
 """Characters of a name that stay when a number is put behind it."""
 NAMES_COMPARED = 100_000
 ENDED_NODES_SHOWN = timedelta(hours=24)
-
-LAST_RUN = 2**63 - 1
-"""No database counts further."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +111,13 @@ class Crontab:
             if numbered:
                 line = replace(line, name=self._free_name(connection, line.name))
             require_valid(line, now)
-            self._guard_order(connection, [(None, line)])
+            order.guard(connection, self.database, [(None, line)])
             return self._add(connection, line, now, once=once)
 
     def names(self, beginning: str, limit: int) -> list[str]:
         """The first names that begin so, in order."""
         with self.database.read() as connection:
-            return tasks.names_beginning(connection, beginning, limit)
+            return names.beginning(connection, names.TASKS, beginning, limit)
 
     def get(self, name: str) -> Task:
         """The line of this name, or the only one whose name begins so. Raises NotFound or UsageError."""
@@ -178,13 +176,13 @@ class Crontab:
         with self.database.write() as connection:
             now = self.database.now(connection)
             require_valid(line, now, task)
-            self._guard_order(connection, [(task, line)])
+            order.guard(connection, self.database, [(task, line)])
             return self._replace(connection, task, line, now)
 
     def remove(self, task: Task) -> None:
         """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
         with self.database.write() as connection:
-            self._guard_order(connection, [(task, None)])
+            order.guard(connection, self.database, [(task, None)])
             self._remove(connection, task, self.database.now(connection))
 
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
@@ -332,7 +330,7 @@ class Crontab:
         problems: dict[str, str] = {}
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
-            self._guard_order(connection, ((None, line) for line in lines))
+            order.guard(connection, self.database, ((None, line) for line in lines))
             for line in lines:
                 try:
                     require_name(line.name)
@@ -392,13 +390,13 @@ class Crontab:
         # Only now: a line may come after one that is written further down.
         graphs: dict[str, Graph] = {}
         for line in lines:
-            if line.name not in problems and (problem := self._problem_of_order(connection, line, graphs)):
+            if line.name not in problems and (problem := order.problem_of(connection, line, graphs)):
                 problems[line.name] = problem
         self.database.notify(connection)
         return problems
 
     def _remove(self, connection: Connection, task: Task, now: datetime) -> None:
-        self._require_nothing_behind(connection, task)
+        order.require_nothing_behind(connection, task)
         if not tasks.remove(connection, task):
             raise self._conflict(connection, task)
         agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
@@ -406,7 +404,7 @@ class Crontab:
 
     def _free_name(self, connection: Connection, name: str) -> str:
         """The name itself, or with the lowest number that makes it one of its own."""
-        taken = set(tasks.names_beginning(connection, name[:NUMBERED_NAME], limit=NAMES_COMPARED))
+        taken = set(names.beginning(connection, names.TASKS, name[:NUMBERED_NAME], limit=NAMES_COMPARED))
         number = 1
         free = name
         while free in taken:
@@ -427,7 +425,7 @@ class Crontab:
         if not replaced:
             raise self._conflict(connection, task)
         if line.name != task.name or line.every_node:
-            self._require_nothing_behind(connection, task)
+            order.require_nothing_behind(connection, task)
         return self._settle(connection, task.id, now, "set", before=task)
 
     def _change(
@@ -456,7 +454,7 @@ class Crontab:
         if is_changed:
             self._require_calendars(task, now, before)
         agenda.plan(connection, task, now)
-        if is_changed and (problem := self._problem_of_order(connection, task)):
+        if is_changed and (problem := order.problem_of(connection, task)):
             raise ScheduleError(problem)
         changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
@@ -480,53 +478,6 @@ class Crontab:
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
 
-    def _guard_order(
-        self, connection: Connection, changes: Iterable[tuple[Definition | None, Definition | None]]
-    ) -> None:
-        """Keep what comes after what as it is, but for these changes, from each line to what it will be.
-
-        To be called first: what is then checked must still hold when this transaction ends.
-        """
-        if any(_touches_order(before, after) for before, after in changes):
-            self.database.lock_order(connection)
-
-    def _problem_of_order(
-        self, connection: Connection, line: Definition, graphs: dict[str, Graph] | None = None
-    ) -> str | None:
-        """What is wrong with the tasks that the line, written in this transaction, comes after.
-
-        `graphs` are those that were read already, by name: reading a long chain for each of its tasks takes
-        minutes.
-        """
-        earlier = policy.schedule_of(line.schedule, line.name).after
-        found = {task.name: task for task in tasks.by_names(connection, earlier)}
-        for name in earlier:
-            if name not in found:
-                return f"@after {name}: there is no such task; `dcron list` shows what there is"
-            if found[name].every_node:
-                return f"@after {name}: it runs on every node, so it has no one end to come after"
-        if not earlier:
-            return None
-        graph = (graphs or {}).get(line.name) or flows.graph_around(connection, line.name)
-        if graphs is not None:
-            graphs.update(dict.fromkeys(graph, graph))
-        if len(graph) > flows.MOST_TASKS:
-            return (
-                f"@after: more than {flows.MOST_TASKS:,} tasks would hang together, which no flow takes;"
-                " let a task begin the next flow with `dcron emit` (@on)"
-            )
-        circle = find_cycle(graph, line.name)
-        return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
-
-    def _require_nothing_behind(self, connection: Connection, task: Task) -> None:
-        """Raise Refused where other lines come after this one: they name it."""
-        behind = flows.directly_behind(connection, task.name)
-        if behind:
-            raise Refused(
-                f"{', '.join(behind)} {'comes' if len(behind) == 1 else 'come'} after {task.name};"
-                f" change that first: dcron set {behind[0]} --schedule ..."
-            )
-
     def _cancel_waiting(self, connection: Connection, run: Run, now: datetime) -> bool:
         """End a run that has not been claimed. A turn that is overdue takes along all that passed with it."""
         reason, scheduled_for = f"cancelled by {self.actor}", run.scheduled_for
@@ -549,7 +500,7 @@ class Crontab:
         require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        whole = only_one(name, tasks.names_beginning(connection, name, ENOUGH))
+        whole = only_one(name, names.beginning(connection, names.TASKS, name, ENOUGH))
         task = tasks.by_name(connection, whole) if whole else None
         if task is None:
             raise NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
@@ -580,16 +531,6 @@ class Crontab:
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
-
-
-def _touches_order(before: Definition | None, after: Definition | None) -> bool:
-    """Whether such a change could leave tasks in a circle, or behind what they cannot come after."""
-    if after is None or (before and before.name != after.name) or after.every_node:
-        return True
-    try:
-        return bool(policy.schedule_of(after.schedule, after.name).after)
-    except ScheduleError:  # it is refused for that, where it is written
-        return False
 
 
 def _calendars_of(line: Definition) -> tuple[str | None, str | None]:

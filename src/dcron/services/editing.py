@@ -16,6 +16,7 @@ from dcron.crontabfile.revising import greet, unmark
 from dcron.editor import TextFile
 from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
 from dcron.model import Task
+from dcron.services import order
 from dcron.services.crontab import Crontab
 from dcron.services.edits import (
     BadText,
@@ -162,7 +163,7 @@ class Editing:
         return self._crontab._replace(connection, wish.before, wish.line, now)
 
     def _guard_order(self, connection: Connection, wishes: Sequence[Wish]) -> None:
-        self._crontab._guard_order(connection, ((wish.before, wish.line) for wish in wishes))
+        order.guard(connection, self._crontab.database, ((wish.before, wish.line) for wish in wishes))
 
     def _overtaken(self, connection: Connection, wishes: Sequence[Wish]) -> list[Overtaken]:
         """The lines that are no longer what they were; the others are locked, in one order for everybody."""

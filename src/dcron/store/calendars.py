@@ -20,12 +20,6 @@ def by_name(connection: Connection, name: str) -> StoredCalendar | None:
     return _from(row) if row else None
 
 
-def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str]:
-    """The first names that begin with `prefix`, in order."""
-    begins = (calendars.c.name >= prefix, calendars.c.name < prefix + "\U0010ffff")
-    return list(connection.scalars(select(calendars.c.name).where(*begins).order_by("name").limit(limit)))
-
-
 def page(connection: Connection, after: str, limit: int) -> list[StoredCalendar]:
     """The calendars that follow the name `after`, in the order of names."""
     query = select(*COLUMNS).where(calendars.c.name > after).order_by(calendars.c.name).limit(limit)

@@ -136,12 +136,6 @@ def lock(connection: Connection, task_id: int) -> None:
     connection.execute(select(crontab.c.id).where(crontab.c.id == task_id).with_for_update(key_share=True))
 
 
-def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str]:
-    """The first names that begin with `prefix`, in order."""
-    query = select(crontab.c.name).where(crontab.c.name >= prefix, crontab.c.name < prefix + "\U0010ffff")
-    return list(connection.scalars(query.order_by(crontab.c.name).limit(limit)))
-
-
 def page(
     connection: Connection, after: str, limit: int, *, paused: bool = False, failed: bool = False
 ) -> list[Task]:
