@@ -7,6 +7,8 @@ from dcron.model import Node, RunState
 from dcron.store import nodes
 from tests.tui.conftest import Stage, many
 
+FIRST_ROW = 3
+
 
 def play(coroutine: Any) -> None:
     """Run a test's screen to its end."""
@@ -38,6 +40,42 @@ def test_an_empty_crontab_says_what_to_do(stage: Stage) -> None:
             await screen.shows("nothing has run yet")
             await screen.press("4")
             await screen.shows("no agents yet")
+
+    play(look())
+
+
+def test_what_is_held_or_what_no_agent_takes_has_no_time_beside_it(stage: Stage) -> None:
+    from tests.contract.stage import Stage as Agents
+
+    agents = Agents(stage.url)
+    agents.now = stage.crontab.now()
+    queued = stage.add("queued", overlap="queue")
+    stage.add("special", require=("gpu",))
+    stage.add("usual")
+    node = agents.node(lease=3600)
+    for _ in range(2):
+        stage.crontab.run(queued)
+        agents.now = stage.crontab.now()
+        agents.take(node)
+    agents.database.close()
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            told = {line.split()[1]: line for line in screen.lines()[FIRST_ROW:] if "*" in line}
+            assert "held" in told["queued"].split("running")[1]
+            assert "no agent" in told["special"]
+            assert "no agent" not in told["usual"]
+
+    play(look())
+
+
+def test_that_no_agent_runs_is_told_once(stage: Stage) -> None:
+    stage.add("special", require=("gpu",))
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            await screen.shows("no agent is running")
+            assert sum("no agent" in line for line in screen.lines()) == 1
 
     play(look())
 

@@ -1,7 +1,7 @@
 """What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
 from dcron.policy.admission import Skip, Start, Wait, admit, expired
-from dcron.policy.lanes import Lane, fits, lane_of, read_lane, serves, unserved
+from dcron.policy.lanes import Lane, fits, idle, lane_of, read_lane, serves, unserved
 from dcron.policy.missed import (
     COUNT_LIMIT,
     INSTANT,
@@ -45,6 +45,7 @@ __all__ = [
     "excluded_by",
     "expired",
     "fits",
+    "idle",
     "is_timed",
     "lane_of",
     "next_occurrence",

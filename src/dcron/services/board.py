@@ -64,7 +64,8 @@ class TaskRow:
     def is_late(self, now: datetime) -> bool:
         """Whether a turn of the task has been due for a while."""
         waiting, due = self.view.next_run, self.next_at
-        return bool(self.task.enabled and waiting and due and due < now - LATENESS)
+        free = self.task.enabled and waiting and not waiting.blocked
+        return bool(free and due and due < now - LATENESS)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class Counts:
     failed: int
     paused: int
     late: int
+    idle: str | None
+    """Why nobody takes any run at all; None when somebody may."""
 
 
 @dataclass(frozen=True)
@@ -171,9 +174,16 @@ class Board:
             lines = spine.tasks_by_id(connection, ids)
             known = spine.runs_of_tasks(connection, ids)
             recent = spine.recent_runs(connection, ids)
+            fleet = nodes.living(connection, now)
+        if policy.idle(fleet):  # that is told once, and not of each line
+            fleet = []
         views = (
             TaskView(
-                task, known.following.get(task.id), known.last.get(task.id), known.alive.get(task.id, ())
+                task,
+                known.following.get(task.id),
+                known.last.get(task.id),
+                known.alive.get(task.id, ()),
+                _unserved([run], fleet) if fleet and (run := known.following.get(task.id)) else None,
             )
             for task in lines
         )
@@ -204,6 +214,7 @@ class Board:
                 failed=spine.count_tasks(connection, Term("failed"), now=now),
                 paused=spine.count_tasks(connection, Term("paused"), now=now),
                 late=spine.count_late(connection, now),
+                idle=policy.idle(nodes.living(connection, now)),
             )
 
     # The timeline -----------------------------------------------------------------------------------
@@ -274,7 +285,7 @@ class Board:
 
 def _task_row(view: TaskView, recent: Sequence[Any], now: datetime) -> TaskRow:
     try:
-        due = view.next_run_at
+        due = view.comes_at
     except UsageError:  # a zone or calendar that this machine cannot read
         due = view.next_run.due_at if view.next_run else None
     told = [Recent(RunState(row.state), _seconds(row)) for row in recent]

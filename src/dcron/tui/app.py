@@ -222,7 +222,7 @@ class DcronApp(App[Exception]):
         told += f"  {signs['running']}{counts.running}"
         for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
             told += f" {signs[look]}{number:,}" if number else ""
-        return told
+        return f"{told}  {counts.idle}" if counts.idle else told
 
     def _count(self) -> None:
         """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
