@@ -293,7 +293,8 @@ class Form(Screen[None]):
         self.row(name).take_focus()
 
     def action_outlook(self) -> None:
-        self.app.push_screen(Notice("what it will do", self._outlook(min(68, self.size.width - 6), None)))
+        width = min(68, self.size.width - 6)
+        self.app.push_screen(Notice("what it will do", lambda: self._outlook(width, None)))
 
     def _of(self, group: str) -> list[tuple[str, Any]]:
         return [(name, field) for name, field in FIELDS.items() if field.group == group]
