@@ -216,6 +216,24 @@ def test_no_room_takes_columns_away_and_never_the_name(stage: Stage) -> None:
     play(look())
 
 
+def test_a_wide_screen_cuts_nothing_while_there_is_room(stage: Stage) -> None:
+    command = "pg_dump shop | gzip > /srv/backup.gz"
+    schedule, name = "*/10 6-22 * * mon-fri", "backup-of-the-whole-shop"
+    stage.add(name, schedule, command=command, describe="x")
+
+    async def look() -> None:
+        async with stage.screen(size=(200, 24)) as screen:
+            row = screen.lines()[FIRST_ROW]
+            assert f" {name} " in row
+            assert f" {command} " in row
+            assert row.index("new") - row.index(name) < 40  # no desert behind the name
+            await screen.press("2")
+            await screen.shows("nothing has run yet")
+            assert "reason" in screen.lines()[2]
+
+    play(look())
+
+
 def test_hostile_text_reaches_no_line_of_the_screen(stage: Stage) -> None:
     evil = "echo \x1b]52;c;aGk=\x1b\\ [/nope] [@click=app.quit]x[/] \u202e \x9b31m \x1b[2J"
     task = stage.add("backup", command=evil, describe=evil)
