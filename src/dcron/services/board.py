@@ -13,13 +13,13 @@ from typing import Any
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Node, Run, RunState, Task, Trigger
-from dcron.schedule import Occurrence, explain, upcoming, zone
+from dcron.schedule import explain, zone
 from dcron.schedule.changes import clock
 from dcron.services.crontab import ENDED_NODES_SHOWN, Crontab, TaskView
 from dcron.store import flows, nodes, spine
 from dcron.store.filters import LATENESS, Term
 from dcron.store.spine import LettersPage, Place, RunsPage, WantedRuns
-from dcron.telling.starts import Filled, Minutes, Span, filled, minutes_of
+from dcron.telling.starts import Filled, Minutes, Span, Start, filled, minutes_of, starts_of, until_ran
 
 MOST_ALIVE = 1000
 OCCURRENCES = 5
@@ -118,7 +118,7 @@ class TaskDetail:
 
     row: TaskRow
     explanation: str
-    coming: Sequence[Occurrence]
+    coming: Sequence[Start]
     waiting: Sequence[Run]
     """What waits besides its turn, and the turn itself when it is held back; the first due first."""
     last: Sequence[Run]
@@ -324,12 +324,12 @@ def _clock_changes(timezone: str, now: datetime, due: datetime) -> bool:
         return False
 
 
-def _schedule_told(task: Task, now: datetime) -> tuple[str, list[Occurrence]]:
-    """The schedule in words, and its next occurrences, by the function that the agents use."""
+def _schedule_told(task: Task, now: datetime) -> tuple[str, list[Start]]:
+    """The schedule in words, and its next turns, by the function that the agents use."""
     try:
         schedule = policy.schedule_of(task.schedule, task.name)
-        here = zone(task.timezone)
-        coming = upcoming(schedule, here, now, policy.rules_of(task), count=OCCURRENCES)
-        return explain(schedule, here), list(coming) if schedule.timed and task.enabled else []
+        told = explain(schedule, zone(task.timezone))
+        is_coming = schedule.timed and task.enabled
+        return told, list(until_ran(starts_of(task, now), OCCURRENCES)) if is_coming else []
     except UsageError as error:
         return f"cannot be read: {error}", []

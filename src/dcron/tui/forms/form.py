@@ -249,7 +249,7 @@ class Form(Screen[None]):
 
     def _tick(self) -> None:
         """A second has passed: what is to come is nearer, or here."""
-        seen = self._found.outlook.occurrences if self._found and self._found.outlook else ()
+        seen = self._found.outlook.coming if self._found and self._found.outlook else ()
         is_past = seen and seen[0].at <= self.dcron.health.now()
         if is_past and time.monotonic() - self._checked_at >= AGAIN:
             self._check()
