@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dcron.cli.explaining import read_when
 from dcron.services.why import Span
+from dcron.services.why.meant import read_when
 from tests.cli.conftest import Dcron, on_terminal
 
 

@@ -145,6 +145,36 @@ def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
     asyncio.run(look())
 
 
+def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) -> None:
+    task = stage.add("backup", describe="the nightly one")
+    stage.crontab.pause(task, "holiday")
+
+    async def command(screen: Any, text: str) -> None:
+        await screen.press("colon")
+        await screen.type(text)
+        await screen.press("enter")
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 40)) as screen:
+            await command(screen, "view back")
+            await screen.shows("at 02:30 every day")
+            assert "the nightly one" in screen.text()
+            await screen.press("escape")
+            for line in ("why backup", "why backup tomorrow 02:30"):
+                await command(screen, line)
+                await screen.shows(f"│ {line}")
+                await screen.shows("paused")
+                assert "holiday" in screen.text()
+                await screen.press("escape")
+                await screen.shows_not(f"│ {line}")
+            await command(screen, "why backup soon")
+            await screen.shows("soon")
+            await command(screen, "view nothing")
+            await screen.shows("there is no task")
+
+    asyncio.run(look())
+
+
 def at_once(screen: Any, *keys: str) -> None:
     """What somebody types who does not wait for the screen, or a program does."""
     for key in keys:

@@ -83,6 +83,16 @@ def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_pane_tells_when_a_task_starts_by_its_jitter(stage: Stage) -> None:
+    async def look() -> None:
+        async with stage.screen(size=(130, 30)) as screen:
+            await screen.shows("by its jitter")
+
+    stage.add("a", "30 2 * * *", jitter=600.0)
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_calendar_that_takes_out_many_days_leaves_room_for_the_rest(stage: Stage) -> None:
     async def look() -> None:
         async with stage.screen(size=(130, 30)) as screen:

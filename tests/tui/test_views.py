@@ -7,6 +7,8 @@ from dcron.model import Node, RunState
 from dcron.store import nodes
 from tests.tui.conftest import Stage, many
 
+FIRST_ROW = 3
+
 
 def play(coroutine: Any) -> None:
     """Run a test's screen to its end."""
@@ -38,6 +40,42 @@ def test_an_empty_crontab_says_what_to_do(stage: Stage) -> None:
             await screen.shows("nothing has run yet")
             await screen.press("4")
             await screen.shows("no agents yet")
+
+    play(look())
+
+
+def test_what_is_held_or_what_no_agent_takes_has_no_time_beside_it(stage: Stage) -> None:
+    from tests.contract.stage import Stage as Agents
+
+    agents = Agents(stage.url)
+    agents.now = stage.crontab.now()
+    queued = stage.add("queued", overlap="queue")
+    stage.add("special", require=("gpu",))
+    stage.add("usual")
+    node = agents.node(lease=3600)
+    for _ in range(2):
+        stage.crontab.run(queued)
+        agents.now = stage.crontab.now()
+        agents.take(node)
+    agents.database.close()
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            told = {line.split()[1]: line for line in screen.lines()[FIRST_ROW:] if "*" in line}
+            assert "held" in told["queued"].split("running")[1]
+            assert "no agent" in told["special"]
+            assert "no agent" not in told["usual"]
+
+    play(look())
+
+
+def test_that_no_agent_runs_is_told_once(stage: Stage) -> None:
+    stage.add("special", require=("gpu",))
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            await screen.shows("no agent is running")
+            assert sum("no agent" in line for line in screen.lines()) == 1
 
     play(look())
 
@@ -174,6 +212,24 @@ def test_no_room_takes_columns_away_and_never_the_name(stage: Stage) -> None:
             await screen.pilot.resize_terminal(60, 24)
             await screen.shows("Tasks")
             await screen.shows("backup-of-eve")
+
+    play(look())
+
+
+def test_a_wide_screen_cuts_nothing_while_there_is_room(stage: Stage) -> None:
+    command = "pg_dump shop | gzip > /srv/backup.gz"
+    schedule, name = "*/10 6-22 * * mon-fri", "backup-of-the-whole-shop"
+    stage.add(name, schedule, command=command, describe="x")
+
+    async def look() -> None:
+        async with stage.screen(size=(200, 24)) as screen:
+            row = screen.lines()[FIRST_ROW]
+            assert f" {name} " in row
+            assert f" {command} " in row
+            assert row.index("new") - row.index(name) < 40  # no desert behind the name
+            await screen.press("2")
+            await screen.shows("nothing has run yet")
+            assert "reason" in screen.lines()[2]
 
     play(look())
 

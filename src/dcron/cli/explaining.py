@@ -1,8 +1,6 @@
 """`why`: why a task did, did not, or will not run."""
 
-import re
-from collections.abc import Sequence
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,10 +12,6 @@ from dcron.safetext import safe
 
 if TYPE_CHECKING:
     from dcron.services.why import Cause, Span
-
-_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?", re.ASCII)
 
 
 def why(
@@ -44,38 +38,13 @@ def why(
 
     with opened_crontab(db) as crontab:
         asked = Why(crontab)
-        moment = read_when(" ".join(when), asked.timezone(name), crontab.now()) if when else None
+        moment = asked.meant(name, " ".join(when)) if when else None
         causes = asked.explain(name, moment)
         if as_json:
             printing.emit({"task": name, **_when_shape(moment), "causes": list(map(_shape, causes))})
         else:
             for cause in causes:
                 printing.data(safe(cause.sentence))
-
-
-def read_when(text: str, timezone: str, now: datetime) -> "datetime | Span":
-    """The time somebody means: a bare clock time is today's, a date without one is all of that day."""
-    from dcron.schedule import parse_time, zone
-    from dcron.services.why import Span
-
-    here = zone(timezone)
-    words = _with_date(text.split(), here, now)
-    first = parse_time(" ".join(words), here, now)
-    if len(words) == 1 and _DATE.fullmatch(words[0]):
-        following = datetime.fromisoformat(words[0]).date() + timedelta(days=1)
-        return Span(first, parse_time(following.isoformat(), here, now))
-    return first
-
-
-def _with_date(words: Sequence[str], here: tzinfo, now: datetime) -> list[str]:
-    """`yesterday 9:00` as `2027-06-01 09:00`."""
-    words = [f"0{word}" if word[1:2] == ":" else word for word in words]
-    if words and _CLOCK.fullmatch(words[0]):
-        words = ["today", *words]
-    if not words or words[0].lower() not in _DAYS:
-        return words
-    day = now.astimezone(here).date() + timedelta(days=_DAYS[words[0].lower()])
-    return [day.isoformat(), *words[1:]]
 
 
 def _when_shape(moment: "datetime | Span | None") -> dict[str, str | None]:

@@ -10,14 +10,13 @@ if TYPE_CHECKING:
 
 def why_idle(crontab: "Crontab") -> str | None:
     """Why nobody takes any run at all; None when somebody may."""
+    from dcron import policy
     from dcron.services.fleet import Fleet
 
     living = Fleet(crontab).living()
-    if not living:
-        return "no agent is running: nothing starts until one does (`dcron agent`)"
-    if all(node.draining for node in living):
-        return "every agent is draining: nothing starts until one of them is started again"
-    return None
+    until = "one of them is started again" if living else "one does (`dcron agent`)"
+    nobody = policy.idle(living)
+    return f"{nobody}: nothing starts until {until}" if nobody else None
 
 
 def mention_idleness(crontab: "Crontab") -> None:

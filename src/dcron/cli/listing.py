@@ -11,7 +11,7 @@ from dcron.cli.idleness import why_idle
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.cli.tables import Alarm, Column, print_table
-from dcron.model import Block, Run, RunState
+from dcron.model import Run, RunState
 from dcron.telling import words
 
 if TYPE_CHECKING:
@@ -84,23 +84,14 @@ def row(view: "TaskView", now: datetime) -> list[str]:
 def _row(view: "TaskView", now: datetime) -> list[str]:
     """The same, and where no node can take its next run, why."""
     cells = row(view, now)
-    if view.unserved and _due(view):
-        cells[LEFT] = Alarm("no agent")
+    if view.unserved and view.comes_at:
+        cells[LEFT] = Alarm(words.to_next(view.next_run, view.comes_at, view.unserved, now))
         cells[OWNER] = cells[OWNER] if view.alive else Alarm(view.unserved)
     return cells
 
 
-def _due(view: "TaskView") -> datetime | None:
-    """When the task runs next; None while something has to happen first."""
-    held = view.next_run is not None and view.next_run.blocked is Block.PAUSED
-    return None if held else view.next_run_at
-
-
 def _left(view: "TaskView", now: datetime) -> str:
-    if view.next_run and view.next_run.blocked is Block.LIMIT:
-        return "held"
-    due = _due(view)
-    told = words.left(due, now) if due else ""
+    told = words.to_next(view.next_run, view.comes_at, None, now)
     return Alarm(told) if told.startswith("late") else told
 
 
@@ -108,7 +99,7 @@ def _next(view: "TaskView", now: datetime) -> str:
     from dcron.errors import ZoneError
     from dcron.schedule import zone
 
-    due = _due(view)
+    due = view.comes_at
     if due is None:
         return "paused" if not view.task.enabled else Alarm("suspended") if view.task.error else ""
     try:

@@ -1,7 +1,17 @@
 """What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
 from dcron.policy.admission import Skip, Start, Wait, admit, expired
-from dcron.policy.lanes import Lane, fits, kept_for, lane_of, read_lane, serves, unserved, without
+from dcron.policy.lanes import (
+    Lane,
+    fits,
+    idle,
+    kept_for,
+    lane_of,
+    read_lane,
+    serves,
+    unserved,
+    without,
+)
 from dcron.policy.missed import (
     COUNT_LIMIT,
     INSTANT,
@@ -45,6 +55,7 @@ __all__ = [
     "excluded_by",
     "expired",
     "fits",
+    "idle",
     "is_timed",
     "kept_for",
     "lane_of",

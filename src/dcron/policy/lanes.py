@@ -5,7 +5,7 @@ what a node cannot take costs it nothing: it does not look into that lane. The d
 it reads `mail priority=high require=eu,ssd need=gpu:1 node=web-1-3f9c2a7e`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -132,14 +132,21 @@ def _serves(node: Node, lane: Lane) -> bool:
     return serves(lane, node.id, node.tags, node.queues, node.capacity)
 
 
+def idle(nodes: Sequence[Node]) -> str | None:
+    """Why none of these nodes, all that are alive, takes any run at all; None when one may."""
+    if any(not node.draining for node in nodes):
+        return None
+    return "every agent is draining" if nodes else "no agent is running"
+
+
 def unserved(lane: Lane, nodes: Iterable[Node]) -> str | None:
     """Why none of these nodes, all that are alive, can take runs of the lane; None when one can."""
     nodes = list(nodes)
     living = [node for node in nodes if not node.draining]
     if any(_serves(node, lane) for node in living):
         return None
-    if not living:
-        return "every agent is draining" if nodes else "no agent is running"
+    if nobody := idle(nodes):
+        return nobody
     if lane.node and not any(node.id == lane.node for node in living):
         drains = any(node.id == lane.node for node in nodes)
         return f"its node {lane.node} is {'draining' if drains else 'gone'}"

@@ -13,13 +13,13 @@ from typing import Any
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Node, Run, RunState, Task, Trigger
-from dcron.schedule import Occurrence, explain, upcoming, zone
+from dcron.schedule import explain, zone
 from dcron.schedule.changes import clock
 from dcron.services.crontab import ENDED_NODES_SHOWN, Crontab, TaskView
 from dcron.store import flows, nodes, spine
 from dcron.store.filters import LATENESS, Term
 from dcron.store.spine import LettersPage, Place, RunsPage, WantedRuns
-from dcron.telling.starts import Filled, Minutes, Span, filled, minutes_of
+from dcron.telling.starts import Filled, Minutes, Span, Start, filled, minutes_of, starts_of, until_ran
 
 MOST_ALIVE = 1000
 OCCURRENCES = 5
@@ -64,7 +64,8 @@ class TaskRow:
     def is_late(self, now: datetime) -> bool:
         """Whether a turn of the task has been due for a while."""
         waiting, due = self.view.next_run, self.next_at
-        return bool(self.task.enabled and waiting and due and due < now - LATENESS)
+        free = self.task.enabled and waiting and not waiting.blocked
+        return bool(free and due and due < now - LATENESS)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class Counts:
     failed: int
     paused: int
     late: int
+    idle: str | None
+    """Why nobody takes any run at all; None when somebody may."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class TaskDetail:
 
     row: TaskRow
     explanation: str
-    coming: Sequence[Occurrence]
+    coming: Sequence[Start]
     waiting: Sequence[Run]
     """What waits besides its turn, and the turn itself when it is held back; the first due first."""
     last: Sequence[Run]
@@ -171,9 +174,16 @@ class Board:
             lines = spine.tasks_by_id(connection, ids)
             known = spine.runs_of_tasks(connection, ids)
             recent = spine.recent_runs(connection, ids)
+            fleet = nodes.living(connection, now)
+        if policy.idle(fleet):  # that is told once, and not of each line
+            fleet = []
         views = (
             TaskView(
-                task, known.following.get(task.id), known.last.get(task.id), known.alive.get(task.id, ())
+                task,
+                known.following.get(task.id),
+                known.last.get(task.id),
+                known.alive.get(task.id, ()),
+                _unserved([run], fleet) if fleet and (run := known.following.get(task.id)) else None,
             )
             for task in lines
         )
@@ -204,6 +214,7 @@ class Board:
                 failed=spine.count_tasks(connection, Term("failed"), now=now),
                 paused=spine.count_tasks(connection, Term("paused"), now=now),
                 late=spine.count_late(connection, now),
+                idle=policy.idle(nodes.living(connection, now)),
             )
 
     # The timeline -----------------------------------------------------------------------------------
@@ -274,7 +285,7 @@ class Board:
 
 def _task_row(view: TaskView, recent: Sequence[Any], now: datetime) -> TaskRow:
     try:
-        due = view.next_run_at
+        due = view.comes_at
     except UsageError:  # a zone or calendar that this machine cannot read
         due = view.next_run.due_at if view.next_run else None
     told = [Recent(RunState(row.state), _seconds(row)) for row in recent]
@@ -313,12 +324,12 @@ def _clock_changes(timezone: str, now: datetime, due: datetime) -> bool:
         return False
 
 
-def _schedule_told(task: Task, now: datetime) -> tuple[str, list[Occurrence]]:
-    """The schedule in words, and its next occurrences, by the function that the agents use."""
+def _schedule_told(task: Task, now: datetime) -> tuple[str, list[Start]]:
+    """The schedule in words, and its next turns, by the function that the agents use."""
     try:
         schedule = policy.schedule_of(task.schedule, task.name)
-        here = zone(task.timezone)
-        coming = upcoming(schedule, here, now, policy.rules_of(task), count=OCCURRENCES)
-        return explain(schedule, here), list(coming) if schedule.timed and task.enabled else []
+        told = explain(schedule, zone(task.timezone))
+        is_coming = schedule.timed and task.enabled
+        return told, list(until_ran(starts_of(task, now), OCCURRENCES)) if is_coming else []
     except UsageError as error:
         return f"cannot be read: {error}", []

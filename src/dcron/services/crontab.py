@@ -60,6 +60,12 @@ class TaskView:
             return None  # its calendar cannot be read; its turns are skipped for that
         return wanted and policy.due_at(self.task, wanted)
 
+    @property
+    def comes_at(self) -> datetime | None:
+        """The same; None also while a pause holds back the run, so that something has to happen first."""
+        held = self.next_run is not None and self.next_run.blocked is Block.PAUSED
+        return None if held else self.next_run_at
+
 
 @dataclass(frozen=True)
 class Imported:

@@ -138,20 +138,21 @@ def occurrence_lines(found: Iterable[Start], now: datetime, *, utc: bool = False
         local = words.full(each.local)
         if utc and each.local.tzname() != "UTC":
             local = f"{local:<{LOCAL_CELLS}}   {each.at:%Y-%m-%d %H:%M:%S}Z"
-        told = f"{local}   {_moved(start)}{_distance(start.at, now)}"
+        moved = moved_by_jitter(start)
+        told = f"{local}   {f'{moved}, ' if moved else ''}{_distance(start.at, now)}"
         yield Struck(told) if each.reason else told
         for remark in (each.note, each.reason and f"skipped: {each.reason}"):
             if remark:
                 yield f"    {remark}"
 
 
-def _moved(start: Start) -> str:
-    """`starts 05:49:55 by its jitter, `; with the date where that is another."""
+def moved_by_jitter(start: Start) -> str:
+    """`starts 05:49:55 by its jitter`, with the date where that is another; nothing for nothing."""
     turn, local = start.occurrence, start.at.astimezone(start.occurrence.local.tzinfo)
     if start.at == turn.at:
         return ""
     date = "" if local.date() == turn.local.date() else f"{local:%Y-%m-%d} "
-    return f"starts {date}{local:%H:%M:%S} by its jitter, "
+    return f"starts {date}{local:%H:%M:%S} by its jitter"
 
 
 def _distance(moment: datetime, now: datetime) -> str:

@@ -54,6 +54,15 @@ def left(due: datetime, now: datetime) -> str:
     return f"late {rough_span(-seconds)}" if seconds <= -1 else "now"
 
 
+def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: datetime) -> str:
+    """The time to a task's next run, or `held` where it waits for others, `no agent` where none takes it."""
+    if unserved and due:
+        return "no agent"
+    if run and run.blocked is Block.LIMIT:
+        return "held"
+    return left(due, now) if due else ""
+
+
 def waits(run: Run, tries: int, now: datetime) -> str:
     """What a run that waits is, which attempt of so many tries, and until when or for what it waits."""
     what = run.trigger.value

@@ -12,6 +12,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
@@ -224,7 +225,7 @@ class DcronApp(App[Exception]):
         told += f"  {signs['running']}{counts.running}"
         for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
             told += f" {signs[look]}{number:,}" if number else ""
-        return told
+        return f"{told}  {counts.idle}" if counts.idle else told
 
     def _count(self) -> None:
         """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
@@ -353,13 +354,15 @@ class DcronApp(App[Exception]):
         from dcron.tui.keys import help_content
         from dcron.tui.modals import Notice
 
-        self.push_screen(Notice("keys", help_content(cast("Any", self.screen))))
+        keys = help_content(cast("Any", self.screen))
+        self.push_screen(Notice("keys", lambda: keys))
 
     def action_error(self) -> None:
         from dcron.tui.modals import Notice
 
-        error = self.health.error
-        self.push_screen(Notice("the database", safe(str(error)) if error else "the database answers"))
+        self.push_screen(
+            Notice("the database", lambda: Content(safe(str(self.health.error or "the database answers"))))
+        )
 
     def action_pause(self) -> None:
         self.health.paused = not self.health.paused

@@ -89,17 +89,22 @@ def task_standing(row: "TaskRow", now: datetime) -> Standing:
 
 
 def next_cell(row: "TaskRow", now: datetime) -> Cell:
-    """The time to the next run; `!` where the clocks change before it."""
-    if not row.task.enabled and row.view.next_run is None:
+    """The time to the next run, or what it waits for; `!` where the clocks change before it."""
+    if row.next_at is None and not row.task.enabled:
         return Cell("paused", "paused")
     if row.next_at is None:
         return Cell("error", "error") if row.task.error else Cell("-", "quiet")
+    told = words.to_next(row.view.next_run, row.next_at, row.view.unserved, now)
+    if row.view.unserved:
+        return Cell(told, "late")
+    if row.view.next_run and row.view.next_run.blocked:
+        return Cell(told, "waiting")
     if row.is_late(now):
-        return Cell(f"LATE {words.rough_span((now - row.next_at).total_seconds())}", "late")
+        return Cell(told.replace("late", "LATE"), "late")
     if row.next_at <= now:
         return Cell("now", "running")
     mark = "!" if row.clock_change else ""
-    return Cell(words.left(row.next_at, now) + mark, "late" if mark else "")
+    return Cell(told + mark, "late" if mark else "")
 
 
 def last_cell(row: "TaskRow", now: datetime) -> Cell:

@@ -22,8 +22,10 @@ class Column:
     """The cell of a row at a moment on the database's clock."""
     rank: int = 0
     """Columns of rank 0 always stay; of the others the highest rank goes first."""
+    most: int = 0
+    """How wide it becomes where there is room."""
     grows: bool = False
-    """Takes the room that is left; `width` is then the least it needs."""
+    """The last of those that grow takes all the room that is left then."""
     right: bool = False
     order: str | None = None
     """The order that a click on the title sorts by."""
@@ -41,7 +43,7 @@ class Placed:
 
 
 def place(columns: Sequence[Column], width: int) -> list[Placed]:
-    """The columns that fit, in their order, the growing one as wide as it can be."""
+    """The columns that fit, in their order and as wide as there is room for."""
     kept: set[str] = set()
     left = width
     for column in sorted(columns, key=lambda column: column.rank):
@@ -50,12 +52,23 @@ def place(columns: Sequence[Column], width: int) -> list[Placed]:
             kept.add(column.key)
             left -= needs
     placed, x = [], 0
-    for column in columns:
-        if column.key in kept:
-            room = max(1, min(column.width + (left if column.grows else 0), width - x))
-            placed.append(Placed(column, x, room))
-            x += room + GAP
+    for column, wide in _grown([column for column in columns if column.key in kept], left):
+        room = max(1, min(wide, width - x))
+        placed.append(Placed(column, x, room))
+        x += room + GAP
     return [each for each in placed if each.x < width]
+
+
+def _grown(columns: Sequence[Column], left: int) -> list[tuple[Column, int]]:
+    """The columns and their widths, with what is left given to those that can use it."""
+    widths = {column.key: column.width for column in columns}
+    for column in sorted(columns, key=lambda column: column.rank):
+        more = max(0, min(column.most - column.width, left))
+        widths[column.key] += more
+        left -= more
+    for column in [column for column in columns if column.grows][-1:]:
+        widths[column.key] += left
+    return [(column, widths[column.key]) for column in columns]
 
 
 def fitted(text: str, width: int, *, right: bool = False) -> str:

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from textual.content import Content
+
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
-from dcron.services.board import Board
+from dcron.safetext import safe
+from dcron.services.board import Board, TaskDetail
 from dcron.tui import actions, recovering
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
@@ -52,6 +55,36 @@ def _runs(app: "DcronApp", name: str) -> None:
         app.main.action_view("runs")
         return
     _with_task(app, name, lambda task: app.main.drill(RunsPane(task_id=task.id, title=task.name)))
+
+
+def _details(app: "DcronApp", name: str) -> None:
+    from dcron.tui.detail import detail_facts
+    from dcron.tui.facts import told
+    from dcron.tui.modals import Notice
+
+    def show(detail: TaskDetail | None) -> None:
+        if detail:
+            heading = detail.row.task.name
+            app.push_screen(Notice(heading, lambda: told(detail_facts(detail, app.health.now()))))
+
+    app.fetch(lambda board: board.task_detail(board.crontab.get(name).id), show)
+
+
+def _why(app: "DcronApp", text: str) -> None:
+    from dcron.services.why import Cause, Why
+    from dcron.tui.modals import Notice
+
+    name, _, when = text.partition(" ")
+
+    def causes(board: Board) -> list[Cause]:
+        asked = Why(board.crontab)
+        return asked.explain(name, asked.meant(name, when) if when.strip() else None)
+
+    def show(found: list[Cause]) -> None:
+        content = Content("\n\n").join(Content(safe(cause.sentence)) for cause in found)
+        app.push_screen(Notice(f"why {text}", lambda: content))
+
+    app.fetch(causes, show)
 
 
 def _node(app: "DcronApp", name: str) -> None:
@@ -144,6 +177,8 @@ COMMANDS = {
         ),
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
         Command("node", "NODE", "Show the runs of a node.", _node),
+        Command("view", "TASK", "Show all there is to know about a task.", _details),
+        Command("why", "TASK [WHEN]", "Tell why a task did, did not, or will not run.", _why),
         Command("logs", "RUN|TASK", "Show what a run printed.", _log),
         Command("new", "", "Write a new task.", _new),
         Command("edit", "TASK", "Change a task.", _edit),

@@ -6,7 +6,7 @@ from datetime import datetime
 from dcron.model import Run, Task
 from dcron.services.board import TaskDetail
 from dcron.telling import asked as policies
-from dcron.telling import words
+from dcron.telling import forecast, words
 from dcron.telling.graphing import graph_lines
 from dcron.tui.facts import Fact
 
@@ -24,9 +24,11 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "paused", _paused(task, now)
     yield "agents", f"none takes its next run:\n  {view.unserved}" if view.unserved and task.enabled else ""
     yield "waiting", _waiting(detail, now)
-    for each in detail.coming[:LISTED]:  # a calendar may take out hundreds
+    for start in detail.coming[:LISTED]:  # a calendar may take out hundreds
+        each, moved = start.occurrence, forecast.moved_by_jitter(start)
         note = each.reason or each.note
-        yield "next", f"{words.full(each.local)}" + (f"\n  ! {note}" if note else "")
+        remarks = (f"\n  {moved}" if moved else "") + (f"\n  ! {note}" if note else "")
+        yield "next", f"{words.full(each.local)}{remarks}"
     yield "graph", "".join(f"\n  {line}" for line in graph_lines(detail.graph, task.name))
     yield "command", task.command
     yield "user", task.user or ""

@@ -10,20 +10,25 @@ from dcron.safetext import safe_lines
 Fact = tuple[str, str]
 
 
+def told(facts: Iterable[Fact], heading: str = "") -> Content:
+    """Names and values, those without a value left out. Foreign text as they are, they pass `safe` here."""
+    parts: list[tuple[str, str] | str] = [(safe_lines(heading), "bold")]
+    for name, value in facts:
+        if value:
+            parts += ["\n", (f"{name} " if name else "", "dim"), safe_lines(value)]
+    return Content.assemble(*parts)
+
+
 class Facts(Widget):
-    """Names and values. They are foreign text, so they pass `safe` here and are never read as markup."""
+    """Names and values about one thing."""
 
     def __init__(self) -> None:
         super().__init__()
         self._content = Content("")
 
     def show(self, heading: str, facts: Iterable[Fact]) -> None:
-        """Show these facts; those without a value are left out. Nothing is drawn where they say the same."""
-        parts: list[tuple[str, str] | str] = [(safe_lines(heading), "bold")]
-        for name, value in facts:
-            if value:
-                parts += ["\n", (f"{name} " if name else "", "dim"), safe_lines(value)]
-        content = Content.assemble(*parts)
+        """Show these facts. Nothing is drawn where they say the same as before."""
+        content = told(facts, heading)
         if not content.is_same(self._content):
             self._content = content
             self.refresh()

@@ -1,7 +1,7 @@
 """Dialogs. What they say is foreign text in part, so it is `Content` of inert text and never markup."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
 from textual import events
@@ -158,7 +158,7 @@ class Choose(Dialog[str | None]):
 
 
 class Notice(Dialog[None]):
-    """Something to read; any of the leaving keys leaves."""
+    """Something to read, that may go on with the clock; any of the leaving keys leaves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,q,question_mark", "leave", "leave", id="notice.leave", show=False),
@@ -168,15 +168,27 @@ class Notice(Dialog[None]):
         Binding("pageup,ctrl+u", "scroll(-10)", "page up", id="notice.page_up", show=False),
     ]
 
-    def __init__(self, heading: str, content: Content | str) -> None:
+    def __init__(self, heading: str, told: Callable[[], Content]) -> None:
+        """`told` is asked every second what there is to read."""
         super().__init__()
         self._heading = heading
-        self._content = Content(safe_lines(content)) if isinstance(content, str) else content
+        self._told = told
+        self._content = told()
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
-            yield Static(self._content, markup=False)
+            yield Static(self._content, classes="read", markup=False)
+
+    def on_mount(self) -> None:
+        """What is read may be of the past soon."""
+        self.set_interval(1.0, self._tick)
+
+    def _tick(self) -> None:
+        content = self._told()
+        if not content.is_same(self._content):
+            self._content = content
+            self.query_one(".read", Static).update(content)
 
     def action_scroll(self, by: int) -> None:
         self.query_one(".dialog").scroll_relative(y=by, animate=False)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dcron.model import Definition
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
+from dcron.telling import forecast, words
 from dcron.tui.forms import checking, form
 from dcron.tui.forms.checking import Checked, Checker, Typed
 from dcron.tui.forms.outlook import COUNT, Outlook, draw, outlook
@@ -38,6 +40,15 @@ def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
         "    02:30 does not exist on 2027-03-28: runs at 03:00, CEST",
         "  Mon 2027-03-29 02:30:00 CEST +02:00  2027-03-29 00:30:00Z  +23h 30m",
     ]
+
+
+def test_what_the_jitter_makes_of_a_time_is_told_as_preview_does() -> None:
+    jittery = line("30 2 * * *", jitter=600.0)
+    (start,) = islice(forecast.starts(jittery, BEFORE_SPRING, count=1), 1)
+    told = drawn("30 2 * * *", BEFORE_SPRING, jitter=600.0)
+    assert start.at > start.occurrence.at
+    assert told[2] == f"    {forecast.moved_by_jitter(start)}"
+    assert told[1].endswith(f"in {words.left(start.at, BEFORE_SPRING)}")
 
 
 def test_a_narrow_screen_has_all_of_it_on_two_lines() -> None:
@@ -98,8 +109,8 @@ def test_what_is_to_come_is_nearer_with_every_second(
             assert "2027-04-04" not in screen.text()
             monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING + timedelta(hours=3))
             await screen.shows("Sun 2027-03-28 02:30:00 UTC                                in 23h 30m")
-            await screen.until(lambda: len(outlook_of(screen).occurrences) == COUNT)
-            assert outlook_of(screen).occurrences[0].at.day == 28
+            await screen.until(lambda: len(outlook_of(screen).coming) == COUNT)
+            assert outlook_of(screen).coming[0].at.day == 28
 
     asyncio.run(look())
 

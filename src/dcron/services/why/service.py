@@ -13,6 +13,7 @@ from dcron.services.why import lately
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.lifetime import changed_fields
+from dcron.services.why.meant import read_when
 from dcron.services.why.stretch import Span, explained, line_then, moments_between, of_span, rows_between
 from dcron.store import tasks
 
@@ -25,8 +26,12 @@ class Why:
         self._crontab = crontab
         self._database = crontab.database
 
-    def timezone(self, task_name: str) -> str:
-        """The zone in which people mean times of the task, also of one that was removed. Raises NotFound."""
+    def meant(self, task_name: str, text: str) -> datetime | Span:
+        """The time or the day that somebody means, in the zone of the task. Raises NotFound or UsageError."""
+        return read_when(text, self._timezone(task_name), self._crontab.now())
+
+    def _timezone(self, task_name: str) -> str:
+        """The zone in which people mean times of the task, also of one that was removed."""
         task_id = self._crontab.task_id(task_name)
         with self._database.read() as connection:
             line = self._inquiry(connection, task_name, task_id).line

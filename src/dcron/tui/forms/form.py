@@ -247,7 +247,7 @@ class Form(Screen[None]):
 
     def _tick(self) -> None:
         """A second has passed: what is to come is nearer, or here."""
-        seen = self._found.outlook.occurrences if self._found and self._found.outlook else ()
+        seen = self._found.outlook.coming if self._found and self._found.outlook else ()
         is_past = seen and seen[0].at <= self.dcron.health.now()
         if is_past and time.monotonic() - self._checked_at >= AGAIN:
             self._check()
@@ -291,7 +291,8 @@ class Form(Screen[None]):
         self.row(name).take_focus()
 
     def action_outlook(self) -> None:
-        self.app.push_screen(Notice("what it will do", self._outlook(min(68, self.size.width - 6), None)))
+        width = min(68, self.size.width - 6)
+        self.app.push_screen(Notice("what it will do", lambda: self._outlook(width, None)))
 
     def _of(self, group: str) -> list[tuple[str, Any]]:
         return [(name, field) for name, field in FIELDS.items() if field.group == group]

@@ -12,6 +12,7 @@ from dcron.model import Definition
 from dcron.safetext import safe
 from dcron.schedule import Calendar, ClockChange, Occurrence, Rules
 from dcron.telling import forecast, words
+from dcron.telling.starts import Start
 
 COUNT = 8
 MOST = 40
@@ -27,7 +28,7 @@ class Outlook:
     """What a schedule will do, as far as it is of interest while it is written."""
 
     explanation: str
-    occurrences: Sequence[Occurrence]
+    coming: Sequence[Start]
     changes: Sequence[ClockChange]
     """The next clock changes that touch it, however far."""
     warnings: Sequence[tuple[str, str]]
@@ -38,7 +39,7 @@ def outlook(line: Definition, calendars: Calendars, now: datetime) -> Outlook:
     """What the line's schedule will do. Raises UsageError where it cannot be read."""
     rules = rules_of(line, calendars)
     timed = forecast.schedule_of(line).timed
-    found = forecast.coming(line, now, rules, count=COUNT) if timed else iter(())
+    found = forecast.starts(line, now, rules, count=COUNT) if timed else iter(())
     return Outlook(
         forecast.explanation(line),
         list(islice(found, MOST)),
@@ -64,7 +65,7 @@ def draw(told: Outlook, now: datetime, width: int, height: int | None = None) ->
     tail = [*_warnings(told), *_changes(told)]
     room = None if height is None else max(3, height - _height([*head, *tail], width))
     lines = list(_occurrences(told, now, width))
-    if not told.occurrences and not tail:
+    if not told.coming and not tail:
         lines = []
     return Content("\n").join([*head, *lines[:room], *tail])
 
@@ -75,13 +76,13 @@ def _height(lines: Sequence[Content], width: int) -> int:
 
 def _occurrences(told: Outlook, now: datetime, width: int) -> Iterator[Content]:
     before = now
-    for position, each in enumerate(each for each in told.occurrences if each.at > now):
-        gap = each.at - before
+    for position, start in enumerate(start for start in told.coming if start.at > now):
+        each, gap = start.occurrence, start.at - before
         yield from (_wide if width >= WIDE else _narrow)(each, _gap(gap, first=position == 0))
-        for remark in (each.note, each.reason and f"skipped: {each.reason}"):
-            if remark:
-                yield Content.styled(f"    {safe(remark)}", "italic")
-        before = each.at
+        skipped = each.reason and f"skipped: {each.reason}"
+        for remark in filter(None, (forecast.moved_by_jitter(start), each.note, skipped)):
+            yield Content.styled(f"    {safe(remark)}", "italic")
+        before = start.at
 
 
 def _gap(gap: timedelta, *, first: bool) -> str:
@@ -113,7 +114,7 @@ def _warnings(told: Outlook) -> Iterator[Content]:
 
 def _changes(told: Outlook) -> Iterator[Content]:
     """Those that the occurrences have not told of already."""
-    shown = {each.note for each in told.occurrences}
+    shown = {start.occurrence.note for start in told.coming}
     for change in told.changes:
         if change.text not in shown:
             yield Content.assemble(

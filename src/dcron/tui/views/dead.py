@@ -47,12 +47,17 @@ class DeadPane(TablePane):
         return (
             Column("sign", "", 1, self._sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
-            Column("task", "task", 12, lambda run, _: cell(run.task, "name"), grows=True),
+            Column("task", "task", 12, lambda run, _: cell(run.task, "name"), most=32, grows=True),
             Column("state", "result", 9, _result),
             Column("ended", "when", 8, _when, rank=1),
             Column("attempt", "try", 3, lambda run, _: Cell(str(run.attempt)), right=True, rank=3),
-            Column("node", "node", 10, lambda run, _: cell(run.node), rank=4, from_width=60),
-            Column("reason", "reason", 18, lambda run, _: cell(run.reason, "quiet"), rank=2, from_width=56),
+            Column("node", "node", 10, lambda run, _: cell(run.node), rank=4, most=16, from_width=60),
+            Column(
+                *("reason", "reason", 18, lambda run, _: cell(run.reason, "quiet")),
+                rank=2,
+                grows=True,
+                from_width=56,
+            ),
             Column("trigger", "trigger", 8, lambda run, _: cell(run.trigger.value), rank=5, from_width=90),
         )
 

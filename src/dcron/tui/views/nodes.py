@@ -44,7 +44,12 @@ class NodesPane(TablePane):
         """A node's name and state always stay."""
         return (
             Column("sign", "", 1, self._sign),
-            Column("node", "node", 14, lambda node, _: cell(node.id, "name"), grows=True, order="name"),
+            Column(
+                *("node", "node", 14, lambda node, _: cell(node.id, "name")),
+                most=32,
+                grows=True,
+                order="name",
+            ),
             Column("state", "state", 9, _state, order="state"),
             Column("running", "running", 8, _running, right=True, rank=1, order="running"),
             Column("beat", "lease", 9, _lease, right=True, rank=2),
@@ -52,8 +57,8 @@ class NodesPane(TablePane):
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),
             Column("pid", "pid", 7, lambda node, _: Cell(str(node.pid)), right=True, rank=5),
             Column("version", "version", 8, lambda node, _: cell(node.version), rank=6),
-            Column("tags", "tags", 12, _tags, rank=7, from_width=90),
-            Column("host", "host", 12, lambda node, _: cell(node.host), rank=8, from_width=100),
+            Column("tags", "tags", 12, _tags, rank=7, grows=True, from_width=90),
+            Column("host", "host", 12, lambda node, _: cell(node.host), rank=8, most=24, from_width=100),
         )
 
     def parse(self, text: str) -> Sequence[Term]:

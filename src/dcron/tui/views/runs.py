@@ -52,8 +52,7 @@ class RunsPane(TablePane):
 
     def columns(self) -> Sequence[Column]:
         """Of one task its name goes without saying."""
-        task = Column("task", "task", 16, lambda run, _: cell(run.task, "name"), grows=True)
-        reason = Column("reason", "reason", 24, _reason, rank=6, grows=self._of.task_id is not None)
+        task = Column("task", "task", 16, lambda run, _: cell(run.task, "name"), most=32, grows=True)
         return (
             Column("sign", "", 1, self._sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
@@ -61,9 +60,9 @@ class RunsPane(TablePane):
             Column("state", "result", 13, _result, rank=0),
             Column("ended", "when", 8, _when, rank=1),
             Column("took", "took", 8, _took, right=True, rank=2, from_width=50),
-            Column("node", "node", 10, lambda run, _: cell(run.node), rank=3, from_width=60),
+            Column("node", "node", 10, lambda run, _: cell(run.node), rank=3, most=16, from_width=60),
             Column("trigger", "trigger", 8, lambda run, _: cell(run.trigger.value), rank=5, from_width=90),
-            reason,
+            Column("reason", "reason", 24, _reason, rank=6, grows=True),
         )
 
     def parse(self, text: str) -> Sequence[Term]:

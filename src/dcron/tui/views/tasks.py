@@ -64,19 +64,32 @@ class TasksPane(TablePane):
         """As docs/tui.md tells: the name and the next run always stay."""
         return (
             Column("sign", "", 1, self._sign),
-            Column("task", "task", 16, lambda row, _: cell(row.task.name, "name"), grows=True, order="name"),
+            Column(
+                "task",
+                *("task", 16, lambda row, _: cell(row.task.name, "name")),
+                most=28,
+                grows=True,
+                order="name",
+            ),
             Column("state", "state", 8, _state, rank=5, order="state"),
             Column(
                 "schedule",
                 *("schedule", 13, lambda row, _: cell(row.task.schedule)),
                 rank=2,
+                most=20,
                 order="schedule",
                 from_width=50,
             ),
-            Column("owner", "owner", 9, lambda row, _: owner_cell(row), rank=1, from_width=56),
+            Column("owner", "owner", 9, lambda row, _: owner_cell(row), rank=1, most=14, from_width=56),
             Column("next", "next", 9, next_cell, order="next"),
-            Column("last", "last", 14, last_cell, rank=4, order="last", from_width=70),
+            Column("last", "last", 14, last_cell, rank=4, most=16, order="last", from_width=70),
             Column("recent", "10 runs", 10, self._spark, rank=3, from_width=62),
+            Column(
+                *("command", "command", 20, lambda row, _: cell(row.task.command, "quiet")),
+                rank=6,
+                grows=True,
+                from_width=110,
+            ),
         )
 
     def parse(self, text: str) -> Sequence[Term]:
