@@ -1,21 +1,10 @@
-"""The tables, and the rules of the state machine as constraints (docs/architecture.md); migrations make them.
-
-Times are `timestamptz` on Postgres and UTC text (`2027-03-28 01:00:00.000000`) on SQLite.
-"""
-
-import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Any
+"""The tables, and the rules of the state machine as constraints (docs/architecture.md)."""
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
-    Dialect,
     Float,
     Index,
     Integer,
@@ -23,139 +12,30 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
-    TypeDecorator,
     func,
     text,
 )
 
 from dcron.model import Block, RunState, Trigger
-from dcron.validation import (
-    LONGEST_JITTER,
-    LONGEST_TIMEOUT,
-    MOST_BACKOFF_FACTOR,
-    MOST_TRIES,
-    Unreadable,
+from dcron.schema.conditions import (
+    ALIVE,
+    BLOCKED,
+    DEAD,
+    DUE,
+    EXPIRING,
+    FINAL,
+    NEXT,
+    ONCE,
+    REBOOT,
+    UNHANDLED,
+    UNHAPPY,
+    UNPLANNED,
 )
-
-SCHEMA_VERSION = "0003"
-"""The newest migration this program knows; a test holds it against the migrations themselves."""
-
-
-class Instant(TypeDecorator[datetime]):
-    """A moment: aware and in UTC in Python, whatever the database makes of it."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive times: they have no meaning here."""
-        if value is not None and value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone")
-        return value and value.astimezone(UTC)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """SQLite gives a time back without its zone; it is always UTC."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-class Json(TypeDecorator[Any]):
-    """A JSON object, or list, as text: readable, and writable by hand, on both databases."""
-
-    impl = Text
-    cache_ok = True
-
-    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> None:
-        """Take what the outermost value has to be."""
-        super().__init__()
-        self.kind = kind
-        self._empty = "{}" if kind is dict else "[]"
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Encode; None stays NULL, and what is no UTF-8 is replaced, for it could not be written."""
-        if value is None:
-            return None
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Decode; NULL stays None, and a slip of somebody's hand must not fail the rows around it."""
-        if value is None:
-            return None
-        if value == self._empty:  # most are, and a claim reads several of each line
-            return self.kind()
-        try:
-            found = json.loads(value)
-        except (ValueError, RecursionError):
-            return Unreadable(value)
-        return found if isinstance(found, self.kind) else Unreadable(value)
-
-
-# SQLite makes a growing, never re-used id only from INTEGER.
-Id = BigInteger().with_variant(Integer(), "sqlite")
-
-# Names compare by their bytes everywhere, so that prefixes and pages mean the same on both databases.
-Name = Text(collation="C").with_variant(Text(), "sqlite")
+from dcron.schema.constraints import check_on, count, moment, of_types, one_of, one_word, partial_index
+from dcron.schema.types import Id, Instant, Json, Name
+from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
 metadata = MetaData()
-
-# SQLite takes a partial index only for a condition in the index's own words: queries have to use these.
-ALIVE = "state IN ('claimed', 'running')"
-NEXT = "trigger = 'schedule' AND state IN ('waiting', 'claimed')"
-UNHAPPY = "state IN ('failed', 'lost', 'skipped', 'cancelled')"
-REBOOT = "schedule LIKE '%@reboot%'"
-ONCE = "once"
-# Said so because Postgres expects few rows of an equality, and nearly all of `planned_version <> version`.
-UNPLANNED = "CASE WHEN planned_version <> version THEN 1 ELSE 0 END = 1"
-FINAL = "state IN ('succeeded', 'failed', 'lost', 'skipped', 'cancelled')"
-DUE = "state = 'waiting' AND blocked IS NULL"
-BLOCKED = "state = 'waiting' AND blocked IS NOT NULL"
-EXPIRING = "state = 'waiting' AND expires_at IS NOT NULL"
-DEAD = "dead_at IS NOT NULL"
-UNHANDLED = "handled_at IS NULL"
-LIMITED = "max_running IS NOT NULL"
-
-
-def _one_of(column: str, values: type[StrEnum]) -> str:
-    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
-
-
-def _check(name: str, sqltext: str, database: str) -> CheckConstraint:
-    """A rule that one of the databases states in its own words, or alone needs."""
-    rule = CheckConstraint(sqltext, name=name)
-    return rule.ddl_if(dialect=database)
-
-
-def _of_types(**columns: str) -> str:
-    """SQLite keeps any value in any column: what each of these may hold."""
-    return " AND ".join(f"typeof({column}) IN ({kinds})" for column, kinds in columns.items())
-
-
-def _moment(column: str) -> str:
-    """A time in UTC such as this program writes, NULL included; times are compared as texts."""
-    return (
-        f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
-        f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"
-    )
-
-
-def _count(column: str, least: int, most: float) -> CheckConstraint:
-    """A number within bounds; on SQLite a text or a blob is above all numbers, so it is kept out too."""
-    return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")
-
-
-def _one_word(table: str, column: str) -> Iterator[CheckConstraint]:
-    """A name such as tasks have."""
-    yield _check(f"{table}_{column}", f"{column} ~ '^[A-Za-z0-9._-]{{1,100}}$'", "postgresql")
-    letters = f"{column} NOT GLOB '*[^A-Za-z0-9._-]*' AND instr({column}, char(0)) = 0"
-    length = f"length({column}) BETWEEN 1 AND 100"
-    yield _check(f"{table}_{column}", f"typeof({column}) = 'text' AND {letters} AND {length}", "sqlite")
-
-
-def _index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
-    """A partial index, said once for both databases."""
-    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
-
 
 crontab = Table(
     "crontab",
@@ -221,26 +101,26 @@ crontab = Table(
     CheckConstraint("on_lost IN ('dead', 'retry')", name="crontab_on_lost"),
     CheckConstraint("catch_up IN ('skip', 'last', 'all')", name="crontab_catch_up"),
     CheckConstraint("priority IN ('high', 'normal', 'low')", name="crontab_priority"),
-    _count("tries", 1, MOST_TRIES),
-    _count("backoff", 0, LONGEST_TIMEOUT),
-    _count("backoff_factor", 1, MOST_BACKOFF_FACTOR),
-    _count("backoff_max", 0, LONGEST_TIMEOUT),
-    _count("deadline", 0, LONGEST_TIMEOUT),
-    _count("catch_up_window", 0, LONGEST_TIMEOUT),
-    _count("jitter", 0, LONGEST_JITTER),
-    *_one_word("crontab", "queue"),
-    _check("crontab_require", "typeof(require) = 'text'", "sqlite"),
-    _check("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
-    _check("crontab_need", "typeof(need) = 'text'", "sqlite"),
-    _check("crontab_limit", "typeof(\"limit\") = 'text'", "sqlite"),
+    count("tries", 1, MOST_TRIES),
+    count("backoff", 0, LONGEST_TIMEOUT),
+    count("backoff_factor", 1, MOST_BACKOFF_FACTOR),
+    count("backoff_max", 0, LONGEST_TIMEOUT),
+    count("deadline", 0, LONGEST_TIMEOUT),
+    count("catch_up_window", 0, LONGEST_TIMEOUT),
+    count("jitter", 0, LONGEST_JITTER),
+    *one_word("crontab", "queue"),
+    check_on("crontab_require", "typeof(require) = 'text'", "sqlite"),
+    check_on("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
+    check_on("crontab_need", "typeof(need) = 'text'", "sqlite"),
+    check_on("crontab_limit", "typeof(\"limit\") = 'text'", "sqlite"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
-    _check("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
-    _check(
+    check_on("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
+    check_on(
         "crontab_name_letters", "name NOT GLOB '*[^A-Za-z0-9._-]*' AND instr(name, char(0)) = 0", "sqlite"
     ),
-    _check(
+    check_on(
         "crontab_types",
-        _of_types(
+        of_types(
             **dict.fromkeys(("name", "schedule", "timezone", "command", "shell", "env"), "'text'"),
             **dict.fromkeys(("argv", "stdin", "cwd", '"user"', "describe"), "'text', 'null'"),
             **dict.fromkeys(("paused_reason", "paused_by", "error", "changed_by"), "'text', 'null'"),
@@ -251,21 +131,21 @@ crontab = Table(
         + " AND enabled IN (0, 1) AND once IN (0, 1)",
         "sqlite",
     ),
-    _check(
+    check_on(
         "crontab_times",
-        " AND ".join(_moment(column) for column in ("paused_at", "paused_until", "changed_at")),
+        " AND ".join(moment(column) for column in ("paused_at", "paused_until", "changed_at")),
         "sqlite",
     ),
-    _check("crontab_not_before", _moment("not_before"), "sqlite"),
-    _check("crontab_not_after", _moment("not_after"), "sqlite"),
+    check_on("crontab_not_before", moment("not_before"), "sqlite"),
+    check_on("crontab_not_after", moment("not_after"), "sqlite"),
     sqlite_autoincrement=True,
 )
-_index("crontab_unplanned", crontab.c.id, where=UNPLANNED)
-_index("crontab_paused_until", crontab.c.paused_until, where="paused_until IS NOT NULL")
-_index("crontab_reboot", crontab.c.id, where=REBOOT)
-_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
-_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
-_index("crontab_once", crontab.c.id, where=ONCE)
+partial_index("crontab_unplanned", crontab.c.id, where=UNPLANNED)
+partial_index("crontab_paused_until", crontab.c.paused_until, where="paused_until IS NOT NULL")
+partial_index("crontab_reboot", crontab.c.id, where=REBOOT)
+partial_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
+partial_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
+partial_index("crontab_once", crontab.c.id, where=ONCE)
 
 runs = Table(
     "runs",
@@ -307,8 +187,8 @@ runs = Table(
     Column("backlog_until", Instant),
     Column("flow", BigInteger),
     Column("event_id", BigInteger),
-    CheckConstraint(_one_of("state", RunState), name="runs_state_known"),
-    CheckConstraint(_one_of("trigger", Trigger), name="runs_trigger_known"),
+    CheckConstraint(one_of("state", RunState), name="runs_state_known"),
+    CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
     CheckConstraint(
         f"NOT ({ALIVE}) OR (owner IS NOT NULL AND claimed_at IS NOT NULL)", name="runs_alive_owned"
@@ -319,43 +199,43 @@ runs = Table(
     CheckConstraint("state <> 'skipped' OR reason IS NOT NULL", name="runs_skipped_reason"),
     CheckConstraint("dead_at IS NULL OR state IN ('failed', 'lost')", name="runs_dead_failed"),
     CheckConstraint(
-        f"blocked IS NULL OR state = 'waiting' AND {_one_of('blocked', Block)}", name="runs_blocked"
+        f"blocked IS NULL OR state = 'waiting' AND {one_of('blocked', Block)}", name="runs_blocked"
     ),
-    _check("runs_expires_at", _moment("expires_at"), "sqlite"),
-    _check("runs_backlog_until", _moment("backlog_until"), "sqlite"),
-    _check("runs_times", " AND ".join(_moment(column) for column in ("scheduled_for", "due_at")), "sqlite"),
+    check_on("runs_expires_at", moment("expires_at"), "sqlite"),
+    check_on("runs_backlog_until", moment("backlog_until"), "sqlite"),
+    check_on("runs_times", " AND ".join(moment(column) for column in ("scheduled_for", "due_at")), "sqlite"),
     sqlite_autoincrement=True,
 )
-_index(
+partial_index(
     "runs_next",
     runs.c.task_id,
     where=NEXT,
     unique=True,
 )
-_index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", unique=True)
-_index("runs_due", runs.c.lane, runs.c.due_at, runs.c.id, where=DUE)
-_index("runs_blocked_of", runs.c.task_id, runs.c.due_at, runs.c.id, where=BLOCKED)
-_index("runs_expiring", runs.c.expires_at, where=EXPIRING)
-_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where="state = 'waiting'")
-_index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node IS NOT NULL")
-_index("runs_owned", runs.c.owner, where=ALIVE)
-_index("runs_alive", runs.c.task_id, where=ALIVE)
-_index("runs_alive_of_queue", runs.c.queue, where=ALIVE)
+partial_index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", unique=True)
+partial_index("runs_due", runs.c.lane, runs.c.due_at, runs.c.id, where=DUE)
+partial_index("runs_blocked_of", runs.c.task_id, runs.c.due_at, runs.c.id, where=BLOCKED)
+partial_index("runs_expiring", runs.c.expires_at, where=EXPIRING)
+partial_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where="state = 'waiting'")
+partial_index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node IS NOT NULL")
+partial_index("runs_owned", runs.c.owner, where=ALIVE)
+partial_index("runs_alive", runs.c.task_id, where=ALIVE)
+partial_index("runs_alive_of_queue", runs.c.queue, where=ALIVE)
 Index("runs_of_task", runs.c.task_id, runs.c.id)
-_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where="finished_at IS NOT NULL")
-_index("runs_of_flow", runs.c.flow, runs.c.task_id, where="flow IS NOT NULL")
-_index(
+partial_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where="finished_at IS NOT NULL")
+partial_index("runs_of_flow", runs.c.flow, runs.c.task_id, where="flow IS NOT NULL")
+partial_index(
     "runs_once_a_flow",
     runs.c.flow,
     runs.c.task_id,
     where="trigger = 'after' AND state <> 'skipped'",
     unique=True,
 )
-_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
-_index("runs_unhappy", runs.c.state, runs.c.id, where=UNHAPPY)
-_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
-_index("runs_dead", runs.c.id, where=DEAD)
-_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)
+partial_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
+partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNHAPPY)
+partial_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
+partial_index("runs_dead", runs.c.id, where=DEAD)
+partial_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)
 
 nodes = Table(
     "nodes",
@@ -384,8 +264,8 @@ nodes = Table(
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
 )
-_index("nodes_alive", nodes.c.alive_until, where="died_at IS NULL")
-_index("nodes_died", nodes.c.died_at, where="died_at IS NOT NULL")
+partial_index("nodes_alive", nodes.c.alive_until, where="died_at IS NULL")
+partial_index("nodes_died", nodes.c.died_at, where="died_at IS NOT NULL")
 
 output = Table(
     "output",
@@ -436,8 +316,8 @@ queues = Table(
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Text),
     CheckConstraint("max_running BETWEEN 0 AND 1000000", name="queues_max_running"),
-    _check("queues_types", _of_types(max_running="'integer', 'null'"), "sqlite"),
-    *_one_word("queues", "name"),
+    check_on("queues_types", of_types(max_running="'integer', 'null'"), "sqlite"),
+    *one_word("queues", "name"),
 )
 
 events = Table(
@@ -452,11 +332,11 @@ events = Table(
     Column("handled_at", Instant),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="events_name_length"),
     CheckConstraint("length(key) BETWEEN 1 AND 200", name="events_key_length"),
-    _check("events_times", " AND ".join(map(_moment, ("created_at", "handled_at"))), "sqlite"),
+    check_on("events_times", " AND ".join(map(moment, ("created_at", "handled_at"))), "sqlite"),
     sqlite_autoincrement=True,
 )
-_index("events_unhandled", events.c.id, where=UNHANDLED)
-_index("events_once", events.c.name, events.c.key, where="key IS NOT NULL", unique=True)
+partial_index("events_unhandled", events.c.id, where=UNHANDLED)
+partial_index("events_once", events.c.name, events.c.key, where="key IS NOT NULL", unique=True)
 
 # Which tasks wait for an event, or come after another task: what their schedules say, to be looked up.
 subscriptions = Table(

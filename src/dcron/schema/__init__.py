@@ -1,0 +1,61 @@
+"""The tables of the shared crontab, as queries name them; migrations make them."""
+
+from dcron.schema.conditions import (
+    ALIVE,
+    BLOCKED,
+    DEAD,
+    DUE,
+    EXPIRING,
+    FINAL,
+    LIMITED,
+    NEXT,
+    ONCE,
+    REBOOT,
+    UNHANDLED,
+    UNHAPPY,
+    UNPLANNED,
+)
+from dcron.schema.tables import (
+    calendars,
+    changes,
+    crontab,
+    events,
+    metadata,
+    nodes,
+    output,
+    queues,
+    runs,
+    subscriptions,
+)
+from dcron.schema.types import Instant
+
+SCHEMA_VERSION = "0003"
+"""The newest migration this program knows; a test holds it against the migrations themselves."""
+
+__all__ = [
+    "ALIVE",
+    "BLOCKED",
+    "DEAD",
+    "DUE",
+    "EXPIRING",
+    "FINAL",
+    "LIMITED",
+    "NEXT",
+    "ONCE",
+    "REBOOT",
+    "SCHEMA_VERSION",
+    "UNHANDLED",
+    "UNHAPPY",
+    "UNPLANNED",
+    "Instant",
+    "calendars",
+    "changes",
+    "crontab",
+    "events",
+    "metadata",
+    "nodes",
+    "output",
+    "queues",
+    "runs",
+    "subscriptions",
+]

@@ -1,0 +1,48 @@
+"""Constraints and indexes, said once for both databases."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Column, Index, text
+
+
+def one_of(column: str, values: type[StrEnum]) -> str:
+    return f"{column} IN ({', '.join(repr(value.value) for value in values)})"
+
+
+def check_on(name: str, sqltext: str, database: str) -> CheckConstraint:
+    """A rule that one of the databases states in its own words, or alone needs."""
+    rule = CheckConstraint(sqltext, name=name)
+    return rule.ddl_if(dialect=database)
+
+
+def of_types(**columns: str) -> str:
+    """SQLite keeps any value in any column: what each of these may hold."""
+    return " AND ".join(f"typeof({column}) IN ({kinds})" for column, kinds in columns.items())
+
+
+def moment(column: str) -> str:
+    """A time in UTC such as this program writes, NULL included; times are compared as texts."""
+    return (
+        f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
+        f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"
+    )
+
+
+def count(column: str, least: int, most: float) -> CheckConstraint:
+    """A number within bounds; on SQLite a text or a blob is above all numbers, so it is kept out too."""
+    return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")
+
+
+def one_word(table: str, column: str) -> Iterator[CheckConstraint]:
+    """A name such as tasks have."""
+    yield check_on(f"{table}_{column}", f"{column} ~ '^[A-Za-z0-9._-]{{1,100}}$'", "postgresql")
+    letters = f"{column} NOT GLOB '*[^A-Za-z0-9._-]*' AND instr({column}, char(0)) = 0"
+    length = f"length({column}) BETWEEN 1 AND 100"
+    yield check_on(f"{table}_{column}", f"typeof({column}) = 'text' AND {letters} AND {length}", "sqlite")
+
+
+def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
+    """A partial index, said once for both databases."""
+    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
