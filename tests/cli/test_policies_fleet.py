@@ -15,7 +15,7 @@ def row_of(dcron: Dcron, name: str) -> str:
 
 
 def test_draining_waits_until_nothing_runs_there(dcron: Dcron) -> None:
-    dcron.done("add", "-n", "slow", "@yearly", "sleep 2")
+    dcron.done("add", "-n", "slow", "@yearly", "sleep 4")
     with agent(dcron):
         dcron.done("run", "slow")
         node = until(lambda: [each for each in dcron.done("nodes", "--json").json if each["running"]])[0]

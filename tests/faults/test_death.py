@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 import uuid
 
 import pytest
@@ -98,9 +97,10 @@ def test_a_killed_warden_takes_its_commands_with_it_and_the_agent_goes_on(team: 
 def test_a_draining_agent_lets_runs_finish_and_takes_no_new_ones(team: Cluster) -> None:
     agent = team.start_agent("web", "--grace", "20s", lease=LEASE)
     team.wait_until_alive(1)
-    run = team.crontab.run(team.add("slow", "0 0 1 1 *", f"sleep 2; {team.entry('done')}"))
+    run = team.crontab.run(team.add("slow", "0 0 1 1 *", f"sleep 4; {team.entry('done')}"))
     wait_for(lambda: team.crontab.find_run(run.id).state is RunState.RUNNING, 10, "the run has begun")
     agent.terminate()
+    wait_for(lambda: "stops when" in agent.log.read_text(), 10, "it takes nothing more")
     later = team.crontab.run(team.add("later", "0 0 1 1 *", team.entry("later")))
     assert agent.wait(15) == 0
     assert team.crontab.find_run(run.id).state is RunState.SUCCEEDED
@@ -114,7 +114,7 @@ def test_a_second_sigterm_stops_at_once(team: Cluster, marker: str) -> None:
     team.wait_until_alive(1)
     run_id = start_family(team, marker)
     agent.terminate()
-    time.sleep(0.5)  # two signals that arrive together are one
+    wait_for(lambda: "stops when" in agent.log.read_text(), 10, "it has heard the first")
     assert agent.process.poll() is None
     agent.terminate()
     assert agent.wait(10) == 0
@@ -151,7 +151,7 @@ def test_output_is_readable_while_the_command_runs(team: Cluster) -> None:
     team.start_agent("web", lease=30)
     team.wait_until_alive(1)
     run = team.crontab.run(team.add("talk", "0 0 1 1 *", "printf 'one\\n\\377'; sleep 3; echo two >&2"))
-    wait_for(lambda: team.crontab.output(run.id, 0), 2, "the first chunk is there")
+    wait_for(lambda: team.crontab.output(run.id, 0), 10, "the first chunk is there")
     assert team.crontab.find_run(run.id).state is RunState.RUNNING
     wait_for(lambda: team.crontab.find_run(run.id).state.is_final, 10, "it ends")
     chunks = team.crontab.output(run.id, 0)

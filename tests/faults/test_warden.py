@@ -367,7 +367,7 @@ def test_output_is_announced_while_the_command_runs(harness: Harness) -> None:
     begun = time.monotonic()
     run = harness.shell("echo early; sleep 60")
     harness.hear(lambda: Output(run) in harness.events)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < LIMIT / 2
     with harness.warden.journal(run) as journal:
         (frame,) = journal.read()
         assert (frame.data, frame.stream, frame.offset, journal.read()) == (b"early\n", "out", 0, [])
@@ -474,11 +474,11 @@ def test_background_processes_hold_up_a_result_for_a_second_and_live_on(
 ) -> None:
     begun = time.monotonic()
     run = harness.shell(
-        "(sleep 2; echo late && sleep 0.1 && echo later && touch survived; sleep 300) & echo $!",
+        "(sleep 4; echo late && sleep 0.1 && echo later && touch survived; sleep 300) & echo $!",
         cwd=str(tmp_path),
     )
     pid = int(harness.output(run))
-    assert 0.9 < time.monotonic() - begun < 2
+    assert 0.9 < time.monotonic() - begun < 4
     assert harness.results[run].total_bytes == len(f"{pid}\n")
     until((tmp_path / "survived").exists)  # writing to nobody has not killed it
     assert Path(f"/proc/{pid}").exists()
@@ -487,9 +487,13 @@ def test_background_processes_hold_up_a_result_for_a_second_and_live_on(
 def test_background_output_is_drained_for_ever(harness: Harness, tmp_path: Path) -> None:
     """A pipe nobody reads would stop the process at 64 KiB, far before its end."""
     harness.result(
-        harness.shell("(sleep 1.5; head -c 3000000 /dev/zero && touch survived) &", cwd=str(tmp_path))
+        harness.shell(
+            "(until test -e go; do sleep 0.05; done; head -c 3000000 /dev/zero && touch survived) &",
+            cwd=str(tmp_path),
+        )
     )
     before = descriptors(harness.warden.pid)
+    (tmp_path / "go").touch()
     until((tmp_path / "survived").exists)
     until(lambda: descriptors(harness.warden.pid) == before - 2)  # and its end is noticed
 
@@ -548,7 +552,7 @@ def test_a_thousand_commands_leave_no_descriptor_and_no_zombie(harness: Harness)
             harness.warden.forget(run)
     assert {result.exit_code for result in harness.results.values()} == {0}
     until(lambda: states_of_children(pid) == [])
-    assert descriptors(pid) == before
+    until(lambda: descriptors(pid) == before)
     assert descriptors(os.getpid()) == ours
 
 
@@ -573,7 +577,7 @@ def test_news_does_not_pile_up_for_an_agent_that_does_not_listen(harness: Harnes
     for run_id in range(1000, 2500):
         harness.start("/no" + "x" * 400, run_id=run_id)
     with harness.warden.journal(run) as journal:
-        until(lambda: any(frame.offset == 59 for frame in journal.read()))
+        until(lambda: any(frame.offset + len(frame.data) == 60 for frame in journal.read()))
     harness.hear(lambda: len(harness.results) == 1500)
     harness.hear(lambda: Output(run) in harness.events)
     assert harness.events.count(Output(run)) < 6
@@ -605,10 +609,12 @@ def test_an_idle_warden_does_nothing(harness: Harness) -> None:
         status = Path(f"/proc/{harness.warden.pid}/status").read_text().splitlines()
         return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
 
-    until(lambda: Path(f"/proc/{harness.warden.pid}/stat").read_text().rsplit(") ", 1)[1][0] == "S")
-    before = switches()
-    time.sleep(0.5)  # the subject is that nothing happens in a while
-    assert switches() == before
+    def is_idle() -> bool:
+        before = switches()
+        time.sleep(0.5)  # the subject is that nothing happens in a while
+        return switches() == before
+
+    until(is_idle)
 
 
 def test_the_warden_stays_small_and_knows_only_the_library(harness: Harness) -> None:

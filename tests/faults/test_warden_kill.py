@@ -197,7 +197,9 @@ def note(*_):
     count += 1
 signal.signal(signal.SIGTERM, note)
 print("up", flush=True)
-end = time.monotonic() + 0.8
+while not count:
+    time.sleep(0.05)
+end = time.monotonic() + 0.5
 while time.monotonic() < end:
     time.sleep(0.05)
 print(count)
@@ -228,10 +230,10 @@ def test_a_stopped_child_is_woken_too(harness: Harness, tmp_path: Path) -> None:
 
 def test_a_timeout_ends_a_whole_tree_that_ignores_it(harness: Harness, marked: Marked) -> None:
     begun = time.monotonic()
-    run = harness.start(*marked.tree(), timeout=1.0, grace=0.4)
-    until(lambda: len(marked.alive()) == SIZE_OF_TREE, 1.0)
+    run = harness.start(*marked.tree(), timeout=3.0, grace=0.4)
+    until(lambda: len(marked.alive()) == SIZE_OF_TREE, 3.0)
     result = harness.result(run)
-    assert 1.3 < time.monotonic() - begun < 3
+    assert 3.3 < time.monotonic() - begun < 6
     assert (result.signal, result.reason) == (signal.SIGKILL, "timeout")
     assert marked.alive() == []
     until(lambda: states_of_children(harness.warden.pid) == [])
@@ -356,19 +358,20 @@ def test_a_start_after_the_deadline_waits_until_the_old_commands_are_gone(
 
 
 def test_a_deadline_that_is_moved_in_time_never_comes(harness: Harness) -> None:
-    run = harness.start("sleep", "1")
-    for _ in range(20):
-        harness.warden.set_deadline(boottime() + 0.5)
+    run = harness.start("sleep", "3")
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        harness.warden.set_deadline(boottime() + 1.5)
         harness.listen(0.05)
     assert harness.result(run).exit_code == 0
 
 
 def test_the_deadline_passes_for_a_frozen_agent(tmp_path: Path, marked: Marked) -> None:
-    with Agent(tmp_path / "spool", 2.0, marked.tree(), marked.sleeper()) as agent:
+    with Agent(tmp_path / "spool", 4.0, marked.tree(), marked.sleeper()) as agent:
         until(lambda: len(marked.alive()) == SIZE_OF_TREE + 1)
         agent.process.send_signal(signal.SIGSTOP)
         assert len(marked.alive()) == SIZE_OF_TREE + 1
-        until(lambda: marked.alive() == [], 3.0)
+        until(lambda: marked.alive() == [], 6.0)
         assert is_running(agent.warden)
         agent.process.send_signal(signal.SIGCONT)
         assert {agent.line(), agent.line()} == {"1 lease", "2 lease"}
@@ -462,12 +465,12 @@ def test_of_agent_warden_and_guard_the_last_one_ends_the_commands(
 
 def test_the_deadline_passes_for_a_frozen_agent_and_a_frozen_warden(tmp_path: Path, marked: Marked) -> None:
     begun = boottime()
-    with Agent(tmp_path / "spool", 2.0, marked.tree(), marked.sleeper()) as agent:
+    with Agent(tmp_path / "spool", 4.0, marked.tree(), marked.sleeper()) as agent:
         until(lambda: len(marked.alive()) == SIZE_OF_TREE + 1)
         for pid in (agent.process.pid, agent.warden):
             os.kill(pid, signal.SIGSTOP)
-        until(lambda: marked.alive() == [], 4.0)
-        assert boottime() - begun > 2.0
+        until(lambda: marked.alive() == [], 7.0)
+        assert boottime() - begun > 4.0
         for pid in (agent.process.pid, agent.warden):
             os.kill(pid, signal.SIGCONT)
         assert {agent.line(), agent.line()} == {"1 lease", "2 lease"}
@@ -578,7 +581,7 @@ def test_a_sender_is_not_held_up_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_slow_but_living_warden_is_not_taken_for_dead(tmp_path: Path) -> None:
-    harness = Harness(tmp_path, silence=1.2)
+    harness = Harness(tmp_path, silence=1.8)
     for _ in range(4):
         harness.warden.set_deadline(boottime() + 60)
         os.kill(harness.warden.pid, signal.SIGSTOP)

@@ -253,6 +253,10 @@ class Session:
 
     def _let_finish(self) -> None:
         """Give what runs the grace to end by itself, unless somebody asks again."""
+        if self.live.any():
+            log.info(
+                "node %s stops when what it runs has ended, or in %gs", self.node_id, self._settings.grace
+            )
         deadline = time.monotonic() + self._settings.grace
         while self._end is None and self._asked_to_stop < 2 and time.monotonic() < deadline:
             if self.live.wait_until_empty(0.2):
