@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual import events
 
+from dcron.database import Database
 from dcron.errors import UsageError
-from dcron.model import Trigger
+from dcron.model import Task, Trigger
+from dcron.services.crontab import Crontab
 from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.store.runs import Wanted
 from dcron.tui.filters import parse_filter
@@ -210,6 +213,37 @@ def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -
             at_once(screen, "n", *"rsr")
             await screen.shows("new task")
             await screen.shows("name             rsr")
+
+    asyncio.run(look())
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+    assert stage.crontab.get("backup").enabled
+
+
+class Slow(Crontab):
+    """Takes its time to find a task."""
+
+    def get(self, name: str) -> Task:
+        time.sleep(0.6)
+        return super().get(name)
+
+
+def test_what_is_typed_before_a_form_is_ready_waits_for_it(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(connect=lambda: Slow(Database(stage.url), "bob@desk")) as screen:
+            at_once(screen, "e", *"rsrD")
+            await screen.shows("edit backup")
+            await screen.shows("schedule         30 2 * * *rsrD")
+            await screen.press("escape")
+            await screen.shows("lose what was changed")
+            await screen.press("y")
+            await screen.shows("10 runs")
+            at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
+            await screen.shows("there is no task")
+            at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer
+            await asyncio.sleep(1)
+            assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))

@@ -12,7 +12,8 @@ from textual.message import Message
 from dcron.database import Database
 from dcron.errors import DatabaseError, DatabaseReplaced, NotFound
 from dcron.services.crontab import Crontab
-from dcron.tui import health
+from dcron.store.runs import Wanted
+from dcron.tui import acting, health
 from dcron.tui.health import Health
 from dcron.tui.reader import Answered, Changed, Reader
 from tests.cli.conftest import until
@@ -223,6 +224,24 @@ def test_a_query_that_hangs_is_told_and_keys_still_work_and_quitting_does_not_wa
     assert play_while_hanging(stage, do) < 5
 
 
+def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
+    """Opens a crontab that cannot be read while it is lost."""
+
+    def connect() -> Crontab:
+        database = Database(stage.url)
+        read = database.read
+
+        def read_or_not() -> Any:
+            if lost.is_set():
+                raise DatabaseError("cannot reach the database: \x1b]52;c;aGk=\x07 refused")
+            return read()
+
+        database.read = read_or_not  # type: ignore[method-assign]
+        return Crontab(database, "bob@desk")
+
+    return connect
+
+
 def test_a_lost_database_leaves_the_old_rows_and_comes_back(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,20 +249,8 @@ def test_a_lost_database_leaves_the_old_rows_and_comes_back(
     stage.add("backup")
     lost = threading.Event()
 
-    def connect() -> Crontab:
-        database = Database(stage.url)
-        read = database.read
-
-        def losing() -> Any:
-            if lost.is_set():
-                raise DatabaseError("cannot reach the database: \x1b]52;c;aGk=\x07 refused")
-            return read()
-
-        database.read = losing  # type: ignore[method-assign]
-        return Crontab(database, "bob@desk")
-
     async def look() -> None:
-        async with stage.screen(connect=connect) as screen:
+        async with stage.screen(connect=losing(stage, lost)) as screen:
             screen.app.health._retry_after = 0.05
             lost.set()
             await screen.shows("x lost")
@@ -258,6 +265,58 @@ def test_a_lost_database_leaves_the_old_rows_and_comes_back(
             assert "* live" in screen.text()
 
     asyncio.run(look())
+
+
+def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.add("backup")
+    lost = threading.Event()
+    shown: list[str] = []
+
+    async def look() -> None:
+        async with stage.screen(connect=losing(stage, lost)) as screen:
+            monkeypatch.setattr(screen.app, "tell", lambda text, error=False: shown.append(text))
+            lost.set()
+            await screen.shows("x lost")
+            await screen.press("r")
+            await screen.until(lambda: len(shown) == 1)
+            for line in ("run backup", "view backup"):
+                await screen.press("colon")
+                await screen.type(line)
+                await screen.press("enter")
+            await screen.until(lambda: len(shown) == 3)
+            assert all(text.startswith("nothing was done: cannot reach") for text in shown)
+            lost.clear()
+            screen.app.reader.look_now()
+            await screen.shows("* live")
+            assert screen.app.screen is screen.app.main
+
+    asyncio.run(look())
+    assert len(stage.crontab.runs(Wanted(), 10)) == 1  # its turn
+
+
+def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.add("backup")
+    monkeypatch.setattr(acting, "FORGOTTEN", 0.0)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await screen.press("r")
+            await screen.shows("was not done: the database was away")
+
+    asyncio.run(look())
+    assert len(stage.crontab.runs(Wanted(), 10)) == 1
+
+
+def test_a_question_that_may_not_wait_is_refused_when_the_database_is_lost(told: Told) -> None:
+    told.board.broken = True
+    refused: list[object] = []
+    told.reader.ask("now", lambda board: board.look(), refused.append, refused.append, waits=False)
+    until(lambda: told.answers())
+    assert [str(answer) for answer in told.answers()] == ["gone"]
 
 
 def test_a_database_that_is_away_at_the_start_is_awaited(

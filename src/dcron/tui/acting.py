@@ -2,17 +2,21 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dcron.errors import Conflict, DcronError, unexpected
+from dcron.errors import Conflict, DatabaseError, DcronError, unexpected
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.model import Task
     from dcron.services.crontab import Crontab
+
+FORGOTTEN = 10.0
+"""Seconds after which nobody expects any more that what waited behind a hanging database is done."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class Acting:
         """`connect` opens the crontab, or gives the open one; `tell` is safe to call from threads."""
         self._connect = connect
         self._tell = tell
-        self._acts: queue.SimpleQueue[Sequence[Act]] = queue.SimpleQueue()
+        self._acts: queue.SimpleQueue[tuple[float, Sequence[Act]]] = queue.SimpleQueue()
+        """With the monotonic times at which they were asked for."""
         self._thread: threading.Thread | None = None
 
     def submit(self, acts: Sequence[Act]) -> None:
@@ -66,12 +71,16 @@ class Acting:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="acting", daemon=True)
             self._thread.start()
-        self._acts.put(acts)
+        self._acts.put((time.monotonic(), acts))
 
     def _run(self) -> None:
         while True:
-            acts = self._acts.get()
-            self._tell(Acted([self._done(act) for act in acts]))
+            asked_at, acts = self._acts.get()
+            if time.monotonic() - asked_at > FORGOTTEN:
+                late = DatabaseError("was not done: the database was away for too long; ask again")
+                self._tell(Acted([Outcome(act, str(late), late) for act in acts]))
+            else:
+                self._tell(Acted([self._done(act) for act in acts]))
 
     def _done(self, act: Act) -> Outcome:
         try:

@@ -90,6 +90,9 @@ class DcronApp(App[Exception]):
         self._uncounted = False
         """Whether something was written since, too soon after the last count."""
         self._key_at = 0.0
+        self._fetching = False
+        self._ahead: list[events.Key] | None = None
+        """What was typed since something was asked that will open what it is meant for."""
         self._connect = connect
         self._connecting = threading.Lock()
         self._crontab: Crontab | None = None
@@ -243,8 +246,45 @@ class DcronApp(App[Exception]):
     # For panes and commands -------------------------------------------------------------------------
 
     def fetch(self, question: "Callable[[Board], T]", receive: Callable[[T], None]) -> None:
-        """Ask the database something once, and go on with the answer; an error of the question is told."""
-        self.reader.ask("fetch", question, receive, self.complain)
+        """Ask the database something at once, and go on with the answer, or tell that there is none.
+
+        What is typed meanwhile waits: it is meant for what the answer opens.
+        """
+        if self._tells_that_it_is_away():
+            return
+        self._ahead = []
+        self._fetching = True
+
+        def received(answer: T) -> None:
+            self._fetching = False
+            receive(answer)
+            self.call_later(self._type_ahead)
+
+        def refused(error: DcronError) -> None:
+            self._forget_fetch()
+            self.complain(error)
+
+        self.reader.ask("fetch", question, received, refused, waits=False)
+
+    def _forget_fetch(self) -> None:
+        """Nobody waits for the answer any more, and what was typed for it is for nothing."""
+        self.reader.forget("fetch")
+        self._ahead, self._fetching = None, False
+
+    async def _type_ahead(self) -> None:
+        """Hand what was typed to what has opened."""
+        if self._fetching or self._ahead is None:
+            return
+        await _until(lambda: self.focused is not None)
+        keys, self._ahead = self._ahead, None
+        for key in keys:
+            await self.on_event(key)
+
+    def _tells_that_it_is_away(self) -> bool:
+        """Whether the database is lost; then nothing is kept for later, and that is told."""
+        if self.health.lost_at is not None:
+            self.tell(f"nothing was done: {self.health.error}", error=True)
+        return self.health.lost_at is not None
 
     def tell(self, text: str, *, error: bool = False) -> None:
         """A toast. The text is made inert here."""
@@ -263,10 +303,12 @@ class DcronApp(App[Exception]):
         """Whether there is something to act upon, and nothing forbids it; says so if not."""
         if self.settings.readonly:
             self.tell("read-only: it was started with --readonly", error=True)
-        elif not things:
+            return False
+        if not things:
             waits = getattr(getattr(self.main.pane, "table", None), "awaits_ids", False)
             self.tell("the list is being read: once more, please" if waits else "nothing is chosen")
-        return bool(things) and not self.settings.readonly
+            return False
+        return not self._tells_that_it_is_away()
 
     def act(self, acts: Sequence[Act]) -> None:
         """Do these in the acting thread."""
@@ -320,11 +362,22 @@ class DcronApp(App[Exception]):
         """What is pasted into the palette is made inert here: its line is not one of ours."""
         if isinstance(event, events.Key) and not event.is_forwarded:
             self._key_at = time.monotonic()
-            if self.screen is self.main and await self._obey(event):
+            if self._is_ahead(event) or (self.screen is self.main and await self._obey(event)):
                 return
         if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
             event.text = safe(event.text)
         await super().on_event(event)
+
+    def _is_ahead(self, event: events.Key) -> bool:
+        """Whether the key is for what is about to open; Esc waits no longer, and quitting never waits."""
+        bound = self.screen.active_bindings.get(event.key)
+        if self._ahead is None or (bound and bound.binding.action == "quit"):
+            return False
+        if self._fetching and event.key == "escape":
+            self._forget_fetch()
+        else:
+            self._ahead.append(event)
+        return True
 
     async def _obey(self, event: events.Key) -> bool:
         """Do what the key is bound to, before the next key is looked at.

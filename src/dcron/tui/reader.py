@@ -32,6 +32,8 @@ class Request:
     question: "Callable[[Board], Any]"
     receive: Callable[[Any], None]
     refuse: Callable[[DcronError], None] | None
+    waits: bool
+    """Whether it is still asked when the database is back."""
 
 
 class Answered(Message):
@@ -97,16 +99,18 @@ class Reader:
         question: "Callable[[Board], T]",
         receive: Callable[[T], None],
         refuse: Callable[[DcronError], None] | None = None,
+        *,
+        waits: bool = True,
     ) -> None:
         """Have `question` answered in the thread, and `receive` called with the answer by the app.
 
         It takes the place of what was asked under the topic before. `refuse` gets an error of the question
-        itself, such as NotFound; while the database is away the question waits.
+        itself, such as NotFound; while the database is away the question waits, or is refused.
         """
         with self._wake:
             generation = self._generations.get(topic, 0) + 1
             self._generations[topic] = generation
-            self._pending[topic] = Request(topic, generation, question, receive, refuse)
+            self._pending[topic] = Request(topic, generation, question, receive, refuse, waits)
             self._wake.notify()
 
     def forget(self, topic: Hashable) -> None:
@@ -177,11 +181,14 @@ class Reader:
             raise
         except DcronError as error:
             self._heard()
-            if request.refuse:
-                self._tell(Answered(replace(request, receive=request.refuse), error))
+            self._refuse(request, error)
             return
         self._heard()
         self._tell(Answered(request, answer))
+
+    def _refuse(self, request: Request, error: DcronError) -> None:
+        if request.refuse:
+            self._tell(Answered(replace(request, receive=request.refuse), error))
 
     def _look(self, board: "Board") -> None:
         look = board.look()
@@ -209,6 +216,8 @@ class Reader:
                 self._pending[request.topic] = request
             if isinstance(error, DatabaseReplaced):
                 self._board = None
+            for asked in [each for each in self._pending.values() if not each.waits]:
+                self._refuse(self._pending.pop(asked.topic), error)
             self._token = None  # tokens of another connection tell nothing
             until = time.monotonic() + self.health.failed(error)
             self.health.asked_at = None

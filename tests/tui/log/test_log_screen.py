@@ -118,6 +118,20 @@ async def test_lines_that_a_search_finds_later_are_hits_too(runs: Runs) -> None:
         await viewer.sees("/needle: 1 line")
 
 
+async def test_a_very_long_line_is_searched_to_its_end(runs: Runs) -> None:
+    far = "needle\N{LATIN SMALL LETTER E WITH ACUTE}".encode()
+    at_a_seam = b"x" * (64 * 1024 - 3) + b"seam" + b"x" * 100_000
+    run_id = runs.done(b"first\n", b"x" * 500_000, b"x" * 500_000 + far + b"\n", at_a_seam + b"\nlast\n")
+    async with viewing(runs.log, run_id) as viewer:
+        await viewer.sees("last")
+        for text, number in (("needle", 2), (far.decode(), 2), ("seam", 3)):
+            await viewer.type("/", text)
+            await viewer.sees(f"/{text}: 1 line")
+            assert viewer.lines.marked == number - 1
+        await viewer.type("&", "needle")
+        await viewer.sees("&needle: 1 line", "2 o xxx")
+
+
 async def test_a_filter_leaves_only_lines_with_the_text(runs: Runs) -> None:
     lines = [b"keep %d\n" % n if n % 100 == 0 else b"line %d\n" % n for n in range(1, 5001)]
     run_id = runs.done(b"".join(lines))

@@ -185,7 +185,7 @@ class Row(Widget):
 
     def take_focus(self) -> None:
         """Be typed into."""
-        self._entry.focus()
+        self.screen.set_focus(self._entry)  # at once: the next key may be here already
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell of it as of any other change."""

@@ -69,6 +69,7 @@ class Form(Screen[None]):
     Form.-low.-when .form { grid-size: 1 4; grid-rows: 1 1fr 40% 1; }
     Form.-low.-when .outlook { display: block; }
     """
+    AUTO_FOCUS = ""  # else it would be the first field for a moment
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,enter", "next", "next field", id="form.next", show=False),
         Binding("up", "previous", "previous field", id="form.previous", show=False),

@@ -57,7 +57,8 @@ class TaskForm(Form):
             self.read_soon()
 
     def action_leave(self) -> None:
-        if self._busy:
+        if self._busy or self._saving:  # Esc takes back the wish to save
+            self._saving = False
             return
         if not self._is_changed():
             self.dismiss()

@@ -12,6 +12,8 @@ from dcron.safetext import LINE_CELLS, TAB, cells, safe, safe_line, shorten
 from dcron.tui.log.index import GAP
 from dcron.tui.log.walking import RawLine
 
+PIECE, OVERLAP = 64 * 1024, 4 * 1024
+"""Bytes of a piece that is searched, and how many of the next one it has: more than any text to find."""
 _SGR = re.compile("\x1b\\[([0-9;]{0,60})m")
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
@@ -56,9 +58,11 @@ def size(count: int) -> str:
     return f"{count} B" if count == 1 else f"{count} bytes"
 
 
-def shown(raw: RawLine) -> str:
-    """The text that is searched: all that is kept of the line."""
-    return "" if raw.kind == GAP else safe_line(raw.data, None)
+def shown(raw: RawLine) -> Iterator[str]:
+    """The text that is searched; of a long line in pieces, because other threads wait for each."""
+    written = b"" if raw.kind == GAP else raw.data.rstrip(b"\r").rpartition(b"\r")[2]
+    for begin in range(0, len(written), PIECE):
+        yield safe_line(written[begin : begin + PIECE + OVERLAP], None)
 
 
 @lru_cache(maxsize=512)

@@ -12,12 +12,14 @@ from dcron.tui.log.index import ERR, GAP, OUT, STREAMS, Index
 from dcron.tui.log.lines import LogLine, log_line
 from dcron.tui.log.scan import Needle, Scan
 from dcron.tui.log.source import FACTS_PAGE, RunLog
-from dcron.tui.log.walking import RawLine, walk
+from dcron.tui.log.walking import LINE_BYTES, RawLine, walk
 
 MARGIN = 1_000
 """Lines read above and below those on the screen."""
 MARGIN_FILTERED = 150
 """The same where lines that are shown lie far apart."""
+SCANNED_BYTES = HEAD_BYTES + TAIL_BYTES
+"""What is searched of one line: no run has more that is kept."""
 NEAR = 500
 """Lines that are rather read and passed over than jumped."""
 
@@ -161,7 +163,9 @@ class Opened:
 
     def scan(self) -> bool:
         """Look through more of the log for a short time; whether there was something to do."""
-        if not self._scan.is_needed or not self._scan.step(self._index, self._walk, self._settled):
+        if not self._scan.is_needed:
+            return False
+        if not self._scan.step(lambda first: self._walk(first, SCANNED_BYTES), self._settled):
             return False
         self._find_anchor()
         return True
@@ -245,8 +249,8 @@ class Opened:
         """The number of a line of the view among all lines of the log."""
         return self._err.same_line(line, self._all) if self._view.err_only else line
 
-    def _walk(self, first: int) -> Iterator[RawLine]:
-        return walk(self._index, self._chunks, first)
+    def _walk(self, first: int, line_bytes: int = LINE_BYTES) -> Iterator[RawLine]:
+        return walk(self._index, self._chunks, first, line_bytes)
 
     def _chunks(self, start: int, end: int, limit: int) -> Sequence[Chunk]:
         stream = STREAMS[ERR] if self._view.err_only else None

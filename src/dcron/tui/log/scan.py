@@ -33,7 +33,7 @@ class Needle:
             data = raw.data.lower() if self.folds else raw.data
             if self._bytes not in data:  # far cheaper than to make a line inert that nobody will see
                 return False
-        return any(True for _ in self.spans(shown(raw)))
+        return any(True for text in shown(raw) for _ in self.spans(text))
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Where it is in a text that is shown."""
@@ -66,7 +66,7 @@ class Scan:
         """Whether there is anything to look for."""
         return bool(self.wanted or self.sought)
 
-    def step(self, index: Index, walk: Callable[[int], Iterator[RawLine]], until: int) -> bool:
+    def step(self, walk: Callable[[int], Iterator[RawLine]], until: int) -> bool:
         """Look at more lines, of `until` in all, for a short time; whether any were looked at."""
         if self.scanned >= until:
             return False

@@ -8,7 +8,7 @@ from dcron.store.output import Chunk
 from dcron.tui.log.index import GAP, Index
 
 LINE_BYTES = 64 * 1024
-"""What is kept of one line: enough for the cells that are shown, and no megabyte in memory."""
+"""What is kept of a line to be shown: enough for its cells, and no megabyte in memory."""
 READ_BYTES, READ_CHUNKS = 1024 * 1024, 1_000
 """Of one query."""
 
@@ -66,7 +66,7 @@ class _Open:
         return line
 
 
-def walk(index: Index, fetch: Fetch, first: int, limit: int = LINE_BYTES) -> Iterator[RawLine]:
+def walk(index: Index, fetch: Fetch, first: int, limit: int) -> Iterator[RawLine]:
     """The lines from number `first` on, the last perhaps unfinished; of each, `limit` bytes at most.
 
     What was dropped since the index was made is passed over.
