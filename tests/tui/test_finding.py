@@ -244,6 +244,10 @@ def test_what_is_typed_before_a_form_is_ready_waits_for_it(stage: Stage) -> None
             at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer
             await asyncio.sleep(1)
             assert screen.app.screen is screen.app.main
+            at_once(screen, "E", "r", "s")  # they were for the editor, which there is none of here
+            await screen.shows("cannot be left to an editor")
+            await asyncio.sleep(0.5)
+            assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))

@@ -271,6 +271,10 @@ class DcronApp(App[Exception]):
         self.reader.forget("fetch")
         self._ahead, self._fetching = None, False
 
+    def forget_typed(self) -> None:
+        """What was typed for what opens now is for nothing."""
+        self._ahead = None
+
     async def _type_ahead(self) -> None:
         """Hand what was typed to what has opened."""
         if self._fetching or self._ahead is None:

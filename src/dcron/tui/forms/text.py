@@ -49,14 +49,13 @@ class TextEdit:
 
     def begin(self) -> None:
         """Read the tasks, and open the editor on them."""
-        errand(
-            self._app, lambda crontab: self._editing(crontab).text(self._names), self._start, self._refused
-        )
+        self._app.fetch(lambda board: self._editing(board.crontab).text(self._names), self._start)
 
     def _editing(self, crontab: Crontab) -> Editing:
         return Editing(crontab, self._timezone)
 
     def _start(self, draft: Draft) -> None:
+        self._app.forget_typed()  # it was for the editor, which cannot be told of it
         self._draft = draft
         try:
             self._file = self._open.enter_context(TextFile(draft.text))
