@@ -14,6 +14,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,11 @@ def _read(terminal: int, seconds: float = 30) -> Iterator[bytes]:
                 yield os.read(terminal, 65536)
             except OSError:  # the other end is closed
                 return
+
+
+def is_past(time_told: str) -> bool:
+    """Whether this time, as `--json` tells it, has come."""
+    return datetime.fromisoformat(time_told) <= datetime.now(UTC)
 
 
 def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
