@@ -84,6 +84,9 @@ def real(*words: str, url: str, **env: str) -> Answer:
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
+CTRL_C = "\x03"
+
+
 def on_terminal(
     *words: str,
     url: str,
@@ -103,12 +106,13 @@ def on_terminal(
             os.unsetenv(name)  # the readline that pytest loads sets them behind Python's back
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         os.execv(DCRON, [str(DCRON), *words])
-    shown = b""
+    shown, type_at = b"", 0.0
     for piece in _read(terminal):
         shown += piece
-        if typed and wait_for.encode() in shown:
+        if typed and wait_for.encode() in shown and time.monotonic() >= type_at:
             os.write(terminal, typed.encode())
-            typed = ""
+            # Python does not hear a Ctrl-C that comes just before it begins to wait for input.
+            typed, type_at = (typed, time.monotonic() + 10) if typed == CTRL_C else ("", 0.0)
     os.close(terminal)
     _, status = os.waitpid(child, 0)
     return Answer(os.waitstatus_to_exitcode(status), shown.decode(errors="replace").replace("\r\n", "\n"), "")
@@ -117,11 +121,13 @@ def on_terminal(
 def _read(terminal: int, seconds: float = 30) -> Iterator[bytes]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if select.select([terminal], [], [], 0.5)[0]:
-            try:
-                yield os.read(terminal, 65536)
-            except OSError:  # the other end is closed
-                return
+        if not select.select([terminal], [], [], 0.5)[0]:
+            yield b""
+            continue
+        try:
+            yield os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            return
 
 
 def is_past(time_told: str) -> bool:
