@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from dcron import policy
 from dcron.agent.execution import job_for
 from dcron.agent.lease import Lease
@@ -16,7 +14,7 @@ from dcron.database import Database
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version
-from dcron.store import agenda, blocked, claims, events, orphans, queues, runs, tasks
+from dcron.store import agenda, blocked, claims, events, orphans, runs, tasks
 from dcron.store.agenda import Head
 from dcron.store.claims import Batch
 from dcron.store.due import Claimed, Offer
@@ -133,16 +131,10 @@ class Turns:
                 tasks.has_to_plan(connection, now),
                 events.any_unhandled(connection),
                 served,
-                self._room_for(connection, served, now),
+                agenda.kept_for(connection, served, self._live.free_capacity(self._settings.capacity), now),
                 tasks.next_resume(connection),
                 runs.cancel_requests(connection, self._node_id) if self._live.any() else {},
             )
-
-    def _room_for(self, connection: Connection, heads: Sequence[Head], now: datetime) -> Lane | None:
-        """The lane for which room is kept, unless its queue would not let it start anyway."""
-        free = self._live.free_capacity(self._settings.capacity)
-        lane = policy.kept_for(((head.lane, head.due_at) for head in heads), free, now)
-        return None if lane is None or queues.is_full(connection, lane.queue) else lane
 
     def _plan(self) -> int:
         """Plan some of the lines that need it; how many. Those that others hold are left to them."""

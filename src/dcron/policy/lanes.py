@@ -128,7 +128,8 @@ def serves(
     )
 
 
-def _serves(node: Node, lane: Lane) -> bool:
+def served_by(lane: Lane, node: Node) -> bool:
+    """The same of a node as it is registered."""
     return serves(lane, node.id, node.tags, node.queues, node.capacity)
 
 
@@ -143,14 +144,14 @@ def unserved(lane: Lane, nodes: Iterable[Node]) -> str | None:
     """Why none of these nodes, all that are alive, can take runs of the lane; None when one can."""
     nodes = list(nodes)
     living = [node for node in nodes if not node.draining]
-    if any(_serves(node, lane) for node in living):
+    if any(served_by(lane, node) for node in living):
         return None
     if nobody := idle(nodes):
         return nobody
     if lane.node and not any(node.id == lane.node for node in living):
         drains = any(node.id == lane.node for node in nodes)
         return f"its node {lane.node} is {'draining' if drains else 'gone'}"
-    if leaving := [each.id for each in nodes if _serves(each, lane)]:
+    if leaving := [each.id for each in nodes if served_by(lane, each)]:
         if len(leaving) == 1:
             return f"the one agent that could take it, {leaving[0]}, is draining"
         return f"all agents that could take it are draining: {', '.join(leaving[:DRAINING_SHOWN])}"

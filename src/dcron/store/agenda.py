@@ -1,6 +1,6 @@
 """The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT, Lane
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, runs
-from dcron.store import blocked, changes, skips, tasks
+from dcron.store import blocked, changes, queues, skips, tasks
 from dcron.store import nodes as store_nodes
 from dcron.store.skips import Skip
 from dcron.validation import require_runnable
@@ -169,11 +169,7 @@ def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
     values = []
     for task in tasks.with_reboot(connection):
         lane = policy.lane_of(task).on(node_id)
-        if (
-            node
-            and _starts_with_node(task)
-            and policy.serves(lane, node.id, node.tags, node.queues, node.capacity)
-        ):
+        if node and _starts_with_node(task) and policy.served_by(lane, node):
             values.append(waiting(task, Trigger.REBOOT, now) | {"for_node": node_id, "lane": str(lane)})
     if values:
         connection.execute(insert(runs), values)
@@ -191,6 +187,17 @@ class Head:
 def heads(connection: Connection) -> list[Head]:
     """The first lanes in which runs wait, each with its first run."""
     return heads_behind(connection, "")[0]
+
+
+def kept_for(
+    connection: Connection, heads: Iterable[Head], free: Mapping[str, float], now: datetime
+) -> Lane | None:
+    """The lane for which a node with so much free keeps room; none where its queue lets nothing start anyway.
+
+    `heads` are those that the node serves.
+    """
+    lane = policy.kept_for(((head.lane, head.due_at) for head in heads), free, now)
+    return None if lane is None or queues.is_full(connection, lane.queue) else lane
 
 
 def heads_behind(connection: Connection, lane: str) -> tuple[list[Head], str]:

@@ -29,7 +29,7 @@ def share(connection: Connection, node_id: str, turns: Sequence[Claimed], now: d
         shares += [
             _share(turn, node.id)
             for node in living
-            if node.id != node_id and policy.serves(turn.lane, node.id, node.tags, node.queues, node.capacity)
+            if node.id != node_id and policy.served_by(turn.lane, node)
         ]
     if shares:
         connection.execute(insert(runs), shares)

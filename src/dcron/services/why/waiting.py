@@ -1,6 +1,5 @@
 """What a waiting run waits for: its time, another run, or a node that can take it."""
 
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from dcron import policy
@@ -10,8 +9,7 @@ from dcron.policy import Lane
 from dcron.policy.lanes import HEAD_START
 from dcron.services.why.causes import RUNS_SHOWN, Cause, about, alive, named, subject
 from dcron.services.why.inquiry import Inquiry
-from dcron.store import agenda, explaining, queues, runs
-from dcron.store.agenda import Head
+from dcron.store import agenda, explaining, runs
 
 _PACED = timedelta(seconds=60)
 """How late runs are that agents start at a measured pace."""
@@ -160,11 +158,7 @@ def nobody(inquiry: Inquiry) -> Cause:
 
 
 def _eligible(inquiry: Inquiry, lane: Lane) -> list[Node]:
-    return [
-        node
-        for node in inquiry.fleet
-        if not node.draining and policy.serves(lane, node.id, node.tags, node.queues, node.capacity)
-    ]
+    return [node for node in inquiry.fleet if not node.draining and policy.served_by(lane, node)]
 
 
 def _no_room(inquiry: Inquiry, run: Run, lane: Lane) -> list[Cause]:
@@ -204,7 +198,8 @@ def _shortage(inquiry: Inquiry, lane: Lane, nodes: list[Node]) -> Cause | None:
     heads = agenda.heads(inquiry.connection) if lane.need else []
     short: list[str] = []
     for node in nodes:
-        kept = _kept_for(inquiry, node, heads, left[node.id])
+        served = [head for head in heads if policy.served_by(head.lane, node)]
+        kept = agenda.kept_for(inquiry.connection, served, left[node.id], inquiry.now)
         free = policy.without(left[node.id], kept) if kept else left[node.id]
         if policy.fits(lane, free):
             return None
@@ -214,17 +209,6 @@ def _shortage(inquiry: Inquiry, lane: Lane, nodes: list[Node]) -> Cause | None:
         short.append(f"{node.id} has {', '.join(told)} left{because}")
     facts = {"need": dict(lane.need), "nodes": [node.id for node in nodes]}
     return Cause("capacity", f"it needs {_amounts(lane)}, and {'; '.join(short[:RUNS_SHOWN])}", facts)
-
-
-def _kept_for(inquiry: Inquiry, node: Node, heads: Sequence[Head], free: Mapping[str, float]) -> Lane | None:
-    """The lane for which the node keeps room, as its agent decides it."""
-    served = [
-        (head.lane, head.due_at)
-        for head in heads
-        if policy.serves(head.lane, node.id, node.tags, node.queues, node.capacity)
-    ]
-    kept = policy.kept_for(served, free, inquiry.now)
-    return None if kept is None or queues.is_full(inquiry.connection, kept.queue) else kept
 
 
 def _amounts(lane: Lane) -> str:
