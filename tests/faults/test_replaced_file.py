@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def tells(agent: AgentProcess, what: str) -> None:
-    wait_for(lambda: what in agent.log.read_text(), LEASE, f"the agent says that {what}")
+    wait_for(lambda: what in agent.log.read_text(), 15, f"the agent says that {what}")
 
 
 def start_long(team: Cluster) -> int:
@@ -63,7 +63,7 @@ def test_an_agent_whose_file_is_replaced_ends_its_runs_and_goes_on_in_the_other(
 def test_an_agent_waits_for_a_copy_that_is_not_complete(path: Path, tmp_path: Path) -> None:
     with cluster(f"sqlite:///{path}", tmp_path) as team:
         agent = team.start_agent("web", lease=LEASE)
-        team.wait_until_alive(1)
+        tells(agent, f"lease {LEASE:g}s")  # an agent that is still starting would make its tables
         copy = tmp_path / "copy.db"
         shutil.copy(path, copy)
         path.unlink()

@@ -173,6 +173,7 @@ class Database:
         except IntegrityError:
             raise  # a broken rule of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:
+            self._require_same_file()  # SQLite calls a file that was moved away read-only
             raise explain_failure(error, self.address) from error
 
     def _find_file(self, path: Path) -> None:
