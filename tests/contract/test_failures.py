@@ -141,7 +141,10 @@ def test_a_file_that_goes_in_the_middle_of_a_transaction_is_not_called_read_only
     file: Database, path: Path
 ) -> None:
     insert = text("INSERT INTO t VALUES ('lost')")
-    with pytest.raises(DatabaseError, match="the file is no longer there") as gone, file.write() as connection:
+    with (
+        pytest.raises(DatabaseError, match="the file is no longer there") as gone,
+        file.write() as connection,
+    ):
         aside = path.rename(path.with_name("aside.db"))
         connection.execute(insert)
     assert is_transient(gone.value)

@@ -15,6 +15,7 @@ from dcron.model import Task, Trigger
 from dcron.services.crontab import Crontab
 from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.store.runs import Wanted
+from dcron.tui import app
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
 from tests.tui.conftest import Stage
@@ -200,6 +201,26 @@ def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) 
             await screen.shows("filter: report")
             at_once(screen, *"rs", "escape", "3", "colon", *"nodes", "enter")
             await screen.shows("no agents yet")
+
+    asyncio.run(look())
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+
+
+def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.add("backup")
+    monkeypatch.setattr(app, "SHOWING", 0.0)  # on a machine that is too slow for any patience
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            at_once(screen, "5", "r", "D", "enter")
+            await screen.until(lambda: screen.app.main.has_keys)
+            assert screen.app.main.crumbs() == ["Dead"]
+            await screen.press("1")
+            await screen.until(lambda: screen.table.has_focus)
+            assert screen.app.main.crumbs() == ["Tasks"]
+            assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))

@@ -266,7 +266,7 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
         screen.type(ENTER)
         screen.sees("reason:", "> node:")
         screen.type("5")
-        screen.sees("reason:queries<")
+        screen.sees("reason:queries<", f"1/{len(CORPUS)}")
         screen.type("g" + ENTER)
         screen.sees("task:marks", "reason:marks")
         leave(screen)

@@ -48,6 +48,8 @@ STILL = 1.0
 ERROR_SECONDS = 12.0
 OPENING = 0.3
 """Seconds that keys wait for what is about to open or close; some screens have nothing that takes them."""
+SHOWING = 5.0
+"""Seconds that keys wait for the pane that is about to be shown: each has something that takes them."""
 
 
 def _palette() -> Any:
@@ -402,9 +404,10 @@ class DcronApp(App[Exception]):
         await self.run_action(bound.binding.action, bound.node)
         if prompt:
             await _until(lambda: self.main.prompt is not prompt)
-        await _until(
-            lambda: self.focused is not None and (self.screen is not self.main or self.main.has_keys)
-        )
+        if self.screen is self.main:
+            await _until(lambda: self.screen is not self.main or self.main.has_keys, SHOWING)
+        else:
+            await _until(lambda: self.focused is not None)
         return True
 
     def action_help(self) -> None:
@@ -450,9 +453,9 @@ class DcronApp(App[Exception]):
         return ()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    """Wait for something on the screen, but not for long."""
-    give_up = time.monotonic() + OPENING
+async def _until(condition: Callable[[], bool], longest: float = OPENING) -> None:
+    """Wait for something on the screen, but not for long (seconds)."""
+    give_up = time.monotonic() + longest
     while not condition() and time.monotonic() < give_up:
         await asyncio.sleep(0.002)
 

@@ -69,8 +69,9 @@ class MainScreen(Screen[None]):
 
     @property
     def has_keys(self) -> bool:
-        """Whether what is open takes them: the line that is typed on, or the pane."""
-        return self.focused is not None and (self.prompt or self.pane) in self.focused.ancestors
+        """Whether what is open takes them: the line that is typed on, or the pane, if there is one yet."""
+        taker = self.prompt or self.pane
+        return taker is None or (self.focused is not None and taker in self.focused.ancestors)
 
     def crumbs(self) -> list[str]:
         """The way to what is shown, inert."""
@@ -160,8 +161,10 @@ class MainScreen(Screen[None]):
         return True
 
     def _leave(self) -> None:
+        """Hide the pane, and give its keys to nobody: they are meant for the next one."""
         if self.pane:
             self.pane.display = False
+            self.set_focus(None)
 
     def _show(self) -> None:
         stack = self._stacks.setdefault(self.view.name, [])
