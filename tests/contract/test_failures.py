@@ -140,19 +140,21 @@ def test_a_file_that_was_replaced_is_refused_until_it_is_opened_anew(file: Datab
 def test_a_file_that_goes_in_the_middle_of_a_transaction_is_not_called_read_only(
     file: Database, path: Path
 ) -> None:
-    insert = text("INSERT INTO t VALUES ('lost')")
-    with (
-        pytest.raises(DatabaseError, match="the file is no longer there") as gone,
-        file.write() as connection,
-    ):
-        aside = path.rename(path.with_name("aside.db"))
-        connection.execute(insert)
+    aside = path.with_name("aside.db")
+
+    def insert_without_file(*, replaced: bool) -> None:
+        with file.write() as connection:
+            path.rename(aside)
+            if replaced:
+                path.touch()
+            connection.execute(text("INSERT INTO t VALUES ('lost')"))
+
+    with pytest.raises(DatabaseError, match="the file is no longer there") as gone:
+        insert_without_file(replaced=False)
     assert is_transient(gone.value)
     aside.rename(path)
-    with pytest.raises(DatabaseReplaced), file.write() as connection:
-        path.rename(aside)
-        path.touch()
-        connection.execute(insert)
+    with pytest.raises(DatabaseReplaced):
+        insert_without_file(replaced=True)
 
 
 def test_a_file_without_tables_is_named(path: Path) -> None:
