@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from dcron.model import Block, RunState, Task, Trigger
+from dcron.services.board import Board
 from dcron.store import blocked, ends
 from dcron.store.ends import Ended
+from dcron.store.filters import Term
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find, held_back, reasons, states, times
 
@@ -60,6 +62,17 @@ def test_with_queue_every_occurrence_has_its_turn_one_after_the_other(stage: Sta
         if first_to_wait.minute == 0:
             first_to_wait = first_to_wait.replace(hour=first_to_wait.hour + 1)
     assert reasons(stage, task) == []
+
+
+def test_a_turn_that_waits_for_its_limit_is_not_called_late(stage: Stage) -> None:
+    held, node = stage.task("held", overlap="queue"), stage.node()
+    fill(stage, node, held)
+    assert stage.take(node) == []
+    late = stage.task("late")
+    stage.forward(minutes=STEP, seconds=16)
+    board = Board(stage.crontab)
+    assert [*board.task_ids([Term("late")], "name", reverse=False)] == [late.id]
+    assert board.task_rows([held.id]).rows[held.id].is_late(stage.now) is False
 
 
 @LIMITS

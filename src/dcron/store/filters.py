@@ -9,7 +9,7 @@ from sqlalchemy import Column, ColumnElement, Select, and_, case, cast, false, f
 from sqlalchemy import Text as TextType
 
 from dcron.model import RunState
-from dcron.schema import ALIVE, crontab, runs
+from dcron.schema import ALIVE, DUE, crontab, runs
 
 LATENESS = timedelta(seconds=15)
 """How long a run may be due before its task is called late."""
@@ -51,8 +51,8 @@ def of_line(column: Column[Any], *which: Any) -> Select[Any]:
     return select(column).where(runs.c.task_id == crontab.c.id, *which).correlate(crontab)
 
 
-def _first_due() -> Any:
-    return of_line(runs.c.due_at, text(_WAITING)).order_by(runs.c.due_at).limit(1).scalar_subquery()
+def _first_due(which: str = _WAITING) -> Any:
+    return of_line(runs.c.due_at, text(which)).order_by(runs.c.due_at).limit(1).scalar_subquery()
 
 
 def of_latest(column: Column[Any]) -> Any:
@@ -72,7 +72,7 @@ def comes() -> ColumnElement[bool]:
 
 
 def _is_late(now: datetime) -> ColumnElement[bool]:
-    return and_(crontab.c.enabled, _first_due() < now - LATENESS)
+    return and_(crontab.c.enabled, _first_due(DUE) < now - LATENESS)
 
 
 def _has_failed() -> ColumnElement[bool]:
