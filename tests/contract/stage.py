@@ -102,7 +102,7 @@ class Stage:
     def plan(self) -> int:
         """One pass over the lines that have to be planned; how many there were."""
         with self.database.write() as connection:
-            lines = tasks.to_plan(connection, self.database, self.now, 100)
+            lines = tasks.to_plan(connection, self.now, 100)
             for task in lines:
                 agenda.plan(connection, task, self.now)
             return len(lines)

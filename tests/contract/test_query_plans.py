@@ -107,7 +107,7 @@ def claim_batch(connection: Connection, stage: Stage) -> Batch:
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "heads": lambda connection, stage: agenda.heads(connection),
     "has_to_plan": lambda connection, stage: tasks.has_to_plan(connection, NOON),
-    "to_plan": lambda connection, stage: tasks.to_plan(connection, stage.database, NOON, 100),
+    "to_plan": lambda connection, stage: tasks.to_plan(connection, NOON, 100),
     "next_resume": lambda connection, stage: tasks.next_resume(connection),
     "claim and start": lambda connection, stage: claims.start(
         connection, stage.database, NODE, NOON, claim_batch(connection, stage).claimed
@@ -118,7 +118,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "unblock": lambda connection, stage: blocked.unblock(connection, list(range(1, 100)), NOON),
     "unblock_some": lambda connection, stage: blocked.unblock_some(connection, 0, NOON, 100),
     "expire": lambda connection, stage: expiry.expire(connection, stage.database, NOON, 100),
-    "events": lambda connection, stage: events.unhandled(connection, stage.database, 100),
+    "events": lambda connection, stage: events.unhandled(connection, 100),
     "any events": lambda connection, stage: events.any_unhandled(connection),
     "queues": lambda connection, stage: queues.listing(connection),
     "graph": lambda connection, stage: flows.graph_around(connection, "line-7"),

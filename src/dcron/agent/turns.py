@@ -140,7 +140,7 @@ class Turns:
         """Plan some of the lines that need it; how many. Those that others hold are left to them."""
         with self._database.write() as connection:
             now = self._database.now(connection)
-            lines = tasks.to_plan(connection, self._database, now, BATCH)
+            lines = tasks.to_plan(connection, now, BATCH)
             moved = [agenda.plan(connection, task, now) for task in lines]
         for each in filter(None, moved):
             log.warning(
@@ -153,7 +153,7 @@ class Turns:
         """Make the runs of events that came in by plain SQL; how many events."""
         with self._database.write() as connection:
             now = self._database.now(connection)
-            found = events.unhandled(connection, self._database, BATCH)
+            found = events.unhandled(connection, BATCH)
             for event in found:
                 events.handle(connection, self._database, event, now)
         return len(found)

@@ -2,5 +2,6 @@
 
 from dcron.database.engine import Database
 from dcron.database.failures import is_transient
+from dcron.database.rows import Columns, locked
 
-__all__ = ["Database", "is_transient"]
+__all__ = ["Columns", "Database", "is_transient", "locked"]

@@ -1,22 +1,22 @@
 """Connections, transactions and the database's clock, for SQLite and Postgres alike."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, FromClause, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files
+from dcron.database import files, rows
 from dcron.database.failures import explain_failure
 from dcron.database.patience import PatientConnection
-from dcron.database.rows import Columns, Rows, postgres_rows, sqlite_rows
+from dcron.database.rows import Columns, Values
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.errors import DatabaseReplaced
@@ -110,22 +110,20 @@ class Database:
         moment: datetime = connection.scalar(text("SELECT clock_timestamp()"))
         return moment.astimezone(UTC)
 
-    def locked(self, query: Select[Any]) -> Select[Any]:
-        """The query, locking the rows it returns and passing over rows that others hold.
+    def rows(self, columns: Columns) -> FromClause:
+        """A table of values to join, update or insert from: one statement for a whole batch.
 
-        SQLite needs no such lock: a writing transaction has the file to itself.
+        It is the same for the same columns, and has what `values` makes the statement's parameters.
         """
-        return query if self.is_sqlite else query.with_for_update(skip_locked=True, key_share=True)
+        return rows.of_sqlite(columns) if self.is_sqlite else rows.of_postgres(columns)
 
-    def rows(self, columns: Columns) -> Rows:
-        """A table of values to join, update or insert from: one statement for a whole batch."""
-        return sqlite_rows(columns) if self.is_sqlite else postgres_rows(columns)
+    def values(self, columns: Columns, batch: Iterable[Sequence[Any]]) -> Values:
+        """The parameters of a statement with `rows` of these columns; the batch has a value for each."""
+        return rows.for_sqlite(columns, batch) if self.is_sqlite else rows.for_postgres(columns, batch)
 
     def insert_if_absent(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that leaves out rows which a unique index already has."""
-        if self.is_sqlite:
-            return sqlite.insert(table).on_conflict_do_nothing()
-        return postgresql.insert(table).on_conflict_do_nothing()
+        return rows.sqlite_insert(table) if self.is_sqlite else rows.postgres_insert(table)
 
     def notify(self, connection: Connection) -> None:
         """Tell the agents, when this transaction commits, that something is due now.

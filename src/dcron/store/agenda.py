@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Select, bindparam, delete, insert, select, text, update
+from sqlalchemy import Connection, Executable, Integer, bindparam, delete, insert, select, text, update
 
 from dcron import policy
 from dcron.errors import UsageError
@@ -204,13 +205,14 @@ def heads_behind(connection: Connection, lane: str) -> tuple[list[Head], str]:
     """The lanes behind this one in which runs wait, each with its first run: one look at an index each,
     however many wait. With them the lane behind which there may be more; empty when these are all.
     """
-    rows = connection.execute(_HEADS, {"behind": lane, "most": MOST_LANES}).all()
+    rows = connection.execute(_heads(), {"behind": lane, "most": MOST_LANES}).all()
     read = ((policy.read_lane(row.lane), row.due_at) for row in rows)
     last: str = rows[-1].lane if len(rows) == MOST_LANES else ""
     return [Head(known, due_at) for known, due_at in read if known and due_at], last
 
 
-def _heads() -> Select[Any]:
+@cache
+def _heads() -> Executable:
     behind = select(runs.c.lane).where(text(DUE), runs.c.lane > bindparam("behind"))
     first = behind.order_by(runs.c.lane).limit(1).scalar_subquery()
     found = select(first.label("lane")).cte("lanes", recursive=True)
@@ -221,10 +223,6 @@ def _heads() -> Select[Any]:
     due_at = due.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     heads = select(lanes.c.lane, due_at.label("due_at")).where(lanes.c.lane.is_not(None))
     return heads.limit(bindparam("most", type_=Integer))
-
-
-_HEADS = _heads()
-"""Made once: an idle agent asks it with every look."""
 
 
 def starting(connection: Connection, minute: datetime, limit: int) -> list[int]:

@@ -3,9 +3,19 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, text, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Integer,
+    Row,
+    bindparam,
+    select,
+    text,
+    update,
+)
 
 from dcron import policy
 from dcron.errors import UsageError
@@ -19,8 +29,7 @@ _UNBLOCKED_AT_ONCE = 500
 
 def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
     """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
-    blocked = select(runs.c.task_id).where(runs.c.task_id.in_(task_ids), text(BLOCKED)).distinct()
-    found = sorted(connection.scalars(blocked))
+    found = sorted(connection.scalars(_blocked_lines(), {"task_ids": list(task_ids)}))
     for task_id in found:  # all lines before the first run
         tasks.lock(connection, task_id)
     freed = 0
@@ -33,21 +42,32 @@ def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> i
     return freed
 
 
+@cache
+def _blocked_lines() -> Executable:
+    of_lines = runs.c.task_id.in_(bindparam("task_ids", expanding=True))
+    return select(runs.c.task_id).where(of_lines, text(BLOCKED)).distinct()
+
+
 def unblock_some(connection: Connection, after_task: int, now: datetime, limit: int) -> int:
     """The same for the next few lines behind this id that have blocked runs; the last one's id, or 0.
 
     A net below the nets: whoever ends a cause unblocks what waited for it.
     """
-    found = select(runs.c.task_id).where(text(BLOCKED), runs.c.task_id > after_task).order_by(runs.c.task_id)
-    task_ids = sorted(set(connection.scalars(found.limit(limit))))
+    found = connection.scalars(_next_blocked(), {"after_task": after_task, "most": limit})
+    task_ids: list[int] = sorted(set(found))
     unblock(connection, task_ids, now)
     return task_ids[-1] if task_ids else 0
 
 
+@cache
+def _next_blocked() -> Executable:
+    behind = select(runs.c.task_id).where(text(BLOCKED), runs.c.task_id > bindparam("after_task"))
+    return behind.order_by(runs.c.task_id).limit(bindparam("most", type_=Integer()))
+
+
 def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
     # Locked: who is just recording the end of one may have looked for blocked runs before there were any.
-    living = select(runs.c.owner).where(runs.c.task_id == task.id, text(ALIVE)).order_by(runs.c.id)
-    alive = Counter(connection.scalars(living.with_for_update(key_share=True)))
+    alive = Counter(connection.scalars(_living(), {"task_id": task.id}))
     freed = 0
     for row in _in_order(connection, task):
         here = alive[row.for_node] if task.every_node else alive.total()
@@ -74,18 +94,31 @@ def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
     return freed
 
 
+@cache
+def _living() -> Executable:
+    living = select(runs.c.owner).where(runs.c.task_id == bindparam("task_id"), text(ALIVE))
+    return living.order_by(runs.c.id).with_for_update(key_share=True)
+
+
 def _in_order(connection: Connection, task: Task) -> list[Row[Any]]:
     """The line's blocked runs, some of them: what is made up for comes last, a turn that replaces first."""
-    columns = (runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
-    of_line = select(*columns).where(runs.c.task_id == task.id, text(BLOCKED))
-    some = of_line.order_by(runs.c.due_at, runs.c.id).limit(_UNBLOCKED_AT_ONCE)
+    given = {"task_id": task.id, "most": _UNBLOCKED_AT_ONCE}
     rows = [
-        *connection.execute(some.where(runs.c.trigger != Trigger.BACKFILL)),
-        *connection.execute(some.where(runs.c.trigger == Trigger.BACKFILL)),
+        *connection.execute(_blocked_of(made_up=False), given),
+        *connection.execute(_blocked_of(made_up=True), given),
     ]
     if task.overlap == "replace":
         rows.sort(key=lambda row: row.trigger not in (Trigger.SCHEDULE, Trigger.NODE))
     return rows
+
+
+@cache
+def _blocked_of(*, made_up: bool) -> Executable:
+    columns = (runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
+    is_made_up = runs.c.trigger == Trigger.BACKFILL
+    of_line = select(*columns).where(runs.c.task_id == bindparam("task_id"), text(BLOCKED))
+    some = of_line.where(is_made_up if made_up else ~is_made_up).order_by(runs.c.due_at, runs.c.id)
+    return some.limit(bindparam("most", type_=Integer()))
 
 
 def _after_a_hold(connection: Connection, task: Task, row: Row[Any], now: datetime) -> dict[str, Any]:

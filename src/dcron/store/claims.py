@@ -7,12 +7,16 @@ How runs end is in `ends`.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Executable,
+    FromClause,
     Text,
+    bindparam,
     literal,
     select,
     text,
@@ -20,7 +24,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Database
+from dcron.database import Columns, Database, locked
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
@@ -56,7 +60,7 @@ def claim(
 
     The caller has renewed its node's row before, and calls `blocked.unblock` for what came out blocked.
     """
-    found = due.lock(connection, database, offer, now, lanes)
+    found = due.lock(connection, offer, now, lanes)
     batch = Batch()
     if not found:
         return batch
@@ -75,17 +79,24 @@ def start(
     connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[Claimed]
 ) -> list[Claimed]:
     """Re-read ownership, record the start, bring in the line's next turn. Only what returns may start."""
-    batch = database.rows({"id": (BigInteger(), [run.id for run in claimed])})
-    mine = (
-        update(runs)
-        .where(runs.c.id == batch.c.id, runs.c.owner == node_id, _still(RunState.CLAIMED))
-        .values(state=RunState.RUNNING, started_at=now)
-        .returning(runs.c.id)
-    )
-    started_ids = set(connection.scalars(mine))
+    given = database.values(_STARTED, ([run.id] for run in claimed)) | {"node_id": node_id, "now": now}
+    started_ids = set(connection.scalars(_start(database.rows(_STARTED)), given))
     started = [run for run in claimed if run.id in started_ids]
     successors.add(connection, database, started, now, running=True)
     return started
+
+
+_STARTED = Columns(id=BigInteger())
+
+
+@cache
+def _start(batch: FromClause) -> Executable:
+    return (
+        update(runs)
+        .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"), _still(RunState.CLAIMED))
+        .values(state=RunState.RUNNING, started_at=bindparam("now"))
+        .returning(runs.c.id)
+    )
 
 
 def release(connection: Connection, node_ids: Iterable[str]) -> int:
@@ -206,50 +217,47 @@ def _write_owner(
 ) -> None:
     if not batch.claimed:
         return
-    table = database.rows(
-        {
-            "id": (BigInteger(), [run.id for run in batch.claimed]),
-            # Should it be given back, it waits as what it is made up for.
-            "scheduled_for": (Instant(), [run.scheduled_for for run in batch.claimed]),
-            "expires_at": (Instant(), [run.expires_at for run in batch.claimed]),
-        }
-    )
-    mine = {"state": RunState.CLAIMED, "owner": node_id, "claimed_at": now}
-    query = (
+    rows = ((run.id, run.scheduled_for, run.expires_at) for run in batch.claimed)
+    given = database.values(_OWNED, rows) | {"node_id": node_id, "now": now}
+    written = set(connection.scalars(_own(database.rows(_OWNED)), given))
+    batch.claimed = [run for run in batch.claimed if run.id in written]
+
+
+# Should it be given back, it waits as what it is made up for.
+_OWNED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
+
+
+@cache
+def _own(batch: FromClause) -> Executable:
+    mine = {"state": RunState.CLAIMED, "owner": bindparam("node_id"), "claimed_at": bindparam("now")}
+    return (
         update(runs)
-        .where(runs.c.id == table.c.id, _still(RunState.WAITING))
-        .values({name: table.c[name] for name in ("scheduled_for", "expires_at")} | mine)
+        .where(runs.c.id == batch.c.id, _still(RunState.WAITING))
+        .values({name: batch.c[name] for name in ("scheduled_for", "expires_at")} | mine)
         .returning(runs.c.id)
     )
-    written = set(connection.scalars(query))
-    batch.claimed = [run for run in batch.claimed if run.id in written]
 
 
 def _write_skipped(connection: Connection, database: Database, now: datetime, batch: Batch) -> None:
     if not batch.skipped:
         return
-    table = database.rows(
-        {
-            "id": (BigInteger(), [run.id for run, _ in batch.skipped]),
-            "reason": (Text(), [reason for _, reason in batch.skipped]),
-            "scheduled_for": (Instant(), [run.scheduled_for for run, _ in batch.skipped]),
-        }
-    )
-    query = (
-        update(runs)
-        .where(runs.c.id == table.c.id, _still(RunState.WAITING))
-        .values(
-            state=RunState.SKIPPED,
-            reason=table.c.reason,
-            scheduled_for=table.c.scheduled_for,
-            finished_at=now,
-        )
-    )
-    connection.execute(query)
+    rows = ((run.id, reason, run.scheduled_for) for run, reason in batch.skipped)
+    given = database.values(_SKIPPED, rows) | {"now": now}
+    connection.execute(_skip(database.rows(_SKIPPED)), given)
     successors.add(connection, database, [run for run, _ in batch.skipped], now, running=False)
     for run, _ in batch.skipped:
         step = flows.Step(run.id, run.task.name, run.flow, run.scheduled_for)
         ends.skipped(connection, database, step, run.trigger, now)
+
+
+_SKIPPED = Columns(id=BigInteger(), reason=Text(), scheduled_for=Instant())
+
+
+@cache
+def _skip(batch: FromClause) -> Executable:
+    told = {name: batch.c[name] for name in ("reason", "scheduled_for")}
+    ended = {"state": RunState.SKIPPED, "finished_at": bindparam("now")}
+    return update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING)).values(told | ended)
 
 
 def _write_blocked(
@@ -258,23 +266,28 @@ def _write_blocked(
     """Take what must wait out of the due ones, so that it does not stand in the way of all others."""
     if not batch.blocked:
         return
-    table = database.rows(
-        {
-            "id": (BigInteger(), [run.id for run, _ in batch.blocked]),
-            "block": (Text(), [block.value for _, block in batch.blocked]),
-            # What downtime left out is told by now, so the turn goes on from what is made up for.
-            "scheduled_for": (Instant(), [run.scheduled_for for run, _ in batch.blocked]),
-            "backlog_until": (Instant(), [run.backlog_until for run, _ in batch.blocked]),
-            "expires_at": (Instant(), [run.expires_at for run, _ in batch.blocked]),
-        }
+    rows = (
+        (run.id, block.value, run.scheduled_for, run.backlog_until, run.expires_at)
+        for run, block in batch.blocked
     )
-    query = update(runs).where(runs.c.id == table.c.id, _still(RunState.WAITING))
-    names = ("scheduled_for", "backlog_until", "expires_at")
-    connection.execute(query.values({name: table.c[name] for name in names} | {"blocked": table.c.block}))
+    connection.execute(_block(database.rows(_BLOCKED)), database.values(_BLOCKED, rows))
     full = {run.task.id for run, block in batch.blocked if block is Block.LIMIT}
     blocked.block_others_of(connection, full, now)
     for run in batch.replacing:
         _stop_oldest(connection, database, node_id, run)
+
+
+# What downtime left out is told by now, so the turn goes on from what is made up for.
+_BLOCKED = Columns(
+    id=BigInteger(), blocked=Text(), scheduled_for=Instant(), backlog_until=Instant(), expires_at=Instant()
+)
+
+
+@cache
+def _block(batch: FromClause) -> Executable:
+    names = ("blocked", "scheduled_for", "backlog_until", "expires_at")
+    query = update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING))
+    return query.values({name: batch.c[name] for name in names})
 
 
 def _stop_oldest(connection: Connection, database: Database, node_id: str, run: Claimed) -> None:
@@ -290,7 +303,7 @@ def _stop_oldest(connection: Connection, database: Database, node_id: str, run: 
     )
     if run.task.every_node:
         oldest = oldest.where(runs.c.owner == node_id)
-    found = connection.scalars(database.locked(oldest)).all()
+    found = connection.scalars(locked(oldest)).all()
     asked = update(runs).where(runs.c.id.in_(found))
     connection.execute(asked.values(cancel_requested_by=f"run {run.id}, which replaces it"))
     database.notify(connection)

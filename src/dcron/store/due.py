@@ -4,12 +4,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, func, or_, select, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Executable,
+    FromClause,
+    Integer,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+)
 
 from dcron import policy
-from dcron.database import Database
+from dcron.database import Columns, Database, locked
 from dcron.model import Task, Trigger
 from dcron.policy import Lane
 from dcron.schema import ALIVE, DUE, crontab, runs
@@ -64,9 +76,7 @@ class Claimed:
     """From its end to the next turn, where the line counts from there."""
 
 
-def lock(
-    connection: Connection, database: Database, offer: Offer, now: datetime, lanes: Iterable[Lane]
-) -> list[Claimed]:
+def lock(connection: Connection, offer: Offer, now: datetime, lanes: Iterable[Lane]) -> list[Claimed]:
     """Due runs with their lines, both locked: whoever counts a task's live runs holds the task's line.
 
     Of each lane the first few; of all these the first that fit into what is free.
@@ -77,23 +87,14 @@ def lock(
     for lane in lanes:
         most = min(offer.slots, room.get(lane.queue, offer.slots))
         if most > 0 and offer.has_room_for(lane):
-            found += _lock_lane(connection, database, offer, now, lane, most)
+            found += _lock_lane(connection, offer, now, lane, most)
     return _first_that_fit(found, offer, room)
 
 
-def _lock_lane(
-    connection: Connection, database: Database, offer: Offer, now: datetime, lane: Lane, most: int
-) -> list[Claimed]:
-    query = (
-        select(*_RUN_COLUMNS, *tasks.COLUMNS)
-        .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
-        .where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
-        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == offer.node_id))
-        .order_by(runs.c.due_at, runs.c.id)
-        .limit(most)
-    )
+def _lock_lane(connection: Connection, offer: Offer, now: datetime, lane: Lane, most: int) -> list[Claimed]:
+    given = {"lane": str(lane), "now": now, "node_id": offer.node_id, "most": most}
     due = []
-    for row in connection.execute(database.locked(query)):
+    for row in connection.execute(_due_runs(), given):
         run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
         attempt, scheduled_for, payload, spec, *facts = rest
         task = task_from(row)
@@ -117,6 +118,18 @@ _RUN_COLUMNS = [
     runs.c.flow,
     runs.c.event_id,
 ]
+
+
+@cache
+def _due_runs() -> Executable:
+    return locked(
+        select(*_RUN_COLUMNS, *tasks.COLUMNS)
+        .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+        .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
+        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
+        .order_by(runs.c.due_at, runs.c.id)
+        .limit(bindparam("most", type_=Integer()))
+    )
 
 
 def _first_that_fit(found: list[Claimed], offer: Offer, room: dict[str, int]) -> list[Claimed]:
@@ -150,17 +163,21 @@ def count_alive(connection: Connection, database: Database, node_id: str, due: S
     """What lives of the tasks of these runs. A statement of its own, after the lock: it must see what others
     committed while this one waited."""
     limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
-    batch = database.rows({"task_id": (BigInteger(), list(limited))})
-    here = runs.c.owner == node_id
-    query = (
-        select(runs.c.task_id, here, runs.c.trigger, func.count())
-        .join_from(batch, runs, runs.c.task_id == batch.c.task_id)
-        .where(text(ALIVE))
-        .group_by(runs.c.task_id, here, runs.c.trigger)
-    )
+    given = database.values(_LIMITED, ([task_id] for task_id in limited))
     alive = Alive()
-    for task_id, is_here, trigger, count in connection.execute(query):
+    for task_id, owner, trigger, count in connection.execute(_count_alive(database.rows(_LIMITED)), given):
+        is_here = owner == node_id
         if is_here or not limited[task_id].every_node:
             alive.all[task_id] += count
             alive.made_up[task_id] += count if trigger == Trigger.BACKFILL else 0
     return alive
+
+
+_LIMITED = Columns(task_id=BigInteger())
+
+
+@cache
+def _count_alive(batch: FromClause) -> Executable:
+    of_task = runs.c.task_id == batch.c.task_id
+    facts = (runs.c.task_id, runs.c.owner, runs.c.trigger)
+    return select(*facts, func.count()).join_from(batch, runs, of_task).where(text(ALIVE)).group_by(*facts)

@@ -7,14 +7,18 @@ Locks are taken in one order everywhere: first lines, by their ids, then runs.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Connection,
+    Executable,
+    FromClause,
     Integer,
     Row,
     Text,
+    bindparam,
     exists,
     func,
     literal,
@@ -25,7 +29,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Database
+from dcron.database import Columns, Database
 from dcron.model import RunState, Task, Trigger
 from dcron.schema import ALIVE, Instant, crontab, runs, subscriptions
 from dcron.store import agenda, blocked, flows, orphans, tasks
@@ -90,52 +94,68 @@ _COLUMNS = [
 
 def _followed(connection: Connection, database: Database, ended: Sequence[Ended]) -> Sequence[Row[Any]]:
     """Those of the runs whose end something follows; for most of them it is one look, and nothing."""
-    batch = database.rows(
-        {
-            "id": (BigInteger(), [each.id for each in ended]),
-            "bad": (Integer(), [int(each.state in _BAD) for each in ended]),
-        }
-    )
+    given = database.values(_BADLY, ((each.id, int(each.state in _BAD)) for each in ended))
+    return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
+
+
+_BADLY = Columns(id=BigInteger(), bad=Integer())
+
+
+@cache
+def _with_followers(batch: FromClause) -> Executable:
     other = runs.alias("other")
     kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
     retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
     comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
-    query = (
+    return (
         select(*_COLUMNS)
         .join_from(batch, runs, runs.c.id == batch.c.id)
         .where(or_(batch.c.bad == 1, kept_waiting, retry, comes_after))
     )
-    return connection.execute(query).all()
 
 
 def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
     """Lock these lines, names by id, and all that come after them: before any of their runs."""
     if names:
         ids = sorted(names.keys() | flows.lines_behind(connection, set(names.values())))
-        lines = select(crontab.c.id).where(crontab.c.id.in_(ids)).order_by(crontab.c.id)
-        connection.execute(lines.with_for_update(key_share=True))
+        connection.execute(_lock_lines(), {"ids": ids})
+
+
+@cache
+def _lock_lines() -> Executable:
+    lines = select(crontab.c.id).where(crontab.c.id.in_(bindparam("ids", expanding=True)))
+    return lines.order_by(crontab.c.id).with_for_update(key_share=True)
 
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[Ended]) -> set[int]:
-    batch = database.rows(
-        {
-            "id": (BigInteger(), [each.id for each in ended]),
-            "state": (Text(), [each.state.value for each in ended]),
-            "reason": (Text(), [each.reason for each in ended]),
-            "exit_code": (Integer(), [each.exit_code for each in ended]),
-            "signal": (Integer(), [each.signal for each in ended]),
-            "finished_at": (Instant(), [each.finished_at for each in ended]),
-        }
+    rows = (
+        (each.id, each.state.value, each.reason, each.exit_code, each.signal, each.finished_at)
+        for each in ended
     )
+    given = database.values(_ENDED, rows) | {"node_id": node_id}
+    return set(connection.scalars(_end(database.rows(_ENDED)), given))
+
+
+_ENDED = Columns(
+    id=BigInteger(),
+    state=Text(),
+    reason=Text(),
+    exit_code=Integer(),
+    signal=Integer(),
+    finished_at=Instant(),
+)
+
+
+@cache
+def _end(batch: FromClause) -> Executable:
     names = ("state", "reason", "exit_code", "signal", "finished_at")
-    query = (
+    return (
         update(runs)
-        .where(runs.c.id == batch.c.id, runs.c.owner == node_id)
+        .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"))
         .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
         .values({name: batch.c[name] for name in names} | {"dead_at": None})
         .returning(runs.c.id)
     )
-    return set(connection.scalars(query))
 
 
 def _follow_up(

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, Executable, select, text, update
 
-from dcron.database import Database
+from dcron.database import Database, locked
 from dcron.errors import UsageError
 from dcron.model import Event, RunState, Task, Trigger
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
@@ -42,16 +43,21 @@ class News:
     payload: Any
 
 
-def unhandled(connection: Connection, database: Database, limit: int) -> list[News]:
+def unhandled(connection: Connection, limit: int) -> list[News]:
     """Events whose runs are not made yet, locked, the oldest first."""
     query = select(events.c.id, events.c.name, events.c.payload).where(text(UNHANDLED))
-    found = connection.execute(database.locked(query.order_by(events.c.id).limit(limit)))
+    found = connection.execute(locked(query.order_by(events.c.id).limit(limit)))
     return [News(*row) for row in found]
 
 
 def any_unhandled(connection: Connection) -> bool:
     """Whether `unhandled` would find anything."""
-    return connection.scalar(select(select(events.c.id).where(text(UNHANDLED)).exists())) is True
+    return connection.scalar(_any_unhandled()) is True
+
+
+@cache
+def _any_unhandled() -> Executable:
+    return select(select(events.c.id).where(text(UNHANDLED)).exists())
 
 
 def handle(connection: Connection, database: Database, event: Event | News, now: datetime) -> list[Task]:

@@ -1,12 +1,13 @@
 """Runs that were not started in time: skipped, whether anybody could take them or not."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, text, update
+from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, text, update
 
 from dcron import policy
-from dcron.database import Database
+from dcron.database import Database, locked
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT
@@ -16,6 +17,14 @@ from dcron.store import agenda, ends, flows, tasks
 
 def expire(connection: Connection, database: Database, now: datetime, limit: int) -> int:
     """Skip runs for which it is too late, also where no node can take them; how many."""
+    rows = connection.execute(_expired(), {"now": now, "most": limit}).all()
+    for row in rows:
+        _expire(connection, database, row, tasks.task_from(row), now)
+    return len(rows)
+
+
+@cache
+def _expired() -> Executable:
     columns = (
         runs.c.id.label("run_id"),
         runs.c.trigger,
@@ -25,19 +34,15 @@ def expire(connection: Connection, database: Database, now: datetime, limit: int
         runs.c.backlog_until,
         runs.c.flow,
     )
-    query = (
+    return locked(
         select(*columns, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
-        .where(text(EXPIRING), runs.c.expires_at < now)
+        .where(text(EXPIRING), runs.c.expires_at < bindparam("now"))
         # One that is counted from the end of a run has no time of its own before that.
         .where(runs.c.blocked.is_distinct_from(Block.DELAY))
         .order_by(runs.c.expires_at)
-        .limit(limit)
+        .limit(bindparam("most", type_=Integer()))
     )
-    rows = connection.execute(database.locked(query)).all()
-    for row in rows:
-        _expire(connection, database, row, tasks.task_from(row), now)
-    return len(rows)
 
 
 def _expire(connection: Connection, database: Database, row: Row[Any], task: Task, now: datetime) -> None:

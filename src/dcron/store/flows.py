@@ -7,9 +7,18 @@ first, so of three steps that end at once the last to come sees the other two.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Executable,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 
 from dcron import policy
 from dcron.database import Database
@@ -95,22 +104,33 @@ def directly_behind(connection: Connection, name: str) -> list[str]:
 
 def members(connection: Connection, flow: int) -> dict[str, set[RunState]]:
     """The states of each task's runs that are part of the flow."""
-    query = select(runs.c.task, runs.c.state).where(runs.c.flow == flow, runs.c.flow.is_not(None))
     found: dict[str, set[RunState]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(_members(), {"of_flow": flow}):
         found.setdefault(row.task, set()).add(RunState(row.state))
     return found
 
 
+@cache
+def _members() -> Executable:
+    of_flow = (runs.c.flow == bindparam("of_flow"), runs.c.flow.is_not(None))
+    return select(runs.c.task, runs.c.state).where(*of_flow)
+
+
 def _edges(connection: Connection, names: Collection[str]) -> set[tuple[str, str]]:
     """Which task comes after which, where one of the two is among these."""
+    given = {"names": list(names)}
+    return {(row.name, row.source) for query in _edges_at() for row in connection.execute(query, given)}
+
+
+@cache
+def _edges_at() -> tuple[Executable, Executable]:
     edge = (
         select(crontab.c.name, subscriptions.c.source)
         .join_from(subscriptions, crontab, crontab.c.id == subscriptions.c.task_id)
         .where(subscriptions.c.kind == "task")
     )
-    ends = (subscriptions.c.source, crontab.c.name)
-    return {(row.name, row.source) for end in ends for row in connection.execute(edge.where(end.in_(names)))}
+    names: BindParameter[str] = bindparam("names", expanding=True)
+    return edge.where(subscriptions.c.source.in_(names)), edge.where(crontab.c.name.in_(names))
 
 
 def _lock(connection: Connection, names: Iterable[str]) -> dict[str, Task]:

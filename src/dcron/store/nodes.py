@@ -1,9 +1,22 @@
 """The nodes: who is alive, by leases on the database's clock."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, literal, select, text, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Float,
+    Row,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    update,
+)
 
 from dcron.model import Node
 from dcron.schema import ALIVE, nodes, runs
@@ -22,11 +35,23 @@ def renew(
     connection: Connection, node_id: str, now: datetime, lease: float, clock_offset: float | None = None
 ) -> Row[Any] | None:
     """Extend the node's lease to `lease` seconds from now; its `draining` mark, or None if declared dead."""
-    values: dict[str, Any] = {"alive_until": now + timedelta(seconds=lease)}
-    if clock_offset is not None:
-        values["clock_offset"] = clock_offset
-    alive = (nodes.c.id == node_id, nodes.c.died_at.is_(None))
-    return connection.execute(update(nodes).where(*alive).values(values).returning(nodes.c.draining)).first()
+    until = now + timedelta(seconds=lease)
+    return connection.execute(
+        _renewed(), {"node_id": node_id, "until": until, "offset": clock_offset}
+    ).first()
+
+
+@cache
+def _renewed() -> Executable:
+    return (
+        update(nodes)
+        .where(nodes.c.id == bindparam("node_id"), nodes.c.died_at.is_(None))
+        .values(
+            alive_until=bindparam("until"),
+            clock_offset=func.coalesce(bindparam("offset", type_=Float()), nodes.c.clock_offset),
+        )
+        .returning(nodes.c.draining)
+    )
 
 
 def listing(connection: Connection, now: datetime, *, ended_since: datetime | None = None) -> list[Node]:

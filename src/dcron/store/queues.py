@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import cache
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, Executable, bindparam, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from dcron.model import Queue
@@ -15,16 +16,20 @@ def room(connection: Connection, names: Collection[str]) -> dict[str, int]:
 
     Their rows stay locked until the transaction ends, so that nobody else counts meanwhile.
     """
-    limited = select(queues.c.name, queues.c.max_running).where(
-        queues.c.name.in_(sorted(names)), text(LIMITED)
-    )
-    locked = limited.order_by(queues.c.name).with_for_update(key_share=True)
-    limits = {row.name: row.max_running for row in connection.execute(locked)}
+    rows = connection.execute(_limited(), {"names": sorted(names)})
+    limits = {row.name: row.max_running for row in rows}
     if not limits:
         return {}
     # A statement of its own, after the lock: it sees what whoever held it before has committed.
     alive = _alive(connection, limits)
     return {name: max(0, limit - alive.get(name, 0)) for name, limit in limits.items()}
+
+
+@cache
+def _limited() -> Executable:
+    named = queues.c.name.in_(bindparam("names", expanding=True))
+    limited = select(queues.c.name, queues.c.max_running).where(named, text(LIMITED))
+    return limited.order_by(queues.c.name).with_for_update(key_share=True)
 
 
 def is_full(connection: Connection, name: str) -> bool:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Executable, select, update
 
 from dcron.database import Database
 from dcron.schema import nodes
@@ -21,8 +22,12 @@ def sign_off(connection: Connection, database: Database, node_id: str, now: date
 
 def leases(connection: Connection) -> dict[str, datetime]:
     """Until when the nodes that nobody has declared dead are alive, by their IDs."""
-    query = select(nodes.c.id, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
-    return {row.id: row.alive_until for row in connection.execute(query)}
+    return {row.id: row.alive_until for row in connection.execute(_leases())}
+
+
+@cache
+def _leases() -> Executable:
+    return select(nodes.c.id, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
 
 
 def reap(

@@ -3,9 +3,23 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, TextClause, and_, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    TextClause,
+    and_,
+    bindparam,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from dcron.model import Block, Run, RunState, Trigger
 from dcron.schema import ALIVE, DEAD, UNHAPPY, crontab, runs
@@ -114,11 +128,16 @@ def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:
 
 def cancel_requests(connection: Connection, node_id: str) -> dict[int, str]:
     """Runs of this node that somebody wants stopped, and who."""
-    query = select(runs.c.id, runs.c.cancel_requested_by).where(
-        *(runs.c.owner == node_id, text(ALIVE), runs.c.state == RunState.RUNNING),
+    rows = connection.execute(_cancel_requests(), {"node_id": node_id})
+    return {row.id: row.cancel_requested_by for row in rows}
+
+
+@cache
+def _cancel_requests() -> Executable:
+    return select(runs.c.id, runs.c.cancel_requested_by).where(
+        *(runs.c.owner == bindparam("node_id"), text(ALIVE), runs.c.state == RunState.RUNNING),
         runs.c.cancel_requested_by.is_not(None),
     )
-    return {row.id: row.cancel_requested_by for row in connection.execute(query)}
 
 
 def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, datetime]:

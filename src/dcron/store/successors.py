@@ -3,13 +3,24 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, literal, select
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Executable,
+    FromClause,
+    Insert,
+    Integer,
+    Text,
+    bindparam,
+    literal,
+    select,
+)
 
 from dcron import policy
-from dcron.database import Database
+from dcron.database import Columns, Database
 from dcron.model import Block, RunState, Trigger
 from dcron.schedule import tzdata_version
 from dcron.schema import Instant, crontab, runs
@@ -23,22 +34,38 @@ def add(
     following = [turn for run in turns if (turn := _following(run, now, running=running))]
     if not following:
         return
-    kinds: dict[str, TypeEngine[Any]] = {
-        **{"task_id": BigInteger(), "version": Integer(), "task": Text(), "spec": Text()},
-        **{"lane": Text(), "queue": Text(), "blocked": Text(), "scheduled_for": Instant()},
-        **{"due_at": Instant(), "expires_at": Instant(), "backlog_until": Instant()},
-    }
-    batch = database.rows({name: (kind, [turn[name] for turn in following]) for name, kind in kinds.items()})
+    given = database.values(_TURNS, ([turn[name] for name in _TURNS.kinds] for turn in following))
+    insert = _insert(database.insert_if_absent(runs), database.rows(_TURNS))
+    connection.execute(insert, given | {"made_with": tzdata_version()})
+
+
+_TURNS = Columns(
+    task_id=BigInteger(),
+    version=Integer(),
+    task=Text(),
+    spec=Text(),
+    lane=Text(),
+    queue=Text(),
+    blocked=Text(),
+    scheduled_for=Instant(),
+    due_at=Instant(),
+    expires_at=Instant(),
+    backlog_until=Instant(),
+)
+
+
+@cache
+def _insert(insert: Insert, batch: FromClause) -> Executable:
     unchanged = (crontab.c.id == batch.c.task_id) & (crontab.c.version == batch.c.version) & crontab.c.enabled
-    names = [name for name in kinds if name != "version"]
+    names = [name for name in _TURNS.kinds if name != "version"]
     turns_of = select(
         *(batch.c[name] for name in names),
         literal(Trigger.SCHEDULE.value),
         literal(RunState.WAITING.value),
-        literal(tzdata_version()),
+        bindparam("made_with", type_=Text()),
     ).join_from(batch, crontab, unchanged)
     columns = [*names, "trigger", "state", "tzdata"]
-    connection.execute(database.insert_if_absent(runs).from_select(columns, turns_of))
+    return insert.from_select(columns, turns_of)
 
 
 def _following(run: Claimed, now: datetime, *, running: bool) -> dict[str, Any] | None:

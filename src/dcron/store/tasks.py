@@ -2,15 +2,19 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Executable,
+    Integer,
     Row,
     Text,
     TextClause,
+    bindparam,
     delete,
     func,
     insert,
@@ -22,7 +26,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Database
+from dcron.database import locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
 from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
 from dcron.validation import Unreadable
@@ -115,14 +119,23 @@ def by_name(connection: Connection, name: str) -> Task | None:
 
 def by_id(connection: Connection, task_id: int) -> Task | None:
     """The line of this id."""
-    row = connection.execute(select(*COLUMNS).where(crontab.c.id == task_id)).first()
+    row = connection.execute(_by_id(), {"task_id": task_id}).first()
     return task_from(row) if row else None
+
+
+@cache
+def _by_id() -> Executable:
+    return select(*COLUMNS).where(crontab.c.id == bindparam("task_id"))
 
 
 def by_ids(connection: Connection, task_ids: Collection[int]) -> list[Task]:
     """The lines of these ids, as far as they are still there."""
-    query = select(*COLUMNS).where(crontab.c.id.in_(task_ids))
-    return [task_from(row) for row in connection.execute(query)]
+    return [task_from(row) for row in connection.execute(_by_ids(), {"task_ids": list(task_ids)})]
+
+
+@cache
+def _by_ids() -> Executable:
+    return select(*COLUMNS).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
 
 
 def by_names(connection: Connection, names: Collection[str]) -> list[Task]:
@@ -133,7 +146,12 @@ def by_names(connection: Connection, names: Collection[str]) -> list[Task]:
 
 def lock(connection: Connection, task_id: int) -> None:
     """Let nobody else claim a turn of the line, plan it or change it until this transaction ends."""
-    connection.execute(select(crontab.c.id).where(crontab.c.id == task_id).with_for_update(key_share=True))
+    connection.execute(_lock(), {"task_id": task_id})
+
+
+@cache
+def _lock() -> Executable:
+    return select(crontab.c.id).where(crontab.c.id == bindparam("task_id")).with_for_update(key_share=True)
 
 
 def page(
@@ -172,36 +190,48 @@ def count(connection: Connection) -> int:
     return connection.scalar(select(func.count()).select_from(crontab)) or 0
 
 
-def to_plan(connection: Connection, database: Database, now: datetime, limit: int) -> list[Task]:
+def to_plan(connection: Connection, now: datetime, limit: int) -> list[Task]:
     """Lines whose next run has to be made or made anew, locked: new, edited, or paused until now."""
     found: dict[int, Task] = {}
-    for condition in _has_to_be_planned(now):
-        query = select(*COLUMNS).where(*condition).limit(limit)
-        found.update((row.id, task_from(row)) for row in connection.execute(database.locked(query)))
+    for condition in _has_to_be_planned():
+        query = locked(select(*COLUMNS).where(*condition).limit(limit))
+        found.update((row.id, task_from(row)) for row in connection.execute(query, {"now": now}))
     return list(found.values())
 
 
 def has_to_plan(connection: Connection, now: datetime) -> bool:
     """Whether `to_plan` would find anything, asked without a lock."""
-    reasons = [select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned(now)]
-    return connection.scalar(select(or_(*reasons))) is True
+    return connection.scalar(_any_to_plan(), {"now": now}) is True
 
 
-def _has_to_be_planned(now: datetime) -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
-    """The conditions, each with an index of its own. A line whose turn is claimed waits for its start."""
+@cache
+def _any_to_plan() -> Executable:
+    reasons = [select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned()]
+    return select(or_(*reasons))
+
+
+def _has_to_be_planned() -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
+    """The conditions at `now`, each with an index of its own. A line whose turn is claimed waits for its
+    start."""
     claimed = select(runs.c.id).where(
         runs.c.task_id == crontab.c.id, text(NEXT), runs.c.state == RunState.CLAIMED
     )
     # Not NOT EXISTS: of that Postgres makes a join, for which it reads all runs.
     unclaimed = claimed.limit(1).correlate(crontab).scalar_subquery().is_(None)
     yield text(UNPLANNED), unclaimed
-    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now, unclaimed
+    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= bindparam("now"), unclaimed
 
 
 def next_resume(connection: Connection) -> datetime | None:
     """When the next pause ends by itself."""
+    found: datetime | None = connection.scalar(_next_resume())
+    return found
+
+
+@cache
+def _next_resume() -> Executable:
     query = select(crontab.c.paused_until).where(crontab.c.paused_until.is_not(None))
-    return connection.scalar(query.order_by(crontab.c.paused_until).limit(1))
+    return query.order_by(crontab.c.paused_until).limit(1)
 
 
 def mark_planned(connection: Connection, task: Task, error: str | None) -> None:
@@ -235,6 +265,14 @@ def with_reboot(connection: Connection) -> list[Task]:
 def retire_once(connection: Connection, limit: int, among: Collection[int] | None = None) -> list[str]:
     """Take out one-off lines whose run has succeeded; one that failed anywhere stays until somebody has seen
     it, and one that others come after stays with them."""
+    if among is None:
+        return list(connection.scalars(_retired(), {"most": limit}))
+    return list(connection.scalars(_retired(some=True), {"most": limit, "among": list(among)}))
+
+
+@cache
+def _retired(*, some: bool = False) -> Executable:
+    """All of them, or some `among` which they are looked for."""
     of_line = runs.c.task_id == crontab.c.id
     unfinished = select(runs.c.id).where(of_line, runs.c.finished_at.is_(None)).exists()
     succeeded = select(runs.c.id).where(of_line, runs.c.state == RunState.SUCCEEDED).exists()
@@ -245,11 +283,11 @@ def retire_once(connection: Connection, limit: int, among: Collection[int] | Non
         .exists()
     )
     wanted = (text(ONCE), ~unfinished, succeeded, ~dead, ~followed)
-    done = select(crontab.c.id).where(*wanted).order_by(crontab.c.id).limit(limit)
-    if among is not None:
-        done = done.where(crontab.c.id.in_(among))
-    query = delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
-    return list(connection.scalars(query))
+    done = select(crontab.c.id).where(*wanted).order_by(crontab.c.id)
+    if some:
+        done = done.where(crontab.c.id.in_(bindparam("among", expanding=True)))
+    done = done.limit(bindparam("most", type_=Integer()))
+    return delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
 
 
 def _values(line: Definition) -> dict[str, Any]:
