@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlalchemy import text
+
 from dcron.database import Database
+from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
 from dcron.store.runs import Wanted
@@ -138,6 +141,22 @@ class Cluster:
         agent = AgentProcess(name, process, log)
         self.agents.append(agent)
         return agent
+
+    def freeze(self, agent: AgentProcess) -> None:
+        """Freeze it outside its transactions: in one on SQLite it would keep its lock from all others."""
+        probe = Database(self.url, patience=0.5)
+        for _ in range(50):
+            agent.freeze()
+            try:
+                with probe.write() as connection:
+                    connection.execute(text("UPDATE nodes SET host = host"))
+                break
+            except DatabaseError:
+                agent.thaw()
+                time.sleep(0.1)
+        else:
+            raise AssertionError("it is never outside a transaction")
+        probe.close()
 
     def alive(self) -> list[Node]:
         """The nodes that hold a lease."""

@@ -72,7 +72,7 @@ def test_a_frozen_agents_commands_are_dead_before_its_lease_is_over(team: Cluste
     frozen = team.start_agent("frozen", lease=LEASE)
     team.wait_until_alive(1)
     run_id = start_family(team, marker)
-    frozen.freeze()
+    team.freeze(frozen)
     wait_for(lambda: not processes_with(marker), LEASE, "the warden ends the commands in time")
     team.start_agent("other", lease=LEASE)
     wait_for(lambda: team.crontab.find_run(run_id).state is RunState.LOST, 5 * LEASE, "it is lost")

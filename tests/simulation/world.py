@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from dcron.database import Database
@@ -60,12 +60,12 @@ class World:
         self.ledger: list[Start] = []
         self.nodes: list[SimulatedNode] = []
         self.trace: list[str] = []
-        self.written_at: dict[int, datetime] = {}
         self._finals: dict[int, tuple[Any, ...]] = {}
         self._born = 0
         Fleet(self.crontab).set_queue(QUEUE, QUEUE_LIMIT)
-        for line in LINES:
-            self._add(**line)
+        common = {"timezone": "UTC", "command": "true"}
+        self.crontab.import_lines([Definition(**{**common, **line}) for line in LINES])
+        self.written_at = {task.id: self.time.now for task in self.crontab.tasks()}
         for _ in range(NODES):
             self.start_node()
         self.faulty.faults = faults
@@ -76,16 +76,18 @@ class World:
 
     def step(self) -> None:
         """One thing happens, then everything is checked."""
-        happenings: list[tuple[int, Callable[[], object]]] = [
+        happenings: list[tuple[float, Callable[[], object]]] = [
             (30, self.let_time_pass),
             (40, lambda: self._on_some_node(lambda node: node.step())),
             (15, lambda: self._on_some_node(lambda node: node.beat())),
             (15, lambda: self._on_some_node(lambda node: node.record())),
-            (2, self.kill_node),
-            (2, self.freeze_or_thaw),
-            (2, lambda: self._on_some_node(lambda node: node.stop())),
-            (3, self.start_node),
-            (1, self.be_down),
+            (8, self.let_life_go_on),
+            (1.5, self.kill_node),
+            (2, self.freeze_node),
+            (4, self.thaw_node),
+            (1, lambda: self._on_some_node(lambda node: node.stop())),
+            (6, self.start_node),
+            (0.5, self.be_down),
             (10, self.let_people_act),
         ]
         weights, acts = zip(*happenings, strict=True)
@@ -116,11 +118,30 @@ class World:
     def kill_node(self) -> None:
         self._on_some_node(lambda node: node.kill(), "is killed")
 
-    def freeze_or_thaw(self) -> None:
-        if living := self._living():
-            node = self.chance.choice(living)
-            node.is_frozen = not node.is_frozen
-            self._note(f"{node.id} {'freezes' if node.is_frozen else 'thaws'}")
+    def freeze_node(self) -> None:
+        self._on_some_node(lambda node: setattr(node, "is_frozen", True), "freezes")
+
+    def thaw_node(self) -> None:
+        if frozen := [node for node in self._living() if node.is_frozen]:
+            node = self.chance.choice(frozen)
+            node.is_frozen = False
+            self._note(f"{node.id} thaws")
+
+    def let_life_go_on(self) -> None:
+        """Some undisturbed time: whoever is awake does what agents do all day."""
+        for _ in range(self.chance.randint(1, 4)):
+            self.let_time_pass(self.chance.choice((5, 10, 20)))
+            for node in self._living():
+                if not node.is_frozen:
+                    self._do_all(node)
+
+    def _do_all(self, node: SimulatedNode) -> None:
+        """What there is for the node to do."""
+        node.record()
+        node.beat()
+        for _ in range(30):
+            if not node.is_alive or (node.step() > 0 and not node.record()):
+                break
 
     def be_down(self) -> None:
         """Nobody is there for an hour, or for five."""
@@ -160,11 +181,7 @@ class World:
             self.start_node()
             self.let_time_pass(31)
             for node in self._living():
-                node.record()
-                node.beat()
-                for _ in range(30):
-                    if node.step() > 0 and not node.record():
-                        break
+                self._do_all(node)
         self.check()
 
     def check(self) -> None:
@@ -204,10 +221,6 @@ class World:
 
     def _note(self, told: str) -> None:
         self.trace.append(f"{self.time.now:%d %H:%M:%S}  {told}")
-
-    def _add(self, **fields: Any) -> None:
-        line = Definition(**{"timezone": "UTC", "command": "true", **fields})
-        self.written_at[self.crontab.add(line).id] = self.time.now
 
     def _some_task(self) -> str:
         return str(self.chance.choice(LINES)["name"])

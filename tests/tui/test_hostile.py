@@ -266,9 +266,9 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
         screen.type(ENTER)
         screen.sees("reason:", "> node:")
         screen.type("5")
-        screen.sees("reason:queries<", f"1/{len(CORPUS)}")
-        screen.type("g" + ENTER)
-        screen.sees("task:marks", "reason:marks")
+        screen.sees("reason:marks", "reason:queries<", f"1/{2 * len(CORPUS)}")
+        screen.type(ENTER)
+        screen.sees("task:marks", "node:marks", "err 0")
         leave(screen)
 
 
