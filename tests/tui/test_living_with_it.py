@@ -8,6 +8,7 @@ import pytest
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui import app as app_module
+from dcron.tui.table import QUIET_TICKS
 from dcron.tui.views import tasks
 from dcron.tui.views.runs import RunsPane
 from dcron.tui.views.tasks import TasksPane
@@ -70,7 +71,7 @@ def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch
             health.paused = True  # nothing is read any more
             begun = health.now()
             for minutes in (2, 3, 4):
-                monkeypatch.setattr(health, "now", lambda by=minutes: begun + timedelta(minutes=by))
+                monkeypatch.setattr(health, "now", lambda by=minutes + 0.5: begun + timedelta(minutes=by))
                 await screen.shows(f"changed {minutes}m ago by ann@desk")
             assert isinstance(screen.pane, TasksPane)
             drawn: list[int] = []
@@ -79,6 +80,30 @@ def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch
             assert not drawn  # what says the same is not drawn again
 
     stage.add("a")
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look() -> None:
+        async with stage.screen() as screen:
+            health = screen.app.health
+            health.paused = True  # nothing is read any more
+            begun = health.now()
+            for seconds in (61, 122, 3700):
+                monkeypatch.setattr(health, "now", lambda by=seconds: begun + timedelta(seconds=by))
+                was = screen.lines()
+                await screen.until(lambda was=was: screen.lines()[3] != was[3], QUIET_TICKS + 5)
+            await screen.until(lambda: not screen.table._lively, QUIET_TICKS + 5)
+            drawn: list[int] = []
+            monkeypatch.setattr(screen.table, "_drawn", drawn.append)
+            screen.table._ticks = 0
+            screen.pane.tick()
+            assert not drawn
+
+    stage.add("a", "@every 4h")
     asyncio.run(look())
 
 

@@ -110,7 +110,9 @@ class TablePane(Pane):
 
     def tick(self) -> None:
         """Draw what has changed by the clock alone."""
-        self.table.is_old = self.dcron.health.is_old
+        if self.table.is_old != self.dcron.health.is_old:
+            self.table.is_old = self.dcron.health.is_old
+            self.table.refresh_all()
         self.table.tick()
 
     # Filter and order -------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ LOADING = Cell("...", "quiet")
 MARK_CELLS = 1
 _GAP = " " * GAP
 HEADER = 1
+QUIET_TICKS = 5
+"""Ticks between two looks at lines that do not change from one to the next."""
 
 
 class RowTable(ScrollView, can_focus=True):
@@ -84,6 +86,9 @@ class RowTable(ScrollView, can_focus=True):
         self._keeps_top = keeps_top
         self._cursor = 0
         self._strips: dict[int, Strip] = {}
+        self._lively: set[int] = set()
+        """The lines that may look different with the next tick."""
+        self._ticks = 0
         self._placed: tuple[int, list[Placed]] = (0, [])
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
@@ -152,19 +157,28 @@ class RowTable(ScrollView, can_focus=True):
             row_id = self.ids[top + y - HEADER] if HEADER <= y < len(self.ids) - top + HEADER else None
             if row_id is not None and before.get(row_id) is not rows.get(row_id):
                 del self._strips[y]
+                self._lively.add(y)
                 self.refresh_line(top + y)
         self._want()
         if not before:
             self.post_message(self.Moved())
 
     def tick(self) -> None:
-        """Time has passed: draw the lines that look different by now."""
-        before, self._strips = self._strips, {}
+        """A second has passed: draw the lines that look different by now.
+
+        Most say minutes and hours: what did not change lately is looked at only now and then.
+        """
+        self._ticks += 1
         self._region = self.scrollable_content_region
-        for y in range(HEADER, self._region.height):
-            strip = self._strips[y] = self._drawn(y)
-            if before.get(y) != strip:
-                self.refresh_line(self.scroll_offset.y + y)
+        if self._ticks % QUIET_TICKS == 0:
+            self._enliven()
+        for y in sorted(self._lively):
+            before, strip = self._strips.get(y), self._drawn(y)
+            if strip == before:
+                self._lively.discard(y)
+                continue
+            self._strips[y] = strip
+            self.refresh_line(self.scroll_offset.y + y)
 
     def refresh_all(self) -> None:
         """Draw every line anew."""
@@ -333,8 +347,12 @@ class RowTable(ScrollView, can_focus=True):
             self._styles[classes] = style
         return style
 
+    def _enliven(self) -> None:
+        self._lively = set(range(HEADER, HEADER + self._page()))
+
     def _redraw(self) -> None:
         self._strips.clear()
+        self._enliven()
         self.refresh()
         self._want()
 
@@ -359,6 +377,7 @@ class RowTable(ScrollView, can_focus=True):
         """All lines are others now."""
         super().watch_scroll_y(old_value, new_value)
         self._strips.clear()
+        self._enliven()
         self.post_message(self.Wanting())
 
     def on_resize(self) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from textual import on
@@ -193,7 +193,8 @@ class TasksPane(TablePane):
     def _tell_facts(self) -> None:
         detail, now = self._detail, self.dcron.health.now()
         if detail and self.facts.display:
-            self.facts.show(detail.row.task.name, detail_facts(detail, now))
+            told_at = now if detail.row.view.alive or detail.waiting else _in_tens(now)
+            self.facts.show(detail.row.task.name, detail_facts(detail, told_at))
             if detail.coming and detail.coming[0].at <= now:
                 self.cursor_rests()
 
@@ -254,3 +255,8 @@ class TasksPane(TablePane):
 def _state(row: TaskRow, now: datetime) -> Cell:
     standing = task_standing(row, now)
     return Cell(standing.word, standing.look)
+
+
+def _in_tens(moment: datetime) -> datetime:
+    """Up to ten seconds before: the pane is not drawn each second for a task that does nothing."""
+    return moment - timedelta(seconds=moment.second % 10, microseconds=moment.microsecond)
