@@ -2,17 +2,17 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui import app as app_module
-from dcron.tui.table import QUIET_TICKS
 from dcron.tui.views import tasks
 from dcron.tui.views.runs import RunsPane
 from dcron.tui.views.tasks import TasksPane
-from tests.tui.conftest import Stage
+from tests.tui.conftest import Screen, Stage
 
 FIRST_ROW = 3
 """Below bar, tabs and titles."""
@@ -83,6 +83,10 @@ def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch
     asyncio.run(look())
 
 
+def row_differs(screen: Screen, before: str) -> bool:
+    return screen.lines()[3] != before
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
@@ -94,9 +98,9 @@ def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
             begun = health.now()
             for seconds in (61, 122, 3700):
                 monkeypatch.setattr(health, "now", lambda by=seconds: begun + timedelta(seconds=by))
-                was = screen.lines()
-                await screen.until(lambda was=was: screen.lines()[3] != was[3], QUIET_TICKS + 5)
-            await screen.until(lambda: not screen.table._lively, QUIET_TICKS + 5)
+                before = screen.lines()[3]
+                await screen.until(partial(row_differs, screen, before))
+            await screen.until(lambda: not screen.table._lively)
             drawn: list[int] = []
             monkeypatch.setattr(screen.table, "_drawn", drawn.append)
             screen.table._ticks = 0

@@ -401,11 +401,13 @@ class DcronApp(App[Exception]):
         bound = self.screen.active_bindings.get(event.key)
         if bound is None or not bound.enabled:
             return False
+        had_keys = self.main.has_keys  # a terminal in the background has none
         await self.run_action(bound.binding.action, bound.node)
         if prompt:
             await _until(lambda: self.main.prompt is not prompt)
         if self.screen is self.main:
-            await _until(lambda: self.screen is not self.main or self.main.has_keys, SHOWING)
+            longest = SHOWING if had_keys else OPENING
+            await _until(lambda: self.screen is not self.main or self.main.has_keys, longest)
         else:
             await _until(lambda: self.focused is not None)
         return True
