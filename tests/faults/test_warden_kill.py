@@ -281,21 +281,27 @@ def test_a_run_can_be_cancelled_in_the_same_breath(harness: Harness) -> None:
 CHAIN = """
 trap '' TERM
 exec >/dev/null 2>&1
-link() { n=$((n + 1)); [ $n -gt 50000 ] || link & }
+links=$1
+link() { n=$((n + 1)); [ $((n % 20)) -ne 0 ] || echo $n >> "$links"; [ $n -gt 50000 ] || link & }
 link
 """
-"""Each process lives only long enough to start the next: in a list of all, none is there in its turn."""
+"""Each process lives only long enough to start the next: in a list of all, none is there in its turn. What it
+writes tells that it lives."""
 
 
 def test_what_forks_faster_than_it_can_be_found_dies_with_the_warden(tmp_path: Path, marked: Marked) -> None:
     harness = Harness(tmp_path)
-    harness.result(harness.start("/bin/sh", "-c", CHAIN, marked.word))
-    until(marked.alive)
+    links = tmp_path / "links"
+    harness.result(harness.start("/bin/sh", "-c", CHAIN, marked.word, str(links)))
+    until(links.exists)
     begun = time.monotonic()
     assert harness.warden.stop(0.2)
     assert time.monotonic() - begun < 2
     assert harness.gone() == WardenGone((), 0)
+    written = links.read_text()
     assert [marked.alive() for _ in range(20)] == [[]] * 20
+    assert links.read_text() == written
+    assert int(written.split()[-1]) < 50_000, "it ended by itself"
     harness.warden.close()
 
 

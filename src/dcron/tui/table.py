@@ -348,7 +348,8 @@ class RowTable(ScrollView, can_focus=True):
         return style
 
     def _enliven(self) -> None:
-        self._lively = set(range(HEADER, HEADER + self._page()))
+        """None are there before it is laid out: it has no styles either."""
+        self._lively = set(range(HEADER, self.scrollable_content_region.height))
 
     def _redraw(self) -> None:
         self._strips.clear()
