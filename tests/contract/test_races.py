@@ -208,7 +208,7 @@ def test_a_cancellation_waits_for_whoever_is_at_work_on_the_line(database_url: s
     try:
         service = Crontab(impatient, "cy")
         with stage.database.write() as connection:
-            tasks.lock(connection, turn.task_id)
+            tasks.lock(connection, [turn.task_id])
             with pytest.raises(DatabaseError) as failure:
                 service.cancel(turn.id)
         assert is_transient(failure.value)

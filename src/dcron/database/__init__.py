@@ -2,6 +2,6 @@
 
 from dcron.database.engine import Database
 from dcron.database.failures import is_transient
-from dcron.database.rows import Columns, locked
+from dcron.database.rows import Columns, beside_id, locked
 
-__all__ = ["Columns", "Database", "is_transient", "locked"]
+__all__ = ["Columns", "Database", "beside_id", "is_transient", "locked"]

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     FromClause,
     Select,
     Table,
@@ -67,6 +68,11 @@ def of_sqlite(columns: Columns) -> FromClause:
 def for_sqlite(columns: Columns, batch: Iterable[Sequence[Any]]) -> Values:
     """The parameter for `of_sqlite`."""
     return _encoded([list(row) for row in batch], _as_kept)
+
+
+def beside_id(batch: FromClause) -> dict[str, ColumnElement[Any]]:
+    """What an UPDATE sets from a batch of rows that are found by their ids."""
+    return {column.key: column for column in batch.c if column.key != "id"}
 
 
 def _encoded(records: Sequence[Any], moment: Callable[[datetime], str]) -> Values:

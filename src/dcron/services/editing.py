@@ -171,7 +171,7 @@ class Editing:
         for before, line in sorted(
             ((wish.before, wish.line) for wish in wishes if wish.before), key=lambda pair: pair[0].id
         ):
-            tasks.lock(connection, before.id)
+            tasks.lock(connection, [before.id])
             current = tasks.by_id(connection, before.id)
             if current is None or current.version != before.version:
                 told = str(self._crontab._conflict(connection, before))

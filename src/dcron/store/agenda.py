@@ -222,7 +222,7 @@ def _heads() -> Executable:
     due = select(runs.c.due_at).where(text(DUE), runs.c.lane == lanes.c.lane).correlate(lanes)
     due_at = due.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     heads = select(lanes.c.lane, due_at.label("due_at")).where(lanes.c.lane.is_not(None))
-    return heads.limit(bindparam("most", type_=Integer))
+    return heads.limit(bindparam("most", type_=Integer()))
 
 
 def starting(connection: Connection, minute: datetime, limit: int) -> list[int]:

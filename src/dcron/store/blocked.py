@@ -6,16 +6,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Executable,
-    Integer,
-    Row,
-    bindparam,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, text, update
 
 from dcron import policy
 from dcron.errors import UsageError
@@ -30,8 +21,7 @@ _UNBLOCKED_AT_ONCE = 500
 def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
     """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
     found = sorted(connection.scalars(_blocked_lines(), {"task_ids": list(task_ids)}))
-    for task_id in found:  # all lines before the first run
-        tasks.lock(connection, task_id)
+    tasks.lock(connection, found)  # all lines before the first run
     freed = 0
     for task_id in found:
         if task := tasks.by_id(connection, task_id):

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Columns, Database, locked
+from dcron.database import Columns, Database, beside_id, locked
 from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
@@ -233,7 +233,7 @@ def _own(batch: FromClause) -> Executable:
     return (
         update(runs)
         .where(runs.c.id == batch.c.id, _still(RunState.WAITING))
-        .values({name: batch.c[name] for name in ("scheduled_for", "expires_at")} | mine)
+        .values(beside_id(batch) | mine)
         .returning(runs.c.id)
     )
 
@@ -255,9 +255,9 @@ _SKIPPED = Columns(id=BigInteger(), reason=Text(), scheduled_for=Instant())
 
 @cache
 def _skip(batch: FromClause) -> Executable:
-    told = {name: batch.c[name] for name in ("reason", "scheduled_for")}
     ended = {"state": RunState.SKIPPED, "finished_at": bindparam("now")}
-    return update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING)).values(told | ended)
+    query = update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING))
+    return query.values(beside_id(batch) | ended)
 
 
 def _write_blocked(
@@ -285,9 +285,8 @@ _BLOCKED = Columns(
 
 @cache
 def _block(batch: FromClause) -> Executable:
-    names = ("blocked", "scheduled_for", "backlog_until", "expires_at")
     query = update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING))
-    return query.values({name: batch.c[name] for name in names})
+    return query.values(beside_id(batch))
 
 
 def _stop_oldest(connection: Connection, database: Database, node_id: str, run: Claimed) -> None:

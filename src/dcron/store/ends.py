@@ -29,9 +29,9 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Columns, Database
+from dcron.database import Columns, Database, beside_id
 from dcron.model import RunState, Task, Trigger
-from dcron.schema import ALIVE, Instant, crontab, runs, subscriptions
+from dcron.schema import ALIVE, Instant, runs, subscriptions
 from dcron.store import agenda, blocked, flows, orphans, tasks
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
@@ -117,14 +117,7 @@ def _with_followers(batch: FromClause) -> Executable:
 def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
     """Lock these lines, names by id, and all that come after them: before any of their runs."""
     if names:
-        ids = sorted(names.keys() | flows.lines_behind(connection, set(names.values())))
-        connection.execute(_lock_lines(), {"ids": ids})
-
-
-@cache
-def _lock_lines() -> Executable:
-    lines = select(crontab.c.id).where(crontab.c.id.in_(bindparam("ids", expanding=True)))
-    return lines.order_by(crontab.c.id).with_for_update(key_share=True)
+        tasks.lock(connection, names.keys() | flows.lines_behind(connection, set(names.values())))
 
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[Ended]) -> set[int]:
@@ -148,12 +141,11 @@ _ENDED = Columns(
 
 @cache
 def _end(batch: FromClause) -> Executable:
-    names = ("state", "reason", "exit_code", "signal", "finished_at")
     return (
         update(runs)
         .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"))
         .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
-        .values({name: batch.c[name] for name in names} | {"dead_at": None})
+        .values(beside_id(batch) | {"dead_at": None})
         .returning(runs.c.id)
     )
 

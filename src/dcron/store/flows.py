@@ -10,15 +10,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    Executable,
-    bindparam,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import BindParameter, Connection, Executable, bindparam, insert, select, update
 
 from dcron import policy
 from dcron.database import Database

@@ -144,14 +144,19 @@ def by_names(connection: Connection, names: Collection[str]) -> list[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def lock(connection: Connection, task_id: int) -> None:
-    """Let nobody else claim a turn of the line, plan it or change it until this transaction ends."""
-    connection.execute(_lock(), {"task_id": task_id})
+def lock(connection: Connection, task_ids: Collection[int]) -> None:
+    """Let nobody else claim a turn of these lines, plan or change them until this transaction ends.
+
+    Everybody locks in the order of ids, so nobody waits in a circle.
+    """
+    if task_ids:
+        connection.execute(_lock(), {"task_ids": list(task_ids)})
 
 
 @cache
 def _lock() -> Executable:
-    return select(crontab.c.id).where(crontab.c.id == bindparam("task_id")).with_for_update(key_share=True)
+    lines = select(crontab.c.id).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
+    return lines.order_by(crontab.c.id).with_for_update(key_share=True)
 
 
 def page(

@@ -110,9 +110,7 @@ class TablePane(Pane):
 
     def tick(self) -> None:
         """Draw what has changed by the clock alone."""
-        if self.table.is_old != self.dcron.health.is_old:
-            self.table.is_old = self.dcron.health.is_old
-            self.table.refresh_all()
+        self.table.set_old(self.dcron.health.is_old)
         self.table.tick()
 
     # Filter and order -------------------------------------------------------------------------------
@@ -181,9 +179,7 @@ class TablePane(Pane):
 
     def show_rows(self, rows: Mapping[Any, Any]) -> None:
         """Take the rows."""
-        if self.table.is_old:
-            self.table.is_old = False
-            self.table.refresh_all()
+        self.table.set_old(False)
         self.table.set_rows(rows)
 
     @on(RowTable.Moved)

@@ -180,9 +180,11 @@ class RowTable(ScrollView, can_focus=True):
             self._strips[y] = strip
             self.refresh_line(self.scroll_offset.y + y)
 
-    def refresh_all(self) -> None:
-        """Draw every line anew."""
-        self._redraw()
+    def set_old(self, is_old: bool) -> None:
+        """Whether what is shown may no longer be so."""
+        if is_old != self.is_old:
+            self.is_old = is_old
+            self._redraw()
 
     def move_to(self, position: int) -> None:
         """Put the cursor on a row, as near as there is one."""
@@ -348,7 +350,7 @@ class RowTable(ScrollView, can_focus=True):
         return style
 
     def _enliven(self) -> None:
-        """None are there before it is laid out: it has no styles either."""
+        """Look at every line with the next tick. Before it is laid out it has none, and no styles either."""
         self._lively = set(range(HEADER, self.scrollable_content_region.height))
 
     def _redraw(self) -> None:
