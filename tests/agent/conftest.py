@@ -48,12 +48,15 @@ class HandNode:
         self.killed: list[int] = []
         self.deadlines: list[float] = []
         self.drained = False
+        self.outgrown: list[str] = []
         self.lease = Lease(self.id, self.settings, self.deadlines.append, self._boottime)
         self.turns = Turns(
             database, self.settings, self.id, self.lease, self.live, self.launched.extend, self.killed.extend
         )
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heart(database, self.lease, others, self.settings.beat, self._drain)
+        self.heart = Heart(
+            database, self.lease, others, self.settings.beat, self._drain, self.outgrown.append
+        )
 
     def _boottime(self) -> float:
         with self.database.read() as connection:

@@ -26,27 +26,34 @@ class Heart:
         others: OtherLeases,
         beat: float,
         on_drain: Callable[[], None],
+        on_outgrown: Callable[[str], None],
     ) -> None:
-        """`beat`: seconds between two."""
+        """`beat`: seconds between two. `on_outgrown` takes the version of the tables."""
         self._database = database
         self._lease = lease
         self._others = others
         self._beat = beat
         self._on_drain = on_drain
+        self._on_outgrown = on_outgrown
         # Up to which line blocked runs have been looked through; each beat goes on from there.
         self._looked_through = 0
 
     def step(self) -> float:
-        """One beat; the seconds until the next. Raises Fenced or DatabaseError."""
+        """One beat; the seconds until the next. Raises Fenced or DatabaseError.
+
+        On tables of another version it renews the lease and does nothing else.
+        """
         sent = self._lease.clock()
+        dead, lost, expired = list[str](), list[int](), 0
         with self._database.write() as connection:
             now = self._database.now(connection)
             offset = (datetime.now(UTC) - now).total_seconds()
             draining = self._lease.renew(connection, now, offset)
-            dead, lost = self._reap(connection, now)
-            expired = expiry.expire(connection, self._database, now, BATCH)
-            self._looked_through = blocked.unblock_some(connection, self._looked_through, now, BATCH)
-            tasks.retire_once(connection, BATCH)
+            if not self._lease.is_outgrown:
+                dead, lost = self._reap(connection, now)
+                expired = expiry.expire(connection, self._database, now, BATCH)
+                self._looked_through = blocked.unblock_some(connection, self._looked_through, now, BATCH)
+                tasks.retire_once(connection, BATCH)
         self._lease.extend(sent)
         for node_id in dead:
             log.warning("node %s is dead: its lease is over", node_id)
@@ -54,7 +61,9 @@ class Heart:
             log.warning("lost with it: %s", ", ".join(f"run {run_id}" for run_id in lost))
         if expired:
             log.warning("%d runs were not started in time", expired)
-        if draining:
+        if self._lease.is_outgrown:
+            self._on_outgrown(self._lease.tables)
+        elif draining:
             self._on_drain()
         return self._beat
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from dcron.agent.settings import Settings
+from dcron.schema import SCHEMA_VERSION
 from dcron.store import nodes
 from dcron.warden.linux import boottime
 
@@ -36,13 +37,21 @@ class Lease:
         self._lock = Lock()
         self._told = -inf
         self.clock = clock
+        self.tables = SCHEMA_VERSION
+        """The version of the tables at the last renewal."""
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether the tables are no longer of this program's version."""
+        return self.tables != SCHEMA_VERSION
 
     def renew(self, connection: Connection, now: datetime, clock_offset: float | None = None) -> bool:
-        """Renew it in this transaction; whether the node is to drain. Raises Fenced."""
+        """Renew it in this transaction; return whether the node may take nothing new. Raises Fenced."""
         renewed = nodes.renew(connection, self._node_id, now, self._seconds, clock_offset)
         if renewed is None:
             raise Fenced
-        return bool(renewed.draining)
+        self.tables = renewed.version
+        return bool(renewed.draining) or self.is_outgrown
 
     def extend(self, sent: float) -> None:
         """The renewal sent at that moment is committed: from then it counts, not from the answer."""

@@ -18,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from dcron.migrations import VERSION_TABLE
 from dcron.model import Node
 from dcron.schema import ALIVE, nodes, runs
 
@@ -34,7 +35,11 @@ def register(connection: Connection, node: Node) -> None:
 def renew(
     connection: Connection, node_id: str, now: datetime, lease: float, clock_offset: float | None = None
 ) -> Row[Any] | None:
-    """Extend the node's lease to `lease` seconds from now; its `draining` mark, or None if declared dead."""
+    """Extend the node's lease to `lease` seconds from now; None if it was declared dead.
+
+    The row has the node's `draining` mark and the tables' `version`, so that noticing an upgrade costs no
+    statement of its own.
+    """
     until = now + timedelta(seconds=lease)
     return connection.execute(
         _renewed(), {"node_id": node_id, "until": until, "offset": clock_offset}
@@ -50,7 +55,7 @@ def _renewed() -> Executable:
             alive_until=bindparam("until"),
             clock_offset=func.coalesce(bindparam("offset", type_=Float()), nodes.c.clock_offset),
         )
-        .returning(nodes.c.draining)
+        .returning(nodes.c.draining, text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version"))
     )
 
 
