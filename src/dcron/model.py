@@ -263,6 +263,8 @@ class Node:
     """The queues it serves; none means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What it has for tasks that need something, by name; memory in bytes."""
+    lease: float | None = None
+    """Seconds that a renewal lasts; None of an agent of an earlier version."""
     running: int = 0
 
     def state(self, now: datetime) -> NodeState:

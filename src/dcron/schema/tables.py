@@ -24,6 +24,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     NEXT,
     ONCE,
     REBOOT,
@@ -260,6 +261,10 @@ nodes = Table(
     # None means all.
     Column("queues", Json(list), nullable=False, server_default="[]"),
     Column("capacity", Json(), nullable=False, server_default="{}"),
+    # Seconds that a renewal lasts; NULL where an older agent wrote the row.
+    Column("lease", Float),
+    # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
+    Column("renewals", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -296,6 +301,7 @@ changes = Table(
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+partial_index("changes_incidents", changes.c.id, where=INCIDENT)
 
 calendars = Table(
     "calendars",
