@@ -131,6 +131,7 @@ SHAPES = [
     "host=127.0.0.1 user=ann password={}",
     "host=127.0.0.1 user=ann password='{}'",
 ]
+MASKED = "://***@ ***: ***"
 passwords = st.text(st.sampled_from("QXZJVKW" + SPECIAL), min_size=3, max_size=24)
 
 
