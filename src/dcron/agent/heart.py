@@ -79,7 +79,7 @@ class Heart:
     def _keep_up(
         self, connection: Connection, now: datetime, renewal: Row[Any]
     ) -> tuple[bool, Differences, list[str], list[int], int]:
-        """Look after what no other loop does: whether time went back, what differs, who is dead, what expired."""
+        """Do what no other loop does: see time that went back, differences, dead nodes, expired runs."""
         seen = renewal.newest or 0, renewal.issued or 0
         went_back = self._continuity.examine(connection, now, *seen)
         found = self._ownership.compare(connection, now, went_back=went_back)
