@@ -46,7 +46,9 @@ class Heart:
         """One beat; the seconds until the next. Raises Fenced or DatabaseError."""
         sent = self._lease.clock()
         with self._database.write() as connection:
+            before = self._lease.clock()
             now = self._database.now(connection)
+            self._continuity.look_at_clock(connection, now, before, self._lease.clock())
             offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)
             seen = renewal.newest or 0, renewal.issued or 0
