@@ -59,8 +59,8 @@ class HandNode:
         with self.database.read() as connection:
             return self.database.now(connection).timestamp()
 
-    def _drain(self) -> None:
-        self.drained = True
+    def _drain(self, draining: bool) -> None:
+        self.drained = draining
 
     def register(self, *, reboot: bool = False) -> "HandNode":
         with self.database.write() as connection:

@@ -106,7 +106,7 @@ class SimulatedNode:
         lease = Lease(self.id, self.settings, self._set_deadline, self.time.since_beginning)
         self.turns = Turns(self.database, self.settings, self.id, lease, self.live, self._launch, self._kill)
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heart(self.database, lease, others, self.settings.beat, lambda: None)
+        self.heart = Heart(self.database, lease, others, self.settings.beat, lambda _: None)
 
     def register(self) -> None:
         with self.database.write() as connection:

@@ -25,7 +25,7 @@ class Heart:
         lease: Lease,
         others: OtherLeases,
         beat: float,
-        on_drain: Callable[[], None],
+        on_drain: Callable[[bool], None],
     ) -> None:
         """`beat`: seconds between two."""
         self._database = database
@@ -54,8 +54,7 @@ class Heart:
             log.warning("lost with it: %s", ", ".join(f"run {run_id}" for run_id in lost))
         if expired:
             log.warning("%d runs were not started in time", expired)
-        if draining:
-            self._on_drain()
+        self._on_drain(draining)
         return self._beat
 
     def _reap(self, connection: Connection, now: datetime) -> tuple[list[str], list[int]]:

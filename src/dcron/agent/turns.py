@@ -83,7 +83,9 @@ class Turns:
         self.in_a_hurry = False
         """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
-        """Set when the node drains: then nothing new is claimed."""
+        """Set when the agent stops: then nothing new is claimed."""
+        self.draining = False
+        """Set while the node drains: the same, until it no longer does."""
         self.wait_for_room = False
         """Whether, at the last look, something due was waiting for what runs here to end."""
 
@@ -98,7 +100,7 @@ class Turns:
         self.wait_for_room = not all(offer.has_room_for(lane) for lane in due)
         if fresh := self._live.cancel(look.cancel_requests):
             self._kill(fresh)
-        if self.closed:
+        if self.closed or self.draining:
             return LOOK_EVERY
         if look.to_plan and self._plan():
             return 0.0
@@ -184,7 +186,7 @@ class Turns:
         with self._database.write() as connection:
             now = self._database.now(connection)
             if self._lease.renew(connection, now):
-                self._in_doubt, self.closed = None, True
+                self._in_doubt, self.draining = None, True
                 return Batch()
             batch = claims.claim(connection, self._database, self._offer(), now, lanes)
             if not batch.moved_on:
