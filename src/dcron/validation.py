@@ -29,7 +29,8 @@ MOST_BACKOFF_FACTOR = 1000
 MOST_TAGS = 20
 LONGEST_TAG = 60
 MOST_NEEDS = 10
-"""These three keep a lane, which holds them all in one text, short enough for an index of Postgres."""
+LONGEST_ACCOUNT = 100
+"""In bytes. These four keep a lane, one text that holds them all, short enough for an index of Postgres."""
 LONGEST_EVENT = 100
 SLOTS = "slots"
 """What every run takes one of, asked or not."""
@@ -106,6 +107,8 @@ def require_runnable(line: Definition) -> None:
     for what, name in (("user", line.user), ("except", line.except_calendar), ("only", line.only_calendar)):
         if name == "":
             raise UsageError(f"{what}: the name is empty; leave it out (`set`: --clear {what})")
+    if isinstance(line.user, str) and len(line.user.encode(errors="replace")) > LONGEST_ACCOUNT:
+        raise UsageError(f"user: {_short(line.user)} has more than {LONGEST_ACCOUNT} bytes")
     _require_policies(line)
     _require_place(line)
 

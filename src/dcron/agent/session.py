@@ -104,6 +104,9 @@ class Session:
                     tags=self._settings.tags,
                     queues=self._settings.queues,
                     capacity=self._settings.capacity,
+                    account=self._settings.account.name,
+                    uid=self._settings.account.uid,
+                    any_account=self._settings.account.any_account,
                 ),
             )
             tasks.replan_older_zones(connection, tzdata_version())
