@@ -173,6 +173,8 @@ class Task(Definition):
     except_content: str | None = None
     only_content: str | None = None
     """What the calendars of these names hold, as JSON; None where it names none, or one that is gone."""
+    source: str | None = None
+    """The file it belongs to, `import:HOST:ACCOUNT:PATH`; None for a task that was typed."""
 
     def definition(self) -> Definition:
         """The line as it was written."""

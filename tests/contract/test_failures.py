@@ -200,12 +200,6 @@ def test_a_host_that_nobody_knows_is_named_without_the_password() -> None:
     )
 
 
-def test_an_option_that_the_driver_does_not_know_is_no_passing_trouble() -> None:
-    failure = failure_of(Database(f"postgresql://ann:{SECRET}@127.0.0.1/cron?colour=red"))
-    assert "colour" in str(failure)
-    assert not is_transient(failure)
-
-
 @pytest.fixture
 def postgres(postgres_server: str) -> Iterator[Database]:
     """The server's own database, with little patience."""

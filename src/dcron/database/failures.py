@@ -7,7 +7,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database.url import Address, redact
+from dcron.database.url import Address
 from dcron.errors import DatabaseError
 
 # The beginning of SQLite's message, and what to say of the file.
@@ -34,13 +34,14 @@ def explain_failure(error: BaseException, address: Address) -> DatabaseError:
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return DatabaseError(f"the database {address.path} {_sqlite_failure(cause, address.path)}")
+    said = _first_line(cause, address)
     if isinstance(cause, psycopg.errors.InsufficientPrivilege):
-        return DatabaseError(f"the database {address} does not allow this: {_first_line(cause)}")
+        return DatabaseError(f"the database {address} does not allow this: {said}")
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
-        return DatabaseError(f"the database {address} refused: {_first_line(cause)} ({cause.sqlstate})")
+        return DatabaseError(f"the database {address} refused: {said} ({cause.sqlstate})")
     if isinstance(cause, psycopg.OperationalError | OSError):
-        return DatabaseError(f"cannot reach the database {address}: {_first_line(cause)}")
-    return DatabaseError(f"the database {address} failed: {_first_line(cause)}")
+        return DatabaseError(f"cannot reach the database {address}: {said}")
+    return DatabaseError(f"the database {address} failed: {said}")
 
 
 def is_transient(error: BaseException | None) -> bool:
@@ -65,6 +66,6 @@ def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:
     return f"failed: {message}"
 
 
-def _first_line(error: BaseException | None) -> str:
-    lines = redact(str(error)).strip().splitlines()
+def _first_line(error: BaseException | None, address: Address) -> str:
+    lines = address.redact(str(error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__

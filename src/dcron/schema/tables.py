@@ -31,7 +31,16 @@ from dcron.schema.conditions import (
     UNHAPPY,
     UNPLANNED,
 )
-from dcron.schema.constraints import check_on, count, moment, of_types, one_of, one_word, partial_index
+from dcron.schema.constraints import (
+    check_on,
+    count,
+    moment,
+    of_types,
+    one_line,
+    one_of,
+    one_word,
+    partial_index,
+)
 from dcron.schema.types import Id, Instant, Json, Name
 from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
@@ -90,6 +99,8 @@ crontab = Table(
     Column("planned_version", Integer, nullable=False, server_default="0"),
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Text),
+    # The file it was imported from, `import:HOST:ACCOUNT:PATH`; NULL for a task that was typed.
+    Column("source", Text),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -109,6 +120,9 @@ crontab = Table(
     count("catch_up_window", 0, LONGEST_TIMEOUT),
     count("jitter", 0, LONGEST_JITTER),
     *one_word("crontab", "queue"),
+    *one_line(
+        "crontab_one_line", "schedule", "timezone", '"user"', "except_calendar", "only_calendar", "source"
+    ),
     check_on("crontab_require", "typeof(require) = 'text'", "sqlite"),
     check_on("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
     check_on("crontab_need", "typeof(need) = 'text'", "sqlite"),
@@ -146,6 +160,7 @@ partial_index("crontab_reboot", crontab.c.id, where=REBOOT)
 partial_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
 partial_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
 partial_index("crontab_once", crontab.c.id, where=ONCE)
+partial_index("crontab_source", crontab.c.source, where="source IS NOT NULL")
 
 runs = Table(
     "runs",
