@@ -267,6 +267,8 @@ class Node:
     """The queues it serves; none means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What it has for tasks that need something, by name; memory in bytes."""
+    lease: float | None = None
+    """Seconds that a renewal lasts; None of an agent of an earlier version."""
     account: str | None = None
     """The account it runs as, and as which it runs commands; None where an older agent does not say."""
     uid: int | None = None

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
+from dcron.agent.continuity import Continuity
 from dcron.agent.lease import Lease, OtherLeases
+from dcron.agent.ownership import Ownership
 from dcron.database import Database
 from dcron.store import blocked, expiry, reaping, tasks
 
@@ -24,10 +26,14 @@ class Heart:
         database: Database,
         lease: Lease,
         others: OtherLeases,
+        continuity: Continuity,
+        ownership: Ownership,
         beat: float,
         on_drain: Callable[[], None],
     ) -> None:
         """`beat`: seconds between two."""
+        self._continuity = continuity
+        self._ownership = ownership
         self._database = database
         self._lease = lease
         self._others = others
@@ -42,19 +48,26 @@ class Heart:
         with self._database.write() as connection:
             now = self._database.now(connection)
             offset = (datetime.now(UTC) - now).total_seconds()
-            draining = self._lease.renew(connection, now, offset)
+            renewal = self._lease.beat(connection, self._database, now, offset)
+            seen = renewal.newest or 0, renewal.issued or 0
+            went_back = self._continuity.examine(connection, now, *seen)
+            found = self._ownership.compare(connection, now, went_back=went_back)
             dead, lost = self._reap(connection, now)
             expired = expiry.expire(connection, self._database, now, BATCH)
             self._looked_through = blocked.unblock_some(connection, self._looked_through, now, BATCH)
             tasks.retire_once(connection, BATCH)
-        self._lease.extend(sent)
+        if went_back:
+            self._continuity.settled(renewal.renewals)
+        self._lease.extend(sent, renewal)
+        self._continuity.save()
+        self._ownership.settle(found)
         for node_id in dead:
             log.warning("node %s is dead: its lease is over", node_id)
         if lost:
             log.warning("lost with it: %s", ", ".join(f"run {run_id}" for run_id in lost))
         if expired:
             log.warning("%d runs were not started in time", expired)
-        if draining:
+        if renewal.draining:
             self._on_drain()
         return self._beat
 

@@ -10,10 +10,12 @@ from enum import Enum, auto
 from pathlib import Path
 
 from dcron import __version__
+from dcron.agent.continuity import Continuity, Memory
 from dcron.agent.heart import Heart
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.live import LiveRuns
 from dcron.agent.loops import keep_going
+from dcron.agent.ownership import Ownership
 from dcron.agent.recorder import Recorder
 from dcron.agent.settings import Settings
 from dcron.agent.spool import deliver_abandoned
@@ -68,12 +70,15 @@ class Session:
         self._asked_to_stop = 0
         self._threads: list[threading.Thread] = []
         self.warden = _warden(settings.spool, self.node_id)
-        lease = Lease(self.node_id, settings, self._set_deadline)
+        memory = Memory.of(settings.spool, str(database.address))
+        self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set)
+        lease = Lease(self.node_id, settings, self._continuity, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
-        self.turns = Turns(database, settings, self.node_id, lease, self.live, launch, kill)
+        self.turns = Turns(database, settings, self.node_id, lease, self._continuity, self.live, launch, kill)
+        ownership = Ownership(database, self.node_id, self.live, lambda: self.turns.starting, kill)
         # One pass is too short to watch others: it believes the clock.
         others = OtherLeases(patience=0 if once else 2 * settings.beat)
-        self.heart = Heart(database, lease, others, settings.beat, self.drain)
+        self.heart = Heart(database, lease, others, self._continuity, ownership, settings.beat, self.drain)
         self.recorder = Recorder(database, self.node_id, self.live, self.warden, self._wake_turns.set)
 
     def open(self, *, reboot: bool) -> None:
@@ -84,6 +89,7 @@ class Session:
         deliver_abandoned(self._database, self._settings.spool)
         with self._database.write() as connection:
             now = self._database.now(connection)
+            self._continuity.opened(connection, now)
             nodes.register(
                 connection,
                 Node(
@@ -104,6 +110,7 @@ class Session:
                     tags=self._settings.tags,
                     queues=self._settings.queues,
                     capacity=self._settings.capacity,
+                    lease=self._settings.lease,
                     account=self._settings.account.name,
                     uid=self._settings.account.uid,
                     any_account=self._settings.account.any_account,
@@ -219,7 +226,9 @@ class Session:
     def _guarded(self, loop: Callable[[], None]) -> None:
         try:
             loop()
-        except Fenced:
+        except Fenced as error:
+            if self._end is None:
+                log.warning("node %s %s; what it still runs is stopped", self.node_id, error)
             self._ended(End.FENCED)
         except DatabaseReplaced as error:
             if self._end is None:
@@ -239,8 +248,6 @@ class Session:
         if end is End.STOPPED:
             self._let_finish()
             end = self._end or End.STOPPED
-        elif end is End.FENCED:
-            log.warning("node %s was declared dead; what it still runs is stopped", self.node_id)
         patient = end is End.STOPPED and self._asked_to_stop < 2
         self.warden.stop(self._settings.kill_grace if patient else min(1.0, self._settings.kill_grace))
         self._bury()
@@ -251,6 +258,7 @@ class Session:
             thread.join(_LAST_WORDS)
         if end is not End.REPLACED:
             self._sign_off()
+        self._continuity.save()
         self.warden.close()
         return end
 

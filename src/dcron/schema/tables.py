@@ -24,6 +24,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     NEXT,
     ONCE,
     REBOOT,
@@ -277,6 +278,10 @@ nodes = Table(
     # None means all.
     Column("queues", Json(list), nullable=False, server_default="[]"),
     Column("capacity", Json(), nullable=False, server_default="{}"),
+    # Seconds that a renewal lasts; NULL where an older agent wrote the row.
+    Column("lease", Float),
+    # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
+    Column("renewals", BigInteger, nullable=False, server_default="0"),
     # Whom it runs as, and whether it may run commands as others. NULL: an older agent, which does not say.
     Column("account", Text),
     Column("uid", Integer),
@@ -317,6 +322,7 @@ changes = Table(
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+partial_index("changes_incidents", changes.c.id, where=INCIDENT)
 
 calendars = Table(
     "calendars",
