@@ -123,7 +123,8 @@ class SimulatedNode:
         )
         ownership = Ownership(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heart(self.database, lease, others, seen, ownership, self.settings.beat, lambda: None)
+        beat = self.settings.beat
+        self.heart = Heart(self.database, lease, others, seen, ownership, beat, lambda: None, lambda _: None)
 
     def register(self) -> None:
         with self.database.write() as connection:

@@ -86,7 +86,7 @@ class Turns:
         self.in_a_hurry = False
         """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
-        """Set when the node drains: then nothing new is claimed."""
+        """Set when the node drains, or the tables are of another version: then nothing new is claimed."""
         self.wait_for_room = False
         """Whether, at the last look, something due was waiting for what runs here to end."""
 
@@ -193,7 +193,7 @@ class Turns:
         with self._database.write() as connection:
             now = self._database.now(connection)
             renewal = self._lease.renew(connection, now)
-            if renewal.draining:
+            if renewal.draining or self._lease.is_outgrown:
                 self._in_doubt, self.closed = None, True
                 return Batch()
             if self._continuity.is_in_doubt:
