@@ -126,6 +126,9 @@ class Session:
                     queues=self._settings.queues,
                     capacity=self._settings.capacity,
                     lease=self._settings.lease,
+                    account=self._settings.account.name,
+                    uid=self._settings.account.uid,
+                    any_account=self._settings.account.any_account,
                 ),
             )
             tasks.replan_older_zones(connection, tzdata_version())

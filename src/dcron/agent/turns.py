@@ -128,6 +128,7 @@ class Turns:
             queues=settings.queues,
             capacity=settings.capacity,
             free=policy.without(free, self._kept_for) if self._kept_for else free,
+            accounts=settings.account.accounts,
         )
 
     def _look(self) -> Look:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dcron.model import Task
     from dcron.services.crontab import Crontab
 
+_ROUTES = ("user", "queue", "require", "need")
+"""What decides which agents can take its runs."""
 _TELLING = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 """What advice depends on."""
 
@@ -160,6 +162,8 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
         now = crontab.now()
         cautions.print_warnings(task, now)
         cautions.print_crowd(crontab, crontab.view(task.name), now)
+    if any(getattr(task, field) != getattr(before, field) for field in _ROUTES):
+        cautions.print_unserved(crontab, crontab.view(task.name))
 
 
 def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:

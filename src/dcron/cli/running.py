@@ -276,7 +276,7 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
         words.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
         words.took(duration) if duration is not None else "",
         run.node or "",
-        run.reason or (HELD[run.blocked] if run.blocked else ""),
+        run.reason or (HELD[run.blocked] if run.blocked else words.refusals(run)),
     ]
 
 
