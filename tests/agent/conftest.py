@@ -63,6 +63,7 @@ class HandNode:
         self.killed: list[int] = []
         self.deadlines: list[float] = []
         self.drained = False
+        self.outgrown: list[str] = []
         self.doubts: list[bool] = []
         self.memory = memory or Memory()
         self.continuity = Continuity(database, self.id, self.memory, lambda: self.doubts.append(True))
@@ -74,15 +75,22 @@ class HandNode:
         ownership = Ownership(database, self.id, self.live, lambda: self.turns.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
         self.heart = Heart(
-            database, self.lease, others, self.continuity, ownership, self.settings.beat, self._drain
+            database,
+            self.lease,
+            others,
+            self.continuity,
+            ownership,
+            self.settings.beat,
+            self._drain,
+            self.outgrown.append,
         )
 
     def _boottime(self) -> float:
         with self.database.read() as connection:
             return self.database.now(connection).timestamp()
 
-    def _drain(self) -> None:
-        self.drained = True
+    def _drain(self, draining: bool) -> None:
+        self.drained = draining
 
     def register(self, *, reboot: bool = False) -> "HandNode":
         with self.database.write() as connection:

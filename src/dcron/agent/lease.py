@@ -13,6 +13,7 @@ from dcron.agent.clock import TOLERANCE
 from dcron.agent.continuity import Continuity
 from dcron.agent.settings import Settings
 from dcron.database import Database
+from dcron.schema import SCHEMA_VERSION
 from dcron.store import nodes
 from dcron.store.reaping import HeldLease
 from dcron.warden.linux import boottime
@@ -45,6 +46,13 @@ class Lease:
         self._told = -inf
         self._continuity = continuity
         self.clock = clock
+        self.tables = SCHEMA_VERSION
+        """The version of the tables at the last renewal."""
+
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether the tables are no longer of this program's version."""
+        return self.tables != SCHEMA_VERSION
 
     def renew(self, connection: Connection, now: datetime) -> Row[Any]:
         """Renew it in this transaction. Raises Fenced."""
@@ -58,6 +66,7 @@ class Lease:
     def _checked(self, connection: Connection, renewal: Row[Any] | None) -> Row[Any]:
         if renewal is None:
             raise Fenced(_why_fenced(connection, self._node_id))
+        self.tables = renewal.version
         self._continuity.renewed(connection, renewal.renewals)
         return renewal
 

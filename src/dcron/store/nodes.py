@@ -21,9 +21,11 @@ from sqlalchemy import (
 )
 
 from dcron.database import Database
+from dcron.migrations import VERSION_TABLE
 from dcron.model import Node
 from dcron.schema import ALIVE, nodes, runs
 
+_VERSION = text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
 
 
@@ -37,6 +39,8 @@ def register(connection: Connection, node: Node) -> None:
 def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> Row[Any] | None:
     """Extend the lease to `lease` seconds from now. Return the `draining` mark and how many `renewals` there
     were, or None if the node is dead or missing.
+
+    Both renewals also return the tables' `version`: noticing an upgrade costs no statement of its own.
     """
     until = now + timedelta(seconds=lease)
     return connection.execute(_renewed(), {"node_id": node_id, "until": until}).first()
@@ -58,7 +62,7 @@ def beat(
 
 @cache
 def _renewed() -> Executable:
-    return _renewal().returning(nodes.c.draining, nodes.c.renewals)
+    return _renewal().returning(nodes.c.draining, nodes.c.renewals, _VERSION)
 
 
 def _renewal() -> Update:
@@ -72,7 +76,7 @@ def _beaten(issued: ColumnElement[int]) -> Executable:
     newest = select(func.max(runs.c.id)).scalar_subquery()
     renewal = _renewal().values(clock_offset=offset, lease=bindparam("lease", type_=Float()))
     seen = newest.label("newest"), issued.label("issued")
-    return renewal.returning(nodes.c.draining, nodes.c.renewals, *seen)
+    return renewal.returning(nodes.c.draining, nodes.c.renewals, _VERSION, *seen)
 
 
 def is_known(connection: Connection, node_id: str) -> bool:
@@ -104,10 +108,10 @@ def is_alive(connection: Connection, node_id: str) -> bool:
     return connection.scalar(alive) is not None
 
 
-def drain(connection: Connection, node_id: str) -> None:
-    """Tell a node, if it is still there, to take nothing new."""
+def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
+    """Mark a node, if it is alive, so that it takes nothing new; or take the mark away."""
     alive = (nodes.c.id == node_id, nodes.c.died_at.is_(None))
-    connection.execute(update(nodes).where(*alive).values(draining=True))
+    connection.execute(update(nodes).where(*alive).values(draining=draining))
 
 
 def _node_from(row: Any) -> Node:
