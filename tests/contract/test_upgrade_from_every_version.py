@@ -173,7 +173,7 @@ def test_a_long_upgrade_says_so_and_refuses_where_agents_would_lose_what_they_ru
     assert ahead.runs == 50_000_000
     assert ahead.seconds > 600
     assert ahead.stops_what_runs
-    with pytest.raises(Refused, match=r"50,000,000 runs takes about .*web-1-00000000.* --force"):
+    with pytest.raises(Refused, match=r"50,000,000 runs takes about .*web-1-00000000.*--force"):
         _say_what_is_ahead(ahead, force=False)
     _say_what_is_ahead(ahead, force=True)
     assert not outlook_of_a_stopped_fleet(database).stops_what_runs
