@@ -71,7 +71,8 @@ def _say_what_is_ahead(ahead: "Outlook", *, force: bool) -> None:
     if ahead.stops_what_runs and not force:
         raise Refused(
             f"the upgrade of {ahead.runs:,} runs takes about {rough_span(ahead.seconds)}, longer than the"
-            f" agents that run can wait ({agents}): what they run would be stopped; stop them first, or --force"
+            f" agents that run can wait ({agents}): what they run would be stopped;"
+            " stop them first, or use --force"
         )
     if ahead.agents:
         printing.note(
