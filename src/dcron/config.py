@@ -5,7 +5,7 @@ import pwd
 import re
 import socket
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,8 @@ def config_path() -> Path:
     """The config file in force: $DCRON_CONFIG, else the user's if it exists, else the machine's."""
     if chosen := os.environ.get("DCRON_CONFIG"):
         return Path(chosen)
-    personal = Path(platformdirs.user_config_dir("dcron")) / "config.toml"
-    return personal if personal.exists() else SITE_CONFIG
+    own = _own_directory(platformdirs.user_config_dir)
+    return own / "config.toml" if own and _exists(own / "config.toml") else SITE_CONFIG
 
 
 def load_config() -> Config:
@@ -96,21 +96,54 @@ def _tui_from(content: dict[str, Any], path: Path) -> TuiConfig:
 
 
 def database_url(option: str | None, config: Config) -> str:
-    """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory."""
-    chosen = option or os.environ.get("DCRON_DB") or config.database
-    return chosen or f"sqlite:///{own_database()}"
+    """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory.
+
+    Raises UsageError where nothing is named and there is no home directory.
+    """
+    if chosen := option or os.environ.get("DCRON_DB") or config.database:
+        return chosen
+    if (own := own_database()) is None:
+        raise UsageError("this account has no home directory for a database: name one with --db or $DCRON_DB")
+    return f"sqlite:///{own}"
 
 
-def own_database() -> Path:
-    """The SQLite file of somebody who has named no database; its directory is made on first use."""
-    return Path(platformdirs.user_data_dir("dcron")) / "dcron.db"
+def own_database() -> Path | None:
+    """Return the SQLite file of a user who has named no database; None for one without a home directory.
+
+    Its directory is made on first use.
+    """
+    own = _own_directory(platformdirs.user_data_dir)
+    return own / "dcron.db" if own else None
 
 
 def spool_directory(config: Config) -> Path:
-    """Where an agent on this machine keeps what the database does not have yet."""
+    """Where an agent on this machine keeps what the database does not have yet.
+
+    Raises UsageError where nothing is named and there is no home directory.
+    """
     if chosen := os.environ.get("DCRON_SPOOL"):
         return Path(chosen)
-    return config.spool or Path(platformdirs.user_state_dir("dcron")) / "spool"
+    if config.spool:
+        return config.spool
+    if (own := _own_directory(platformdirs.user_state_dir)) is None:
+        raise UsageError("this account has no home directory for a spool: name a directory with $DCRON_SPOOL")
+    return own / "spool"
+
+
+def _own_directory(which: Callable[[str], str]) -> Path | None:
+    """Return one of this account's directories; None for an account without a home, as in many containers."""
+    try:
+        return Path(which("dcron"))
+    except (RuntimeError, KeyError):
+        return None
+
+
+def _exists(path: Path) -> bool:
+    """Return whether this account can see the file; $HOME may be another account's."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def own_node_name() -> str:
