@@ -267,6 +267,11 @@ class Node:
     """What it has for tasks that need something, by name; memory in bytes."""
     running: int = 0
 
+    @property
+    def may_be_root(self) -> bool:
+        """Whether it may run commands as root; also where it does not say."""
+        return getattr(self, "any_account", None) is not False
+
     def state(self, now: datetime) -> NodeState:
         """What the node is at `now` (the database's clock)."""
         if self.died_how:
