@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dcron.cli import origins
+from dcron.config import host_name
 from tests.cli.conftest import Dcron, on_terminal
 
 IS_ROOT = os.geteuid() == 0
@@ -45,8 +46,8 @@ def test_a_file_in_the_spool_is_its_owner_s(sqlite: Dcron, spool: Path) -> None:
     assert f"report  as {OWN}\n" in sqlite.done("import", str(spool / OWN)).out
     task = sqlite.done("view", "report", "--json").json
     assert task["user"] == OWN
-    assert task["source"] == f"import:{origins.host_name()}:{OWN}:{spool / OWN}"
-    assert f"source   {task['source']}\n" in sqlite.done("view", "report").out
+    assert task["source"] == f"import:{host_name()}:{OWN}:{spool / OWN}"
+    assert f" {task['source']}\n" in sqlite.done("view", "report").out
 
 
 def test_what_cron_would_not_run_is_refused(sqlite: Dcron, spool: Path) -> None:
@@ -74,11 +75,11 @@ def test_a_change_is_shown_and_not_made_without_a_yes(sqlite: Dcron, tmp_path: P
     file.write_bytes(LINE.replace(b"0 9", b"0 8") + b"@daily another\n")
     refused = sqlite("import", "--user", OWN, str(file))
     assert refused.code == 1
-    assert "-0 9 * * * /usr/local/bin/report" in refused.out
-    assert "+0 8 * * * /usr/local/bin/report" in refused.out
+    assert '-#dcron: name=report schedule="0 9 * * *"' in refused.out
+    assert '+#dcron: name=report schedule="0 8 * * *"' in refused.out
     assert "1 added, 1 changed, 0 unchanged" in refused.err
     assert sqlite.done("list", "--names").out.split() == ["report"]
-    assert "-0 9 * * *" in sqlite.done("import", "-n", "--user", OWN, str(file)).out
+    assert "-#dcron: name=report" in sqlite.done("import", "-n", "--user", OWN, str(file)).out
     assert sqlite("import", "--json", "--user", OWN, str(file)).out == ""
     yes = on_terminal("import", "--user", OWN, str(file), url=sqlite.url, typed="y\n", wait_for="[y/N]")
     assert (yes.code, "1 added, 1 changed, 0 unchanged" in yes.out) == (0, True)

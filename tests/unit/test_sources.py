@@ -49,7 +49,7 @@ def matched(
 
 def names(matches: Sequence[Match]) -> list[tuple[str, str | None]]:
     """The name in the crontab, and of the task that it is already."""
-    return [(each.line.name, each.task and each.task.name) for each in matches]
+    return [(each.line.name, each.task.name if each.task else None) for each in matches]
 
 
 def test_a_new_line_keeps_its_name() -> None:
