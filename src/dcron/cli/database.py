@@ -89,6 +89,22 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
     return facts, None
 
 
+def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
+    """What keeps commits, and when some were lost."""
+    from dcron.cli.shapes import instant
+
+    known = facts and facts.replication
+    epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)
+    return {
+        "synchronous_replication": known and ("on" if known.is_synchronous else "off"),
+        "synchronous_standby_names": known and known.standby_names,
+        "synchronous_commit": known and known.commit,
+        "last_epoch_at": epoch and instant(epoch.at),
+        "last_epoch_reason": epoch and epoch.after.get("reason"),
+        "clock_set_back_at": step and instant(step.at),
+    }
+
+
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
     from dcron.config import config_path
     from dcron.schedule import tzdata_version
@@ -100,6 +116,7 @@ def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any
         "database_kind": database.product,
         "database_version": facts and facts.version,
         "journal_mode": facts and facts.journal_mode,
+        **_continuity(facts),
         "schema": facts and facts.schema,
         "tasks": facts and facts.tasks,
         "nodes_alive": facts and facts.nodes_alive,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -59,6 +59,20 @@ _POSTGRES_CONNECT = {
 }
 
 
+class Replication(NamedTuple):
+    """How a Postgres server replicates what is committed."""
+
+    standby_names: str
+    """Empty where no commit waits for a standby."""
+    commit: str
+    """The server's `synchronous_commit`. dcron's own transactions that write set it to `on`."""
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether what dcron commits is on a standby before it is acknowledged."""
+        return bool(self.standby_names)
+
+
 class Database:
     """One shared crontab's database. Cheap to make: nothing is opened before the first transaction.
 
@@ -99,6 +113,16 @@ class Database:
     def journal_mode(self, connection: Connection) -> str | None:
         """How a SQLite file is journaled; None for Postgres."""
         return connection.scalar(text("PRAGMA journal_mode")) if self.is_sqlite else None
+
+    def replication(self, connection: Connection) -> Replication | None:
+        """Return what a Postgres server says of synchronous replication; None for SQLite."""
+        if self.is_sqlite:
+            return None
+        names, commit = (
+            str(connection.scalar(text(f"SHOW {name}")) or "")
+            for name in ("synchronous_standby_names", "synchronous_commit")
+        )
+        return Replication(names, commit)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
