@@ -701,7 +701,11 @@ class Crontab:
 
     def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:
         last = changes.last_of_line(connection, task.id)
-        who = f"{last.actor}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}" if last else "somebody"
+        who = (
+            f"{changes.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
+            if last
+            else "somebody"
+        )
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
