@@ -46,3 +46,12 @@ def one_word(table: str, column: str) -> Iterator[CheckConstraint]:
 def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
     """A partial index, said once for both databases."""
     return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
+
+
+def one_line(name: str, *columns: str) -> Iterator[CheckConstraint]:
+    """Texts without control characters but tabs: none can add a line to a crontab file."""
+    signs = "char(1) || '-' || char(8) || char(10) || '-' || char(31) || char(127)"
+    lite = "({0} NOT GLOB '*[' || " + signs + " || ']*' AND instr({0}, char(0)) = 0)"
+    rules = {"postgresql": r"{0} !~ '[\x01-\x08\x0a-\x1f\x7f]'", "sqlite": lite}
+    for database, rule in rules.items():
+        yield check_on(name, " AND ".join(rule.format(column) for column in columns), database)

@@ -24,6 +24,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     NEXT,
     ONCE,
     REBOOT,
@@ -31,8 +32,17 @@ from dcron.schema.conditions import (
     UNHAPPY,
     UNPLANNED,
 )
-from dcron.schema.constraints import check_on, count, moment, of_types, one_of, one_word, partial_index
-from dcron.schema.types import Id, Instant, Json, Name
+from dcron.schema.constraints import (
+    check_on,
+    count,
+    moment,
+    of_types,
+    one_line,
+    one_of,
+    one_word,
+    partial_index,
+)
+from dcron.schema.types import Id, Instant, Json, Login, Name
 from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
 metadata = MetaData()
@@ -90,6 +100,8 @@ crontab = Table(
     Column("planned_version", Integer, nullable=False, server_default="0"),
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Text),
+    # The file it was imported from, `import:HOST:ACCOUNT:PATH`; NULL for a task that was typed.
+    Column("source", Text),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -109,6 +121,9 @@ crontab = Table(
     count("catch_up_window", 0, LONGEST_TIMEOUT),
     count("jitter", 0, LONGEST_JITTER),
     *one_word("crontab", "queue"),
+    *one_line(
+        "crontab_one_line", "schedule", "timezone", '"user"', "except_calendar", "only_calendar", "source"
+    ),
     check_on("crontab_require", "typeof(require) = 'text'", "sqlite"),
     check_on("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
     check_on("crontab_need", "typeof(need) = 'text'", "sqlite"),
@@ -146,6 +161,7 @@ partial_index("crontab_reboot", crontab.c.id, where=REBOOT)
 partial_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
 partial_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
 partial_index("crontab_once", crontab.c.id, where=ONCE)
+partial_index("crontab_source", crontab.c.source, where="source IS NOT NULL")
 
 runs = Table(
     "runs",
@@ -187,6 +203,8 @@ runs = Table(
     Column("backlog_until", Instant),
     Column("flow", BigInteger),
     Column("event_id", BigInteger),
+    # Why the nodes that took it before could not begin its command, by their IDs.
+    Column("refused_by", Json()),
     CheckConstraint(one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
@@ -260,6 +278,14 @@ nodes = Table(
     # None means all.
     Column("queues", Json(list), nullable=False, server_default="[]"),
     Column("capacity", Json(), nullable=False, server_default="{}"),
+    # Seconds that a renewal lasts; NULL where an older agent wrote the row.
+    Column("lease", Float),
+    # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
+    Column("renewals", BigInteger, nullable=False, server_default="0"),
+    # Whom it runs as, and whether it may run commands as others. NULL: an older agent, which does not say.
+    Column("account", Text),
+    Column("uid", Integer),
+    Column("any_account", Boolean),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -292,10 +318,13 @@ changes = Table(
     Column("version", Integer),
     Column("before", Json()),
     Column("after", Json()),
+    # Who wrote it as the server knows it; the actor is what the client says.
+    Column("login", Text, default=Login()),
     sqlite_autoincrement=True,
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+partial_index("changes_incidents", changes.c.id, where=INCIDENT)
 
 calendars = Table(
     "calendars",
