@@ -4,6 +4,7 @@
 # ruff: noqa: PTH123
 
 import ctypes
+import errno
 import math
 import os
 import time
@@ -74,6 +75,8 @@ def open_on_root(path: bytes, flags: int) -> int:
     The look ends where another file system is mounted, so none that hangs is ever asked. Kernels before 5.6
     cannot do it, and refuse.
     """
+    if b"\0" in path:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     how = _OpenHow(os.O_PATH | os.O_CLOEXEC | flags, 0, _RESOLVE_NO_XDEV | _RESOLVE_NO_MAGICLINKS)
     number, size = ctypes.c_long(_OPENAT2), ctypes.c_size_t(ctypes.sizeof(how))
     return _checked(_libc.syscall(number, ctypes.c_long(_AT_FDCWD), path, ctypes.byref(how), size))

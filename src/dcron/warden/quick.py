@@ -7,7 +7,6 @@ account: no mount can hang, and no other account can hold a lease on the file.
 
 import os
 import stat
-from contextlib import suppress
 
 from dcron.warden.linux import open_on_root
 
@@ -17,15 +16,22 @@ _NATIVE = b"\x7fELF"
 def quick_program(cwd: str | None, programs: tuple[bytes, ...]) -> bytes | None:
     """Return which of the paths a command in this directory executes; None if it is not sure to be quick.
 
-    None of the looks can wait: they end where another file system begins.
+    None of the looks can wait: they end where another file system begins. Raises FileNotFoundError if it is
+    sure that there is no such program.
     """
-    with suppress(OSError):
+    try:
         if cwd is not None:
             os.close(open_on_root(os.fsencode(cwd), os.O_DIRECTORY))
-        for path in programs:
-            with suppress(FileNotFoundError, NotADirectoryError):
-                return path if path.startswith(b"/") and _is_quick(path) else None
-    return None
+    except OSError:
+        return None
+    for path in programs:
+        try:
+            return path if path.startswith(b"/") and _is_quick(path) else None
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return None
+    raise FileNotFoundError
 
 
 def _is_quick(path: bytes) -> bool:

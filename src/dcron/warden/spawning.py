@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dcron.warden.cgroups import Cgroup
-from dcron.warden.child import NOT_STARTED, Plan, become
+from dcron.warden.child import NOT_FOUND, NOT_STARTED, Plan, become
 from dcron.warden.ending import RUN_ID
 from dcron.warden.limits import LimitError, rlimits
 from dcron.warden.linux import fork_alone
@@ -81,7 +81,7 @@ def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> Spawned:
     except Exception as error:
         for fd in ours:
             os.close(fd)
-        raise StartError(NOT_STARTED, _explained(error)) from error
+        raise _explained(error) from error
     finally:
         for fd in theirs:
             os.close(fd)
@@ -98,7 +98,10 @@ def _popen(
     """Start the command by vfork; None if it has something to do before its exec, may be slow, or fails."""
     if start.identity is not None or start.limits or cgroup is not None:
         return None
-    program = quick_program(start.cwd, programs)
+    try:
+        program = quick_program(start.cwd, programs)
+    except FileNotFoundError as error:
+        raise StartError(NOT_FOUND, f"there is no program {start.argv[0]!r}") from error
     if program is None:
         return None
     stdin, stdout, stderr = streams
@@ -149,9 +152,11 @@ def _fill(fd: int, data: bytes) -> None:
     os.lseek(fd, 0, os.SEEK_SET)
 
 
-def _explained(error: Exception) -> str:
+def _explained(error: Exception) -> StartError:
+    if isinstance(error, StartError):
+        return error
     if isinstance(error, LimitError):
-        return str(error)
+        return StartError(NOT_STARTED, str(error))
     if isinstance(error, OSError):
-        return f"cannot start a process: {error.strerror}"
-    return f"cannot be started: {error}"
+        return StartError(NOT_STARTED, f"cannot start a process: {error.strerror}")
+    return StartError(NOT_STARTED, f"cannot be started: {error}")
