@@ -41,8 +41,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "tui": ("interface", "tui", "See everything, change anything, on one screen."),
         "nodes": ("fleet", "nodes", "List the running agents, and those that ended within a day."),
         "drain": ("fleet", "drain", "Let a node take nothing new; what it runs runs on."),
+        "undrain": ("fleet", "undrain", "End the draining of a node: it takes runs again."),
         "queue": ("fleet", "queue_app", "Limit how many runs of a queue are alive at once, over all nodes."),
-        "import": ("files", "import_", "Bring in a crontab file."),
+        "import": ("importing", "import_", "Bring in a crontab file."),
         "export": ("files", "export", "Print the crontab as a file."),
         "info": ("database", "info", "Print versions, the database, and where the settings come from."),
         "db": ("database", "db_app", "Prepare, upgrade or name the database."),
@@ -166,5 +167,5 @@ def main(words: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         from dcron.cli import failures
 
-        return failures.explain(error)
+        return failures.explain(error, words)
     return code if isinstance(code, int) else 0

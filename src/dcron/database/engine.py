@@ -1,19 +1,30 @@
 """Connections, transactions and the database's clock, for SQLite and Postgres alike."""
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, FromClause, Table, create_engine, event, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Table,
+    create_engine,
+    event,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files, rows
+from dcron.database import files, ids, rows
 from dcron.database.failures import explain_failure
 from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Values
@@ -49,6 +60,20 @@ _POSTGRES_CONNECT = {
 }
 
 
+class Replication(NamedTuple):
+    """How a Postgres server replicates what is committed."""
+
+    standby_names: str
+    """Empty where no commit waits for a standby."""
+    commit: str
+    """The server's `synchronous_commit`. dcron's own transactions that write set it to `on`."""
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether what dcron commits is on a standby before it is acknowledged."""
+        return bool(self.standby_names)
+
+
 class Database:
     """One shared crontab's database. Cheap to make: nothing is opened before the first transaction.
 
@@ -68,7 +93,13 @@ class Database:
         self._patience = patience
         self._file: tuple[int, int] | None = None
         self._was_open = False
+        self.connections = 0
+        """Connections made so far: after one more, it may be another server that answers."""
         self.engine = self._make_engine()
+
+        @event.listens_for(self.engine, "connect")
+        def count(*_: object) -> None:
+            self.connections += 1
 
     @property
     def is_sqlite(self) -> bool:
@@ -83,6 +114,16 @@ class Database:
     def journal_mode(self, connection: Connection) -> str | None:
         """How a SQLite file is journaled; None for Postgres."""
         return connection.scalar(text("PRAGMA journal_mode")) if self.is_sqlite else None
+
+    def replication(self, connection: Connection) -> Replication | None:
+        """Return what a Postgres server says of synchronous replication; None for SQLite."""
+        if self.is_sqlite:
+            return None
+        names, commit = (
+            str(connection.scalar(text(f"SHOW {name}")) or "")
+            for name in ("synchronous_standby_names", "synchronous_commit")
+        )
+        return Replication(names, commit)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -133,6 +174,14 @@ class Database:
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
 
+    def take_time(self, connection: Connection) -> None:
+        """Lift the limits on how long a statement of this transaction may take: an upgrade of many rows."""
+        if not self.is_sqlite:
+            connection.execute(text("SELECT set_config('statement_timeout', '0', true)"))
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, PatientConnection)
+            driver.answer = math.inf
+
     def lock_order(self, connection: Connection) -> None:
         """Let nobody else change what comes after what until this transaction ends.
 
@@ -142,6 +191,29 @@ class Database:
         """
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ORDER_LOCK})
+
+    def issued_ids(self, connection: Connection) -> int:
+        """Return the highest id of a run that was given out."""
+        return connection.scalar(select(self.issued)) or 0
+
+    @property
+    def issued(self) -> ColumnElement[int]:
+        """The same as part of a statement; NULL where there is none."""
+        return ids.issued(is_sqlite=self.is_sqlite)
+
+    def lock_ids(self, connection: Connection) -> None:
+        """Let no other transaction move the ids of runs on until this one ends."""
+        if not self.is_sqlite:
+            ids.lock_postgres(connection)
+
+    def advance_ids(self, connection: Connection, to: int) -> None:
+        """Give out no id of a run up to `to` any more. The caller has locked the ids."""
+        advance = ids.advance_sqlite if self.is_sqlite else ids.advance_postgres
+        advance(connection, to)
+
+    def timeline(self, connection: Connection) -> str | None:
+        """Return what changes when a Postgres standby takes over; None where nothing shows it."""
+        return None if self.is_sqlite else ids.postgres_timeline(connection)
 
     def change_token(self, connection: Connection) -> object:
         """What differs once others have committed something: compare tokens of one connection only."""
