@@ -143,3 +143,5 @@ def test_an_account_without_a_home_is_warned_about(sqlite: Dcron) -> None:
     assert homeless
     told = sqlite.done("import", "-n", "-", "--user", homeless, stdin=LINE).err
     assert f"{homeless} has no home directory here" in told
+    assert f"{homeless} has no home directory" in sqlite.done("add", "--user", homeless, "@daily", "x").err
+    assert "home" not in sqlite.done("add", "--user", homeless, "--cwd", "/tmp", "@daily", "x").err
