@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, MaybeName
 from dcron.errors import Refused, UsageError
 
@@ -49,7 +49,7 @@ def edit(
     from dcron.services.editing import Editing
 
     with opened_crontab(db) as crontab:
-        editing = Editing(crontab, own_zone())
+        editing = Editing(crontab, new_task_zone(crontab).name)
         draft = editing.text(None if name is None else [name])
         with TextFile(draft.text) as file, _nothing_lost(file, draft):
             changes = _edited(crontab, editing, draft, file, force=force)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError
 from dcron.safetext import safe_lines
@@ -14,7 +14,7 @@ from dcron.typed import read_text
 
 if TYPE_CHECKING:
     from dcron.crontabfile import CrontabFile
-    from dcron.services.crontab import Imported
+    from dcron.services.crontab import Crontab, Imported
 
 SHOWN = 20
 """Names of one kind that are printed; the rest are counted."""
@@ -39,8 +39,12 @@ def import_(
     crontab -l | dcron import -
     dcron import --system /etc/cron.d/sysstat --dry-run
     """
-    content = _read(file, system=system)
-    done = _import(content, file, db, dry_run=dry_run)
+    from dcron.crontabfile import MAX_BYTES, read
+
+    text = read_text(file, "import", MAX_BYTES)
+    with opened_crontab(db) as crontab:
+        content = read(text, source=_source(file), timezone=new_task_zone(crontab).name, system=system)
+        done = _import(crontab, content, file, dry_run=dry_run)
     if as_json:
         warnings = [{"line": notice.line, "message": notice.message} for notice in content.warnings]
         kinds = {"added": done.added, "changed": done.changed, "unchanged": done.unchanged}
@@ -65,23 +69,15 @@ def export(
     sys.stdout.write(safe_lines(text) if printing.is_terminal() else text)
 
 
-def _read(file: str, *, system: bool) -> "CrontabFile":
-    from dcron.crontabfile import MAX_BYTES, read
-
-    text = read_text(file, "import", MAX_BYTES)
-    return read(text, source=_source(file), timezone=own_zone(), system=system)
-
-
-def _import(content: "CrontabFile", file: str, db: str | None, *, dry_run: bool) -> "Imported":
+def _import(crontab: "Crontab", content: "CrontabFile", file: str, *, dry_run: bool) -> "Imported":
     from dcron.services.crontab import BadLines
 
-    with opened_crontab(db) as crontab:
-        try:
-            return crontab.import_lines(content.definitions, dry_run=dry_run)
-        except BadLines as bad:
-            places = sorted((content.lines.get(name, 1), told) for name, told in bad.problems.items())
-            source = _source(file)
-            raise CrontabFileError("\n".join(f"{source}:{line}:1: {told}" for line, told in places)) from None
+    try:
+        return crontab.import_lines(content.definitions, dry_run=dry_run)
+    except BadLines as bad:
+        places = sorted((content.lines.get(name, 1), told) for name, told in bad.problems.items())
+        source = _source(file)
+        raise CrontabFileError("\n".join(f"{source}:{line}:1: {told}" for line, told in places)) from None
 
 
 def _source(file: str) -> str:

@@ -25,11 +25,12 @@ from dcron.schema.tables import (
     output,
     queues,
     runs,
+    settings,
     subscriptions,
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0005"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
@@ -57,5 +58,6 @@ __all__ = [
     "output",
     "queues",
     "runs",
+    "settings",
     "subscriptions",
 ]
