@@ -129,3 +129,16 @@ def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
 
 def test_an_unknown_format_is_wrong_usage(sqlite: Dcron) -> None:
     assert sqlite("export", "--format", "yaml").code == 2
+
+
+def test_an_export_of_a_system_crontab_names_the_accounts(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "mine", "0 3 * * *", "mine")
+    sqlite.done("add", "-n", "theirs", "--user", "www-data", "-z", "UTC", "0 4 * * *", "theirs")
+    plain = sqlite.done("export")
+    assert "\n#dcron$ theirs\n" in plain.out
+    assert "warning: an account is given for theirs" in plain.err
+    system = sqlite.done("export", "--system")
+    assert "\n0 4 * * * www-data theirs\n" in system.out
+    assert "warning: no account is given for mine" in system.err
+    again = sqlite.done("import", "-", stdin=system.out.encode())
+    assert again.out == "0 added, 0 changed, 2 unchanged\n"
