@@ -280,7 +280,10 @@ def _shapes(dump: Dump, kind: str) -> dict[str, dict[str, Any]]:
 
 def _calendar(name: str, content: Mapping[str, Any]) -> Calendar:
     try:
-        return calendar_from_json(name, content)
+        calendar = calendar_from_json(name, content)
+        if unknown := sorted(content.keys() - calendar.to_json().keys()):
+            raise ValueError(f"there is no field {unknown[0]!r}")
+        return calendar
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"calendar {name[:100]!r} cannot be read: {unexpected(error)}") from None
 
