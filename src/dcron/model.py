@@ -218,6 +218,8 @@ class Run:
     flow: int | None
     """The run with which the flow began that it is part of."""
     event_id: int | None
+    refused_by: Mapping[str, str] | None = None
+    """Why the nodes that took it before could not begin its command, by their IDs; None where none did."""
 
     @property
     def node(self) -> str | None:
@@ -265,7 +267,21 @@ class Node:
     """The queues it serves; none means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What it has for tasks that need something, by name; memory in bytes."""
+    lease: float | None = None
+    """Seconds that a renewal lasts; None of an agent of an earlier version."""
+    account: str | None = None
+    """The account it runs as, and as which it runs commands; None where an older agent does not say."""
+    uid: int | None = None
+    any_account: bool | None = None
+    """Whether it may run commands as other accounts, too."""
     running: int = 0
+
+    @property
+    def accounts(self) -> tuple[str, ...] | None:
+        """The accounts it runs commands as, its own by name and by number; None for all, or unknown."""
+        if self.account is None or self.any_account is not False:
+            return None
+        return (self.account, str(self.uid))
 
     def state(self, now: datetime) -> NodeState:
         """What the node is at `now` (the database's clock)."""

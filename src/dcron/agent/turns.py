@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dcron import policy
+from dcron.agent.continuity import Continuity
 from dcron.agent.execution import job_for
 from dcron.agent.lease import Lease
 from dcron.agent.live import LiveRuns
@@ -60,6 +61,7 @@ class Turns:
         settings: Settings,
         node_id: str,
         lease: Lease,
+        continuity: Continuity,
         live: LiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
@@ -69,6 +71,7 @@ class Turns:
         self._settings = settings
         self._node_id = node_id
         self._lease = lease
+        self._continuity = continuity
         self._live = live
         self._launch = launch
         self._kill = kill
@@ -83,9 +86,16 @@ class Turns:
         self.in_a_hurry = False
         """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
-        """Set when the node drains: then nothing new is claimed."""
+        """Set when the agent stops, or the tables are of another version: then nothing new is claimed."""
+        self.draining = False
+        """Set while the node drains: the same, until it no longer does."""
         self.wait_for_room = False
         """Whether, at the last look, something due was waiting for what runs here to end."""
+
+    @property
+    def starting(self) -> frozenset[int]:
+        """The runs of which this node may just be recording the start."""
+        return frozenset(run.id for run in self._in_doubt or ())
 
     def step(self) -> float:
         """Do what there is to do now; the seconds until the next look. Raises Fenced or DatabaseError."""
@@ -98,7 +108,7 @@ class Turns:
         self.wait_for_room = not all(offer.has_room_for(lane) for lane in due)
         if fresh := self._live.cancel(look.cancel_requests):
             self._kill(fresh)
-        if self.closed:
+        if self.closed or self.draining:
             return LOOK_EVERY
         if look.to_plan and self._plan():
             return 0.0
@@ -118,6 +128,7 @@ class Turns:
             queues=settings.queues,
             capacity=settings.capacity,
             free=policy.without(free, self._kept_for) if self._kept_for else free,
+            accounts=settings.account.accounts,
         )
 
     def _look(self) -> Look:
@@ -183,14 +194,19 @@ class Turns:
         sent = self._lease.clock()
         with self._database.write() as connection:
             now = self._database.now(connection)
-            if self._lease.renew(connection, now):
-                self._in_doubt, self.closed = None, True
+            renewal = self._lease.renew(connection, now)
+            self.draining = renewal.draining
+            if renewal.draining or self._lease.is_outgrown:
+                self._in_doubt, self.closed = None, self.closed or self._lease.is_outgrown
+                return Batch()
+            if self._continuity.is_in_doubt:
+                self._in_doubt = None
                 return Batch()
             batch = claims.claim(connection, self._database, self._offer(), now, lanes)
             if not batch.moved_on:
                 orphans.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
-        self._lease.extend(sent)
+        self._lease.extend(sent, renewal)
         late = sum(run.due_at is not None and now - run.due_at > LATE for run in batch.claimed)
         if late and not self.in_a_hurry:
             self._late_again = now + timedelta(seconds=late / (LATE_STARTS * self._settings.slots))
@@ -207,24 +223,27 @@ class Turns:
         with self._database.write() as connection:
             now = self._database.now(connection)
             started = claims.start(connection, self._database, self._node_id, now, claimed)
-        self._in_doubt = None
         self._hand_over(started, now)
+        self._in_doubt = None
 
     def _settle_doubt(self, claimed: Sequence[Claimed]) -> None:
         """After a lost reply: what the database has as started by us is started, the rest is given back."""
         with self._database.write() as connection:
             now = self._database.now(connection)
             self._lease.renew(connection, now)
-            mine = set(claims.owned(connection, self._node_id, RunState.RUNNING))
+            mine = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
-        self._in_doubt = None
-        started = [run for run in claimed if run.id in mine and not self._live.get(run.id)]
+        started = [
+            run for run in claimed if mine.get(run.id) is RunState.RUNNING and not self._live.get(run.id)
+        ]
         self._hand_over(started, now)
+        self._in_doubt = None
 
     def _hand_over(self, started: Sequence[Claimed], now: datetime) -> None:
         if not started:
             return
         self._live.add(started, now)
+        self._continuity.started(run.id for run in started)
         self._launch([job_for(run, self._node_id, self._settings.kill_grace) for run in started])
         for run in started:
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)

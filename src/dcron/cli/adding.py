@@ -164,6 +164,7 @@ def _tell(
         print_facts(_understood(view, options, chosen, now))
     cautions.print_warnings(task, now)
     cautions.print_crowd(crontab, view, now)
+    cautions.print_unserved(crontab, view)
     mention_idleness(crontab)
 
 

@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "tui": ("interface", "tui", "See everything, change anything, on one screen."),
         "nodes": ("fleet", "nodes", "List the running agents, and those that ended within a day."),
         "drain": ("fleet", "drain", "Let a node take nothing new; what it runs runs on."),
+        "undrain": ("fleet", "undrain", "End the draining of a node: it takes runs again."),
         "queue": ("fleet", "queue_app", "Limit how many runs of a queue are alive at once, over all nodes."),
         "import": ("files", "import_", "Bring in a crontab file."),
         "export": ("files", "export", "Print the crontab as a file."),

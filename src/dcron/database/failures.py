@@ -1,5 +1,6 @@
 """What a driver's error means to a person, and whether trying again can help."""
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -25,6 +26,15 @@ _TRANSIENT_SQLITE = ("locked", "full", "i/o error")
 # Classes of SQLSTATE that pass by themselves: connection, rollback, resources, operator, system.
 # 25006 is what a server says that has just become, or not yet ceased to be, a standby.
 _TRANSIENT_CLASSES = ("08", "25P03", "25006", "40", "53", "55P03", "57", "58")
+# A server that refuses a connection sends no SQLSTATE that the driver passes on. Any other refusal, such as
+# "too many clients already" or "the database system is starting up", is worth waiting for.
+_REFUSED_CONNECTION = re.compile(
+    r"authentication failed|no password supplied|permission denied|no pg_hba\.conf entry"
+    r"|(?:role|user|database) \"[^\"]*\" does not exist|is not permitted to log in"
+    r"|certificate|does not support SSL|(?:invalid|bad value for) .*(?:option|value|port)|cannot be used as"
+)
+_MISSING_TABLES = ("42P01", "3F000")
+_REFUSALS = ("42501", "42703")
 
 
 def explain_failure(error: BaseException, address: Address) -> DatabaseError:
@@ -45,15 +55,40 @@ def explain_failure(error: BaseException, address: Address) -> DatabaseError:
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the same call may well succeed a little later."""
-    cause = error.__cause__ if isinstance(error, DatabaseError) else error
-    cause = cause.orig if isinstance(cause, DBAPIError) else cause
+    """Return whether the same call may succeed later without anyone changing rights, names or settings."""
+    cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return any(word in str(cause).lower() for word in _TRANSIENT_SQLITE)
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
         return cause.sqlstate.startswith(_TRANSIENT_CLASSES)
-    # Without a state the server has not answered; a value the driver would not send is another matter.
-    return isinstance(cause, PoolTimeout | OSError | psycopg.OperationalError | psycopg.InterfaceError)
+    if isinstance(cause, psycopg.OperationalError):
+        return not _REFUSED_CONNECTION.search(str(cause))
+    # A value that the driver refuses to send is another kind of error.
+    return isinstance(cause, PoolTimeout | OSError | psycopg.InterfaceError) and not isinstance(
+        cause, PermissionError
+    )
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Return whether the database refuses the statement itself: a right or a column is missing."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        return "no such column" in str(cause) or "has no column named" in str(cause)
+    return isinstance(cause, psycopg.Error) and cause.sqlstate in _REFUSALS
+
+
+def lacks_tables(error: BaseException | None) -> bool:
+    """Return whether a table, or the schema of all tables, is missing."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        return "no such table" in str(cause)
+    return isinstance(cause, psycopg.Error) and cause.sqlstate in _MISSING_TABLES
+
+
+def _cause(error: BaseException | None) -> BaseException | None:
+    """Return the driver's own error."""
+    cause = error.__cause__ if isinstance(error, DatabaseError) else error
+    return cause.orig if isinstance(cause, DBAPIError) else cause
 
 
 def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:

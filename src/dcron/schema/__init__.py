@@ -7,6 +7,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     LIMITED,
     NEXT,
     ONCE,
@@ -30,7 +31,7 @@ from dcron.schema.tables import (
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0005"
+SCHEMA_VERSION = "0007"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "DUE",
     "EXPIRING",
     "FINAL",
+    "INCIDENT",
     "LIMITED",
     "NEXT",
     "ONCE",

@@ -24,6 +24,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     NEXT,
     ONCE,
     REBOOT,
@@ -202,6 +203,8 @@ runs = Table(
     Column("backlog_until", Instant),
     Column("flow", BigInteger),
     Column("event_id", BigInteger),
+    # Why the nodes that took it before could not begin its command, by their IDs.
+    Column("refused_by", Json()),
     CheckConstraint(one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
@@ -275,6 +278,14 @@ nodes = Table(
     # None means all.
     Column("queues", Json(list), nullable=False, server_default="[]"),
     Column("capacity", Json(), nullable=False, server_default="{}"),
+    # Seconds that a renewal lasts; NULL where an older agent wrote the row.
+    Column("lease", Float),
+    # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
+    Column("renewals", BigInteger, nullable=False, server_default="0"),
+    # Whom it runs as, and whether it may run commands as others. NULL: an older agent, which does not say.
+    Column("account", Text),
+    Column("uid", Integer),
+    Column("any_account", Boolean),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -311,6 +322,7 @@ changes = Table(
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+partial_index("changes_incidents", changes.c.id, where=INCIDENT)
 
 calendars = Table(
     "calendars",

@@ -17,7 +17,7 @@ from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError,
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import Graph
 from dcron.services import order
-from dcron.services.beginnings import ENOUGH, only_one
+from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
@@ -126,7 +126,16 @@ class Crontab:
             return names.beginning(connection, names.TASKS, beginning, limit)
 
     def get(self, name: str) -> Task:
-        """The line of this name, or the only one whose name begins so. Raises NotFound or UsageError."""
+        """Return the line of exactly this name. Raises NotFound, as NotWhole where it only begins names."""
+        require_name(name)
+        with self.database.read() as connection:
+            if task := tasks.by_name(connection, name):
+                return task
+            whole("task", name, names.beginning(connection, names.TASKS, name, ENOUGH))
+        raise _no_task(name)
+
+    def find(self, name: str) -> Task:
+        """Return the line of this name, or the only one that begins so. Raises NotFound or UsageError."""
         with self.database.read() as connection:
             return self._find(connection, name)
 
@@ -178,63 +187,84 @@ class Crontab:
 
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it changed."""
-        line = replace(task.definition(), **changed)
+        (edited,) = self.edit_all([(task, changed)])
+        return edited
+
+    def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
+        """Set fields of these lines as they were read. Raises UsageError, Refused or Conflict."""
+        lines = {task.id: replace(task.definition(), **changed) for task, changed in edits}
         with self.database.write() as connection:
             now = self.database.now(connection)
-            require_valid(line, now, task)
-            order.guard(connection, self.database, [(task, line)])
-            return self._replace(connection, task, line, now)
+            for task, _ in edits:
+                require_valid(lines[task.id], now, task)
+            order.guard(connection, self.database, [(task, lines[task.id]) for task, _ in edits])
+            locked = _locked(connection, [task for task, _ in edits])
+            edited = {task.id: self._replace(connection, task, lines[task.id], now) for task in locked}
+        return [edited[task.id] for task, _ in edits]
 
-    def remove(self, task: Task) -> None:
-        """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
+    def remove(self, *lines: Task) -> None:
+        """Take the lines out; what waits for them is skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
-            order.guard(connection, self.database, [(task, None)])
-            self._remove(connection, task, self.database.now(connection))
+            order.guard(connection, self.database, [(task, None) for task in lines])
+            now = self.database.now(connection)
+            going = {task.name for task in lines}
+            for task in _locked(connection, lines):
+                self._remove(connection, task, now, going)
 
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
         """Let the line start nothing until it is resumed, or until `until`. Raises Refused or Conflict."""
+        (paused,) = self.pause_all([(task, until)], reason)
+        return paused
+
+    def pause_all(self, pauses: Sequence[tuple[Task, datetime | None]], reason: str | None) -> list[Task]:
+        """Pause these lines, each until its own time, or until it is resumed. Raises Refused or Conflict."""
+        if reason is not None:
+            require_text("reason", reason)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            if not task.enabled:
-                raise Refused(
-                    f"{task.name} is paused already{f': {task.paused_reason}' if task.paused_reason else ''}"
-                )
-            if reason is not None:
-                require_text("reason", reason)
-            if until and until <= now:
-                raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
-            values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
-            values |= {"paused_at": now, "paused_until": until}
-            return self._change(connection, task, values, now, "pause")
+            ends = {task.id: until for task, until in pauses}
+            lines = _locked(connection, [task for task, _ in pauses])
+            for task in lines:
+                _require_pausable(task, ends[task.id], now)
+            paused = {task.id: self._pause(connection, task, reason, ends[task.id], now) for task in lines}
+        return [paused[task.id] for task, _ in pauses]
 
     def resume(self, task: Task) -> Task:
         """End the pause. What fell into it is recorded as skipped, in one row. Raises Refused or Conflict."""
+        (resumed,) = self.resume_all([task])
+        return resumed
+
+    def resume_all(self, lines: Sequence[Task]) -> list[Task]:
+        """End the pauses of these lines. Raises Refused or Conflict."""
         with self.database.write() as connection:
             now = self.database.now(connection)
-            if task.enabled:
-                raise Refused(f"{task.name} is not paused")
-            columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
-            resumed = self._change(
-                connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume"
-            )
-            agenda.record_paused_span(connection, task, now)
-            return resumed
+            if awake := next((task for task in lines if task.enabled), None):
+                raise Refused(f"{awake.name} is not paused")
+            resumed = {task.id: self._resume(connection, task, now) for task in _locked(connection, lines)}
+        return [resumed[task.id] for task in lines]
 
     # Runs -------------------------------------------------------------------------------------------
 
     def run(self, task: Task, payload: str | None = None) -> Run:
         """Make a run that is due now, paused or not."""
-        require_runnable(task)
+        (run,) = self.run_all([task], payload)
+        return run
+
+    def run_all(self, lines: Sequence[Task], payload: str | None = None) -> list[Run]:
+        """Make a run of each of these lines that is due now, paused or not."""
+        for task in lines:
+            require_runnable(task)
         if payload is not None:
             require_text("payload", payload)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            run_id = agenda.run_now(connection, task, now, payload)
-            changes.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+            made = []
+            for task in lines:
+                run_id = agenda.run_now(connection, task, now, payload)
+                changes.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+                made.append(run_id)
             self.database.notify(connection)
-            run = runs.by_id(connection, run_id)
-        assert run
-        return run
+            return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
 
     def find_run(self, run_id: int) -> Run:
         """The run of this id. Raises NotFound."""
@@ -252,6 +282,11 @@ class Crontab:
         with self.database.read() as connection:
             return runs.shares(connection, run)
 
+    def retry_of(self, run: Run) -> Run | None:
+        """The attempt that follows this run, if there is one."""
+        with self.database.read() as connection:
+            return runs.retry_of(connection, run.id)
+
     def require_flow(self, flow: int) -> None:
         """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
         with self.database.read() as connection:
@@ -267,10 +302,19 @@ class Crontab:
     def task_id(self, name: str) -> int:
         """The id under which the runs of this task stand, also of one that was removed. Raises NotFound."""
         with self.database.read() as connection:
-            removed = changes.last_of(connection, name)
-            if removed and tasks.by_name(connection, name) is None:
-                return int(removed.task_id)
-            return self._find(connection, name).id
+            removed = self._removed_id(connection, name)
+            return self._find(connection, name).id if removed is None else removed
+
+    def whole_task_id(self, name: str) -> tuple[int, str]:
+        """The same of exactly this name, and the name. Raises NotFound, as NotWhole for a beginning."""
+        with self.database.read() as connection:
+            removed = self._removed_id(connection, name)
+        return (self.get(name).id if removed is None else removed), name
+
+    def _removed_id(self, connection: Connection, name: str) -> int | None:
+        removed = changes.last_of(connection, name)
+        gone = removed and tasks.by_name(connection, name) is None
+        return int(removed.task_id) if removed and gone else None
 
     def last_run(self, name: str) -> Run:
         """The latest run of the task that was started. Raises NotFound."""
@@ -401,8 +445,9 @@ class Crontab:
         self.database.notify(connection)
         return problems
 
-    def _remove(self, connection: Connection, task: Task, now: datetime) -> None:
-        order.require_nothing_behind(connection, task)
+    def _remove(self, connection: Connection, task: Task, now: datetime, going: Collection[str] = ()) -> None:
+        """Take the line out. `going` are the names of all lines that leave in this transaction."""
+        order.require_nothing_behind(connection, task, going)
         if not tasks.remove(connection, task):
             raise self._conflict(connection, task)
         agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
@@ -433,6 +478,19 @@ class Crontab:
         if line.name != task.name or line.every_node:
             order.require_nothing_behind(connection, task)
         return self._settle(connection, task.id, now, "set", before=task)
+
+    def _pause(
+        self, connection: Connection, task: Task, reason: str | None, until: datetime | None, now: datetime
+    ) -> Task:
+        values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
+        values |= {"paused_at": now, "paused_until": until}
+        return self._change(connection, task, values, now, "pause")
+
+    def _resume(self, connection: Connection, task: Task, now: datetime) -> Task:
+        columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
+        resumed = self._change(connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume")
+        agenda.record_paused_span(connection, task, now)
+        return resumed
 
     def _change(
         self, connection: Connection, task: Task, values: dict[str, Any], now: datetime, action: str
@@ -506,10 +564,10 @@ class Crontab:
         require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        whole = only_one(name, names.beginning(connection, names.TASKS, name, ENOUGH))
-        task = tasks.by_name(connection, whole) if whole else None
+        meant = only_one(name, names.beginning(connection, names.TASKS, name, ENOUGH))
+        task = tasks.by_name(connection, meant) if meant else None
         if task is None:
-            raise NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
+            raise _no_task(name)
         return task
 
     def _views(self, connection: Connection, lines: Sequence[Task]) -> list[TaskView]:
@@ -537,6 +595,25 @@ class Crontab:
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
+
+
+def _locked(connection: Connection, lines: Sequence[Task]) -> list[Task]:
+    """Lock the lines if there are several; return them in the order in which they are to be written."""
+    if len(lines) > 1:
+        tasks.lock(connection, [task.id for task in lines])
+    return sorted(lines, key=lambda task: task.id)
+
+
+def _require_pausable(task: Task, until: datetime | None, now: datetime) -> None:
+    if not task.enabled:
+        because = f": {task.paused_reason}" if task.paused_reason else ""
+        raise Refused(f"{task.name} is paused already{because}")
+    if until and until <= now:
+        raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
+
+
+def _no_task(name: str) -> NotFound:
+    return NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
 
 
 def _calendars_of(line: Definition) -> tuple[str | None, str | None]:

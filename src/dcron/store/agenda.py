@@ -351,14 +351,21 @@ def _held(connection: Connection, task: Task) -> Block | None:
 
 def _reroute(connection: Connection, task: Task) -> None:
     """What waits for the line besides its turn goes where the line says now, with its priority."""
-    others = update(runs).where(
-        runs.c.task_id == task.id, runs.c.state == RunState.WAITING, runs.c.for_node.is_(None)
+    others = (
+        runs.c.task_id == task.id,
+        runs.c.state == RunState.WAITING,
+        runs.c.for_node.is_(None),
+        runs.c.trigger != Trigger.SCHEDULE,
     )
-    for trigger in (Trigger.BACKFILL, Trigger.SCHEDULE):
-        lane, is_backfill = str(policy.lane_of(task, trigger)), runs.c.trigger == Trigger.BACKFILL
-        of_kind = is_backfill if trigger is Trigger.BACKFILL else ~is_backfill
-        values = {"lane": lane, "queue": task.queue}
-        connection.execute(others.where(of_kind, runs.c.lane != lane).values(values))
+    is_backfill = runs.c.trigger == Trigger.BACKFILL
+    lanes = select(runs.c.lane, is_backfill.label("is_backfill")).where(*others).distinct()
+    for row in connection.execute(lanes).all():
+        trigger = Trigger.BACKFILL if row.is_backfill else Trigger.SCHEDULE
+        lane = str(policy.rerouted(policy.read_lane(row.lane), task, trigger))
+        of_kind = (runs.c.lane == row.lane, is_backfill if row.is_backfill else ~is_backfill)
+        if lane != row.lane:
+            moved = update(runs).where(*others, *of_kind)
+            connection.execute(moved.values(lane=lane, queue=task.queue))
 
 
 def _is_claimed(connection: Connection, task: Task) -> bool:

@@ -7,15 +7,16 @@ from itertools import chain
 from sqlalchemy import Connection
 
 from dcron.errors import ZoneError
+from dcron.model import Run
 from dcron.schedule import zone
 from dcron.services.crontab import Crontab
-from dcron.services.why import lately
+from dcron.services.why import lately, waiting
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.lifetime import changed_fields
 from dcron.services.why.meant import read_when
 from dcron.services.why.stretch import Span, explained, line_then, moments_between, of_span, rows_between
-from dcron.store import tasks
+from dcron.store import runs, tasks
 
 
 class Why:
@@ -54,6 +55,13 @@ class Why:
                 return [*of_span(inquiry, when), *_since(inquiry, when.end)]
             then = line_then(inquiry, when)
             return [*_moment(then, when), *_since(then, when)]
+
+    def not_over(self, run: Run) -> list[Cause]:
+        """Return what a run that is not over waits for, or that it runs; nothing once it is over."""
+        with self._database.read() as connection:
+            inquiry = self._inquiry(connection, run.task, run.task_id)
+            current = runs.by_id(connection, run.id)
+            return waiting.explain(inquiry, current) if current and not current.state.is_final else []
 
     def _inquiry(self, connection: Connection, name: str, task_id: int) -> Inquiry:
         task = tasks.by_id(connection, task_id)
