@@ -277,6 +277,11 @@ class Node:
     running: int = 0
 
     @property
+    def may_be_root(self) -> bool:
+        """Whether it may run commands as root; also where it does not say."""
+        return self.any_account is not False
+
+    @property
     def accounts(self) -> tuple[str, ...] | None:
         """The accounts it runs commands as, its own by name and by number; None for all, or unknown."""
         if self.account is None or self.any_account is not False:

@@ -64,7 +64,7 @@ def test_a_new_task_has_the_crontabs_zone_and_no_admins_own(dcron: Dcron) -> Non
     assert zone_of(dcron, "asked", "-z", "UTC") == ("UTC", "")
     assert dcron.done("in", "--json", "1h", "true").json["timezone"] == "Europe/Berlin"
     assert dcron.done("at", "--json", "tomorrow 09:00", "true").json["timezone"] == "Europe/Berlin"
-    dcron.done("import", "-", stdin=b"0 3 * * * imported\n")
+    dcron.done("import", "-", "--user", "root", stdin=b"0 3 * * * imported\n")
     assert dcron.done("view", "imported", "--json").json["timezone"] == "Europe/Berlin"
     assert dcron.done("view", "machine", "--json").json["timezone"] == "Asia/Tokyo"
 

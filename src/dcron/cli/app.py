@@ -43,7 +43,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "drain": ("fleet", "drain", "Let a node take nothing new; what it runs runs on."),
         "undrain": ("fleet", "undrain", "End the draining of a node: it takes runs again."),
         "queue": ("fleet", "queue_app", "Limit how many runs of a queue are alive at once, over all nodes."),
-        "import": ("files", "import_", "Bring in a crontab file."),
+        "import": ("importing", "import_", "Bring in a crontab file."),
         "export": ("files", "export", "Print the crontab as a file."),
         "dump": ("dumping", "dump", "Write the whole crontab, without its history, to one file."),
         "restore": ("dumping", "restore", "Bring back what `dcron dump` wrote."),

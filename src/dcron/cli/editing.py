@@ -74,7 +74,7 @@ def _edited(
             printing.complain(f"warning: {notice}")
         if not changes.changes:
             return changes
-        _show(changes, crontab.now())
+        show(changes, crontab.now())
         if force or not _wants_to_edit_on(changes):
             return changes
     raise Refused("nothing was changed")
@@ -116,7 +116,8 @@ def _tell_conflicts(conflict: "EditConflict") -> None:
             printing.note(f"  {line[:LONGEST]}")
 
 
-def _show(changes: "Changes", now: "datetime") -> None:
+def show(changes: "Changes", now: "datetime") -> None:
+    """Print changes of tasks as differences, with the runs they move."""
     for change in changes.changes[:SHOWN]:
         _show_change(change, now)
     if rest := changes.changes[SHOWN:]:

@@ -42,7 +42,7 @@ from dcron.schema.constraints import (
     one_word,
     partial_index,
 )
-from dcron.schema.types import Id, Instant, Json, Name
+from dcron.schema.types import Id, Instant, Json, Login, Name
 from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
 metadata = MetaData()
@@ -318,6 +318,8 @@ changes = Table(
     Column("version", Integer),
     Column("before", Json()),
     Column("after", Json()),
+    # Who wrote it as the server knows it; the actor is what the client says.
+    Column("login", Text, default=Login()),
     sqlite_autoincrement=True,
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
