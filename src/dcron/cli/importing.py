@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError, Refused
 from dcron.typed import read_text
@@ -75,11 +75,7 @@ def import_(
     """
     from dcron.cli.origins import origin_of
 
-    content = _read(file, system=system)
     origin = origin_of(file, user)
-    lines = [
-        _placed(line, origin.user, every_node=every_node, tags=require or []) for line in content.definitions
-    ]
 
     def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
         is_root = os.geteuid() == 0
@@ -88,6 +84,11 @@ def import_(
         )
 
     with opened_crontab(db) as crontab:
+        content = _read(file, new_task_zone(crontab).name, system=system)
+        lines = [
+            _placed(line, origin.user, every_node=every_node, tags=require or [])
+            for line in content.definitions
+        ]
         with _located(content, _name_of(file)):
             done = attempt(crontab, None) if force or dry_run else _agreed(crontab, attempt, as_json=as_json)
         if dry_run and not as_json:
@@ -101,11 +102,11 @@ def import_(
         printing.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
 
 
-def _read(file: str, *, system: bool) -> "CrontabFile":
+def _read(file: str, timezone: str, *, system: bool) -> "CrontabFile":
     from dcron.crontabfile import MAX_BYTES, read
 
     text = read_text(file, "import", MAX_BYTES)
-    return read(text, source=_name_of(file), timezone=own_zone(), system=system)
+    return read(text, source=_name_of(file), timezone=timezone, system=system)
 
 
 def _name_of(file: str) -> str:
@@ -196,6 +197,9 @@ def _warnings(
 ) -> Iterator[Warned]:
     """What to know about an import although it was done; lines of the file first."""
     yield from ((notice.line, notice.message) for notice in content.warnings)
+    for name in done.expired:
+        line = content.lines.get(next((said for said, named in done.renamed.items() if named == name), name))
+        yield line, f"{name}: its last time has passed, so it will not run"
     yield from _about_names(content, done)
     if content.system:
         yield from _about_hosts(content, lines, done, file)
