@@ -47,6 +47,15 @@ Name = Annotated[
         show_default=False,
     ),
 ]
+ReadName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME",
+        help="The task's name, or a beginning of it that no other has.",
+        autocompletion=_task_names,
+        show_default=False,
+    ),
+]
 WholeName = Annotated[
     str,
     typer.Argument(
