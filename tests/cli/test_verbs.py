@@ -136,7 +136,7 @@ def test_tasks_that_have_such_a_name_go_on_working(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "echo hi")
     database = Database(dcron.url)
     with database.write() as connection:
-        connection.exec_driver_sql("UPDATE tasks SET name = '123'")
+        connection.exec_driver_sql("UPDATE crontab SET name = '123'")
     database.close()
     dcron.done("set", "123", "--tries", "2")
     dcron.done("run", "123")
@@ -146,5 +146,5 @@ def test_tasks_that_have_such_a_name_go_on_working(dcron: Dcron) -> None:
 
 
 def test_a_name_made_of_a_command_is_one_that_tasks_may_get(sqlite: Dcron) -> None:
-    assert sqlite.done("add", "@daily", "/opt/77", "--json").json["name"] == "task-77"
-    assert sqlite.done("add", "@daily", "/opt/.hidden/-x", "--json").json["name"] == "x"
+    assert sqlite.done("add", "--json", "@daily", "/opt/77").json["name"] == "task-77"
+    assert sqlite.done("add", "--json", "@daily", "/opt/.hidden/-x").json["name"] == "x"

@@ -36,7 +36,7 @@ def test_waiting_says_what_for_and_may_be_bounded(dcron: Dcron) -> None:
     dcron.done("add", "-n", "picky", "--require", "gpu", "@yearly", "true")
     dcron.done("add", "-n", "mail", "--queue", "mail", "@yearly", "true")
     dcron.done("queue", "set", "mail", "--max-running", "0")
-    alone = dcron("run", "picky", "--wait", "--timeout", "1500ms")
+    alone = dcron("run", "picky", "--wait", "--timeout", "2s")
     assert (alone.code, "no agent is running" in alone.err) == (124, True)
     with agent(dcron):
         picky = dcron("run", "picky", "--wait", "--timeout", "2s")

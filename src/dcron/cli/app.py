@@ -123,15 +123,26 @@ def _load(name: str) -> Any:
     """A verb as typer makes it of its function, or of the Typer that holds verbs of its own."""
     from typer.main import get_command
 
-    from dcron.cli.parameters import CommandLast, Verb
+    from dcron.cli.parameters import CommandLast, Verb, offer_completions
 
     module, function, _ = VERBS[name]
     found = getattr(import_module(f"dcron.cli.{module}"), function)
+    for verb in _functions(found):
+        offer_completions(verb)
     if not isinstance(found, typer.Typer):
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
         holder.command(name, cls=CommandLast if name in COMMAND_LAST else Verb)(found)
         found = holder
     return get_command(found)
+
+
+def _functions(found: Any) -> list[Any]:
+    """The function of a verb, or those of a Typer."""
+    if not isinstance(found, typer.Typer):
+        return [found]
+    above = found.registered_callback
+    functions = [above.callback if above else None, *(each.callback for each in found.registered_commands)]
+    return list(filter(None, functions))
 
 
 def _print_version(wanted: bool) -> None:
