@@ -30,9 +30,15 @@ class StandingClock:
 
     def __init__(self) -> None:
         self.now = NINE
+        self.ahead = timedelta()
+        """By how much it is wrong."""
 
     def __call__(self) -> datetime:
-        return self.now
+        return self.now + self.ahead
+
+    def boottime(self) -> float:
+        """Seconds of a clock that is never wrong."""
+        return self.now.timestamp()
 
     def forward(self, **duration: float) -> None:
         self.now += timedelta(**duration)

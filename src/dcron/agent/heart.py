@@ -52,7 +52,9 @@ class Heart:
         """
         sent = self._lease.clock()
         with self._database.write() as connection:
+            before = self._lease.clock()
             now = self._database.now(connection)
+            self._continuity.look_at_clock(connection, now, before, self._lease.clock())
             offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)
             upkeep = None if self._lease.is_outgrown else self._keep_up(connection, now, renewal)

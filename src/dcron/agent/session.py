@@ -83,7 +83,7 @@ class Session:
         self._threads: list[threading.Thread] = []
         self.warden = _warden(settings.spool, self.node_id)
         memory = Memory.of(settings.spool, str(database.address))
-        self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set)
+        self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set, settings.lease)
         lease = Lease(self.node_id, settings, self._continuity, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
         self.turns = Turns(database, settings, self.node_id, lease, self._continuity, self.live, launch, kill)

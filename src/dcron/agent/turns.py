@@ -172,7 +172,7 @@ class Turns:
     def _lanes_to_take(self, look: Look) -> list[Lane]:
         """The lanes with something due that this node has room for; what is late goes at its own pace."""
         offer = self._offer()
-        paced = self._late_again is not None and look.now < self._late_again
+        paced = self._late_again is not None and look.now < self._late_again < look.now + LATE
         due = (head for head in look.heads if head.due_at <= look.now and offer.has_room_for(head.lane))
         return [head.lane for head in due if not (paced and look.now - head.due_at > LATE)]
 
@@ -202,7 +202,8 @@ class Turns:
             if self._continuity.is_in_doubt:
                 self._in_doubt = None
                 return Batch()
-            batch = claims.claim(connection, self._database, self._offer(), now, lanes)
+            ran_until = self._continuity.ran_until
+            batch = claims.claim(connection, self._database, self._offer(), now, lanes, ran_until)
             if not batch.moved_on:
                 orphans.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
