@@ -53,6 +53,8 @@ class Job:
     """The program is looked up in the PATH of `env`. One argument may have 128 KiB (a limit of Linux)."""
     env: Mapping[str, str]
     cwd: str | None = None
+    at_home: bool = False
+    """Whether `cwd` is only the user's home: where that is missing, the command runs in / with a warning."""
     """None is `/`."""
     user: str | None = None
     """Name or uid; None is the agent's own. Sets user, group and supplementary groups together."""
@@ -392,6 +394,7 @@ def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> Star
         argv=job.argv,
         env=dict(job.env),
         cwd=job.cwd,
+        at_home=job.at_home,
         identity=lookup(job.user),
         stdin=job.stdin,
         timeout=job.timeout,
