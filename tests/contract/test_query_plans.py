@@ -179,7 +179,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, [Term("reason", "disk")], None, 200, NOON
     ),
     "dead letters that still are": lambda connection, stage: spine.dead_ids(connection, 7),
-    "how many dead letters": lambda connection, stage: spine.count_dead(connection, 1000),
     "what a task waits for": lambda connection, stage: spine.waiting_runs(connection, 7, 20),
     "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
     "output between": lambda connection, stage: output.between(connection, 7, 0, 1000, "stderr", 200),
