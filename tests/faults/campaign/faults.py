@@ -10,6 +10,7 @@ from tests.faults.campaign import (
     pooler,
     processes,
     statements,
+    upgrading,
     versions,
 )
 
@@ -43,5 +44,6 @@ FAULTS = {
         amounts.downtime,
         amounts.poison,
         versions.versions,
+        upgrading.rolling_upgrade,
     )
 }
