@@ -62,6 +62,7 @@ def export(
 
     with opened_crontab(db) as crontab:
         text = write(crontab.export_lines())
+    text = text.encode(errors="replace").decode()  # a row that was written by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if printing.is_terminal() else text)
 
 

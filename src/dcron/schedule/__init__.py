@@ -1,7 +1,13 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
 from dcron.schedule.advise import Advice, advise, advise_all, advise_minute, runs_often
-from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
+from dcron.schedule.calendars import (
+    Calendar,
+    calendar_from_ics,
+    calendar_from_json,
+    is_calendar_json,
+    parse_calendar,
+)
 from dcron.schedule.explain import explain
 from dcron.schedule.forms import Schedule
 from dcron.schedule.parser import parse
@@ -36,6 +42,7 @@ __all__ = [
     "default_zone",
     "explain",
     "format_duration",
+    "is_calendar_json",
     "next_run",
     "parse",
     "parse_calendar",

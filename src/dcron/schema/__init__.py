@@ -29,7 +29,7 @@ from dcron.schema.tables import (
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0003"
+SCHEMA_VERSION = "0004"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
