@@ -173,6 +173,8 @@ class Task(Definition):
     except_content: str | None = None
     only_content: str | None = None
     """What the calendars of these names hold, as JSON; None where it names none, or one that is gone."""
+    source: str | None = None
+    """The file it belongs to, `import:HOST:ACCOUNT:PATH`; None for a task that was typed."""
 
     def definition(self) -> Definition:
         """The line as it was written."""
@@ -263,6 +265,8 @@ class Node:
     """The queues it serves; none means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What it has for tasks that need something, by name; memory in bytes."""
+    lease: float | None = None
+    """Seconds that a renewal lasts; None of an agent of an earlier version."""
     running: int = 0
 
     def state(self, now: datetime) -> NodeState:

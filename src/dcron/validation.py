@@ -14,6 +14,7 @@ from dcron.schedule import Schedule, format_duration, require_fires, zone
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _OPTIONAL_TEXTS = ("stdin", "describe", "cwd", "user")
 _ENV_NAME = re.compile(r"[^=\x00]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_COMMAND = 128 * 1024 - 1
 """Bytes; the kernel takes no longer word in a command line, nor a longer NAME=value."""
 MAX_STDIN = 1024 * 1024
@@ -118,6 +119,8 @@ def require_runnable(line: Definition) -> None:
     for what, name in (("user", line.user), ("except", line.except_calendar), ("only", line.only_calendar)):
         if name == "":
             raise UsageError(f"{what}: the name is empty; leave it out (`set`: --clear {what})")
+        if name and _CONTROL.search(name):
+            raise UsageError(f"{what}: {_short(name)} has a line end or another control character")
     _require_policies(line)
     _require_place(line)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from dcron.agent.continuity import Continuity, Memory
 from dcron.agent.heart import Heart
 from dcron.agent.lease import Lease, OtherLeases
 from dcron.agent.live import LiveRuns
+from dcron.agent.ownership import Ownership
 from dcron.agent.settings import Settings
 from dcron.agent.turns import Turns
 from dcron.database import Database
@@ -39,7 +41,14 @@ class StandingClock:
 class HandNode:
     """One agent's turns and heart on a real database; commands are collected instead of started."""
 
-    def __init__(self, database: Database, name: str, slots: int = 4, lease: float = 60) -> None:
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        slots: int = 4,
+        lease: float = 60,
+        memory: Memory | None = None,
+    ) -> None:
         self.settings = Settings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
         self.id = self.settings.new_node_id()
         self.database = database
@@ -48,12 +57,27 @@ class HandNode:
         self.killed: list[int] = []
         self.deadlines: list[float] = []
         self.drained = False
-        self.lease = Lease(self.id, self.settings, self.deadlines.append, self._boottime)
+        self.outgrown: list[str] = []
+        self.doubts: list[bool] = []
+        self.memory = memory or Memory()
+        self.continuity = Continuity(database, self.id, self.memory, lambda: self.doubts.append(True))
+        self.lease = Lease(self.id, self.settings, self.continuity, self.deadlines.append, self._boottime)
+        launch, kill = self.launched.extend, self.killed.extend
         self.turns = Turns(
-            database, self.settings, self.id, self.lease, self.live, self.launched.extend, self.killed.extend
+            database, self.settings, self.id, self.lease, self.continuity, self.live, launch, kill
         )
+        ownership = Ownership(database, self.id, self.live, lambda: self.turns.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heart(database, self.lease, others, self.settings.beat, self._drain)
+        self.heart = Heart(
+            database,
+            self.lease,
+            others,
+            self.continuity,
+            ownership,
+            self.settings.beat,
+            self._drain,
+            self.outgrown.append,
+        )
 
     def _boottime(self) -> float:
         with self.database.read() as connection:
@@ -65,6 +89,7 @@ class HandNode:
     def register(self, *, reboot: bool = False) -> "HandNode":
         with self.database.write() as connection:
             now = self.database.now(connection)
+            self.continuity.opened(connection, now)
             nodes.register(
                 connection,
                 Node(

@@ -200,12 +200,6 @@ def test_a_host_that_nobody_knows_is_named_without_the_password() -> None:
     )
 
 
-def test_an_option_that_the_driver_does_not_know_is_no_passing_trouble() -> None:
-    failure = failure_of(Database(f"postgresql://ann:{SECRET}@127.0.0.1/cron?colour=red"))
-    assert "colour" in str(failure)
-    assert not is_transient(failure)
-
-
 @pytest.fixture
 def postgres(postgres_server: str) -> Iterator[Database]:
     """The server's own database, with little patience."""
@@ -275,6 +269,18 @@ def test_a_pool_without_connections_is_worth_another_try(postgres: Database) -> 
     ("error", "transient"),
     [
         (psycopg.OperationalError("the connection is lost"), True),
+        (psycopg.OperationalError("failed: FATAL:  sorry, too many clients already"), True),
+        (psycopg.OperationalError('FATAL:  too many connections for role "cron"'), True),
+        (psycopg.OperationalError("FATAL:  the database system is starting up"), True),
+        (psycopg.OperationalError("failed to resolve host 'db': [Errno -2] Name or service not known"), True),
+        (psycopg.OperationalError("connection refused"), True),
+        (psycopg.OperationalError('FATAL:  password authentication failed for user "cron"'), False),
+        (psycopg.OperationalError("fe_sendauth: no password supplied"), False),
+        (psycopg.OperationalError('FATAL:  role "cron" does not exist'), False),
+        (psycopg.OperationalError('FATAL:  database "cron" does not exist'), False),
+        (psycopg.OperationalError('FATAL:  no pg_hba.conf entry for host "10.0.0.1"'), False),
+        (psycopg.OperationalError('FATAL:  permission denied for database "cron"'), False),
+        (psycopg.OperationalError("SSL error: certificate verify failed"), False),
         (psycopg.InterfaceError("the connection is closed"), True),
         (psycopg.errors.DeadlockDetected(), True),
         (psycopg.errors.AdminShutdown(), True),
@@ -285,6 +291,7 @@ def test_a_pool_without_connections_is_worth_another_try(postgres: Database) -> 
         (sqlite3.OperationalError("disk I/O error"), True),
         (sqlite3.OperationalError("no such table: x"), False),
         (ConnectionResetError(), True),
+        (PermissionError(), False),
         (DatabaseError("of our own"), False),
         (ValueError(), False),
         (None, False),

@@ -125,7 +125,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a flow": lambda connection, stage: flows.members(connection, 7),
     "runs of a flow": lambda connection, stage: runs.newest(connection, Wanted(flow=7), 20),
     "dead letters": lambda connection, stage: runs.newest(connection, Wanted(dead=True), 20),
-    "owned": lambda connection, stage: claims.owned(connection, NODE, RunState.RUNNING),
+    "owned": lambda connection, stage: claims.owned(connection, NODE),
     "release": lambda connection, stage: claims.release(connection, [NODE]),
     "declare_lost": lambda connection, stage: ends.declare_lost(
         connection, stage.database, NOON, [NODE], "died"

@@ -23,6 +23,7 @@ def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slot
         node.settings,
         node.id,
         node.lease,
+        node.continuity,
         node.live,
         node.launched.extend,
         node.killed.extend,

@@ -62,16 +62,19 @@ class Attack:
     """Hostile rows of one table: how many the database took in, and how many it refused."""
 
     database: Database
+    every: int = 1
+    """Write each so-many-th variant alone: of neighbouring columns not the same ones."""
     taken: int = 0
     refused: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def on(self, table: Table) -> None:
-        """Write every variant into every column of the table, each into a row of its own."""
+        """Write the variants into every column of the table, each into a row of its own."""
         with self.database.write() as connection:
             self._allow_more(connection)
-            for column in table.columns:
-                for value in (*VARIANTS, *(_SPECS if column.name == "spec" else ())):
+            for number, column in enumerate(table.columns):
+                values = (*VARIANTS, *(_SPECS if column.name == "spec" else ()))
+                for value in values[number % self.every :: self.every]:
                     self._write(connection, table, column, value)
 
     def _allow_more(self, connection: Connection) -> None:

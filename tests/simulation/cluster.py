@@ -9,9 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from dcron.agent.continuity import Continuity, Memory
 from dcron.agent.heart import Heart
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.live import LiveRuns
+from dcron.agent.ownership import Ownership
 from dcron.agent.settings import Settings
 from dcron.agent.turns import Turns
 from dcron.database import Database
@@ -103,10 +105,15 @@ class SimulatedNode:
 
     def __post_init__(self) -> None:
         self.live = LiveRuns(self.settings.slots)
-        lease = Lease(self.id, self.settings, self._set_deadline, self.time.since_beginning)
-        self.turns = Turns(self.database, self.settings, self.id, lease, self.live, self._launch, self._kill)
+        seen = Continuity(self.database, self.id, Memory(), lambda: None)
+        lease = Lease(self.id, self.settings, seen, self._set_deadline, self.time.since_beginning)
+        self.turns = Turns(
+            self.database, self.settings, self.id, lease, seen, self.live, self._launch, self._kill
+        )
+        ownership = Ownership(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heart(self.database, lease, others, self.settings.beat, lambda: None)
+        beat = self.settings.beat
+        self.heart = Heart(self.database, lease, others, seen, ownership, beat, lambda: None, lambda _: None)
 
     def register(self) -> None:
         with self.database.write() as connection:

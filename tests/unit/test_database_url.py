@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dcron.database.url import parse_url, redact
+from dcron.database.failures import explain_failure
+from dcron.database.url import PASSWORD_HINT, parse_url, redact
 from dcron.errors import UsageError
 
 
@@ -107,3 +111,83 @@ def test_an_address_is_shown_without_its_password(url: str) -> None:
 )
 def test_redaction_takes_the_password_and_leaves_the_rest(text: str, expected: str) -> None:
     assert redact(text) == expected
+
+
+SPECIAL = "@#/:?&=%+ []!'\\\"$"
+SHAPES = [
+    "postgresql://ann:{}@127.0.0.1:1/cron",
+    "postgresql://ann:{}@127.0.0.1:1/cron?sslmode=disable",
+    "postgres://ann:{}@127.0.0.1:x/cron",
+    "postgresql://:{}@127.0.0.1:1/cron",
+    "postgresql://ann:{}@/cron?host=/nowhere",
+    "postgresql://127.0.0.1:1/cron?user=ann&password={}",
+    "postgresql://127.0.0.1:1/cron?sslpassword={}&user=ann",
+    "postgresql://an@n:{}@127.0.0.1:1/cron",
+    "postgresql//ann:{}@127.0.0.1:1/cron",
+    "postgresql:ann:{}@127.0.0.1:1/cron",
+    "mysql://ann:{}@127.0.0.1:1/cron",
+    "sqlite://ann:{}@127.0.0.1:1/cron",
+    "ann:{}@127.0.0.1:1/cron",
+    "host=127.0.0.1 user=ann password={}",
+    "host=127.0.0.1 user=ann password='{}'",
+]
+MASKED = "://***@ ***: ***"
+passwords = st.text(st.sampled_from("QXZJVKW" + SPECIAL), min_size=3, max_size=24)
+
+
+def parts(text: str) -> set[str]:
+    """Every substring of three characters: a longer one that leaks has one of these in it."""
+    return {text[start : start + 3] for start in range(len(text) - 2)}
+
+
+def shown_for(url: str) -> str:
+    """All that dcron may say of this URL, also of a driver that repeats what it was given."""
+    try:
+        address = parse_url(url)
+    except UsageError as error:
+        return str(error)
+    said = f"connection to {address.url.render_as_string(hide_password=False)} failed: {address.url.password}"
+    failed = explain_failure(psycopg.OperationalError(said), address)
+    return "\n".join((str(address), repr(address), address.place, str(failed)))
+
+
+@given(passwords, st.sampled_from(SHAPES))
+def test_no_part_of_a_password_is_ever_shown(password: str, shape: str) -> None:
+    harmless = parts(
+        "".join(shown_for(shape.format(each)) for each in ("", "k@k", "k@k@k")) + "://***@ ***: ***"
+    )
+    assert not parts(password) & parts(shown_for(shape.format(password))) - harmless
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:p@ss@h/d",
+        "postgresql://ann:p@ss/w@h/d",
+        "postgresql://ann:pass@h/d?host=p@ss",
+        "postgresql://ann:p@h:x/d",
+        "postgresql://h/d?password=a&colour=b",
+        "postgresql://ann:pw@h:70000/d",
+        "postgresql://ann:pw@h st/d",
+    ],
+)
+def test_a_bare_character_in_a_password_is_explained(url: str) -> None:
+    with pytest.raises(UsageError) as failure:
+        parse_url(url)
+    assert PASSWORD_HINT in str(failure.value)
+
+
+def test_a_parameter_that_the_driver_does_not_know_is_named_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no parameter 'sslmod' in a database URL; did you mean sslmode"):
+        parse_url("postgresql://h/d?sslmod=require")
+
+
+@pytest.mark.parametrize("password", ["s3cret", "s3/cret", "s3?cret", "s3#cret", "s3 cret", "s3%40cret"])
+def test_the_place_has_neither_account_nor_password(password: str) -> None:
+    address = parse_url(f"postgresql://ann:{password}@h:5433/d?sslmode=require")
+    assert address.place == "postgresql://h:5433/d"
+
+
+def test_a_service_needs_no_host() -> None:
+    address = parse_url("postgresql://?service=cron")
+    assert (address.url.host, dict(address.url.query)) == (None, {"service": "cron"})

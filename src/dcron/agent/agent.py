@@ -10,14 +10,14 @@ from dcron import migrations
 from dcron.agent.loops import Outage
 from dcron.agent.session import End, Session
 from dcron.agent.settings import Settings
-from dcron.database import Database, is_transient
+from dcron.database import Database, is_refusal, is_transient
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
 from dcron.warden.linux import become_subreaper, hide_memory
 
 log = logging.getLogger("dcron.agent")
 
-_AT_START = 5.0
-"""Seconds a starting agent waits for its database; a later node of the same agent waits for ever."""
+_LONGEST_PAUSE = 5.0
+"""Seconds between two tries of an agent that waits for its database to start."""
 
 
 class Agent:
@@ -32,7 +32,8 @@ class Agent:
     def run(self, *, once: bool = False) -> None:
         """Serve until stopped; `once`: do what is due, and return.
 
-        Raises DatabaseError when the database is away at the start, and what broke if something did.
+        A database that is away is waited for; by `once`, for one lease. Raises DatabaseError for one that
+        refuses this agent or has tables of another version, and what broke if something did.
         """
         become_subreaper()  # a dying warden's commands become ours to end
         hide_memory()
@@ -58,20 +59,22 @@ class Agent:
     def _open(self, *, first: bool, once: bool) -> Session | None:
         """A session with its node registered; None if told to stop while waiting for the database.
 
-        A first one makes the tables where there are none. Later ones wait for them: somebody may just be
+        A first one makes the tables where there are none. Later ones wait for them: an operator may just be
         putting a copy of the database in its place.
         """
-        outage = Outage("start", longest_pause=5.0, patience=_AT_START if first else math.inf)
+        outage = Outage("start", _LONGEST_PAUSE, self._settings.lease if once else math.inf)
         while not self._stopped.is_set():
             self._database.close()  # of a file that was replaced
             try:
                 migrations.prepare(self._database, make=first)
-                return self._register(once=once, reboot=first and not once)
+                session = self._register(once=once, reboot=first and not once)
+                outage.succeeded()
+                return session
             except DatabaseReplaced:
                 continue
             except DatabaseError as error:
-                hopeless = first and not (outage.left and is_transient(error))
-                if hopeless or isinstance(error, SchemaVersionError):
+                refused = is_refusal(error) or (first and not is_transient(error))
+                if refused or not outage.left or isinstance(error, SchemaVersionError):
                     raise
                 self._stopped.wait(outage.failed(error))
         return None

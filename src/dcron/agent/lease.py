@@ -4,17 +4,20 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from math import inf
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
+from dcron.agent.continuity import Continuity
 from dcron.agent.settings import Settings
+from dcron.database import Database
+from dcron.schema import SCHEMA_VERSION
 from dcron.store import nodes
 from dcron.warden.linux import boottime
 
 
 class Fenced(Exception):  # noqa: N818 - it is no error, but how a node ends
-    """This node was declared dead: what it does now is nobody's."""
+    """This node was declared dead, or the database does not know it: it may write no more."""
 
 
 class Lease:
@@ -24,6 +27,7 @@ class Lease:
         self,
         node_id: str,
         settings: Settings,
+        continuity: Continuity,
         set_deadline: Callable[[float], None],
         clock: Callable[[], float] = boottime,
     ) -> None:
@@ -35,21 +39,45 @@ class Lease:
         self._set_deadline = set_deadline
         self._lock = Lock()
         self._told = -inf
+        self._continuity = continuity
         self.clock = clock
+        self.tables = SCHEMA_VERSION
+        """The version of the tables at the last renewal."""
 
-    def renew(self, connection: Connection, now: datetime, clock_offset: float | None = None) -> bool:
-        """Renew it in this transaction; whether the node is to drain. Raises Fenced."""
-        renewed = nodes.renew(connection, self._node_id, now, self._seconds, clock_offset)
-        if renewed is None:
-            raise Fenced
-        return bool(renewed.draining)
+    @property
+    def is_outgrown(self) -> bool:
+        """Whether the tables are no longer of this program's version."""
+        return self.tables != SCHEMA_VERSION
 
-    def extend(self, sent: float) -> None:
+    def renew(self, connection: Connection, now: datetime) -> Row[Any]:
+        """Renew it in this transaction. Raises Fenced."""
+        return self._checked(connection, nodes.renew(connection, self._node_id, now, self._seconds))
+
+    def beat(self, connection: Connection, database: Database, now: datetime, offset: float) -> Row[Any]:
+        """The same with a heartbeat; `offset` is how far this machine's clock is ahead."""
+        renewal = nodes.beat(connection, database, self._node_id, now, self._seconds, offset)
+        return self._checked(connection, renewal)
+
+    def _checked(self, connection: Connection, renewal: Row[Any] | None) -> Row[Any]:
+        if renewal is None:
+            raise Fenced(_why_fenced(connection, self._node_id))
+        self.tables = renewal.version
+        self._continuity.renewed(connection, renewal.renewals)
+        return renewal
+
+    def extend(self, sent: float, renewal: Row[Any]) -> None:
         """The renewal sent at that moment is committed: from then it counts, not from the answer."""
+        self._continuity.committed(renewal.renewals)
         with self._lock:
             if sent - self._told >= self._worth_telling:
                 self._told = sent
                 self._set_deadline(sent + self._safe_seconds)
+
+
+def _why_fenced(connection: Connection, node_id: str) -> str:
+    if nodes.is_known(connection, node_id):
+        return "was declared dead"
+    return "is unknown to the database, which went back to a time before this node"
 
 
 class _Seen(NamedTuple):

@@ -43,6 +43,11 @@ class LiveRuns:
         with self._changed:
             return self._live.get(run_id)
 
+    def ids(self) -> set[int]:
+        """Return the ids of the runs under way."""
+        with self._changed:
+            return set(self._live)
+
     def free(self) -> int:
         """How many more runs may be started."""
         with self._changed:

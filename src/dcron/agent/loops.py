@@ -7,11 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 
-from dcron.errors import DatabaseError, DatabaseReplaced
+from dcron.database import is_refusal, lacks_tables
+from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
 
 log = logging.getLogger("dcron.agent")
 
 _FIRST_PAUSE = 0.2
+_TABLES_AWAY = 60.0
+"""Seconds for which a loop waits for missing tables: a restore drops them and makes them again."""
 
 
 class Outage:
@@ -23,6 +26,7 @@ class Outage:
         self._give_up = time.monotonic() + patience
         self._longest = longest_pause
         self._pause = 0.0
+        self._since = 0.0
 
     @property
     def left(self) -> float:
@@ -33,10 +37,20 @@ class Outage:
         """Note a failure; the seconds to wait before the next try."""
         left = self.left
         if not self._pause:
+            self._since = time.monotonic()
             how_long = f"for {left:.0f}s" if left < math.inf else "until it answers"
             log.warning("%s: %s; trying again %s", self._loop, error, how_long)
         self._pause = min(self._longest, max(_FIRST_PAUSE, self._pause * 2))
         return min(left, self._pause * random.uniform(0.5, 1.0))
+
+    def is_hopeless(self, error: DatabaseError) -> bool:
+        """Return whether waiting cannot help: a right or a column is missing, or the tables stay away."""
+        lasted = time.monotonic() - self._since if self._pause else 0.0
+        return (
+            isinstance(error, SchemaVersionError)
+            or is_refusal(error)
+            or (lacks_tables(error) and lasted > _TABLES_AWAY)
+        )
 
     def succeeded(self) -> None:
         """Note that all is well."""
@@ -54,8 +68,8 @@ def keep_going(
 ) -> None:
     """Repeat `step`, which returns the seconds to pause, until `stop`; `wake` ends a pause early.
 
-    A database that is away is waited for. Any other error, also that another is in its place, ends the loop:
-    it is the caller's to see.
+    A database that is away is waited for. Any other error ends the loop and is the caller's to see: another
+    file in the database's place, a missing right, tables of another version.
     """
     outage = Outage(loop, longest_pause)
     while not stop.is_set():
@@ -65,6 +79,8 @@ def keep_going(
         except DatabaseReplaced:
             raise
         except DatabaseError as error:
+            if outage.is_hopeless(error):
+                raise
             pause = outage.failed(error)
         wake.wait(pause)
         wake.clear()

@@ -73,6 +73,11 @@ class Recorder:
                 case WardenGone():
                     self.gone = event
 
+    def leave_to_spool(self) -> None:
+        """Free the slots of runs that have ended, unrecorded: the next agent of this host records them."""
+        self.hear(_BETWEEN_LOOKS)
+        self._live.remove(self._finished)
+
     def flush(self) -> None:
         """Write what is not written yet. Raises DatabaseError."""
         ending = list(self._finished)[:BATCH]

@@ -1,6 +1,7 @@
 """One node's life: registered, serving, signed off; or declared dead, and gone at once."""
 
 import logging
+import math
 import os
 import threading
 import time
@@ -9,20 +10,23 @@ from datetime import timedelta
 from enum import Enum, auto
 from pathlib import Path
 
-from dcron import __version__
+from dcron import __version__, migrations
+from dcron.agent.continuity import Continuity, Memory
 from dcron.agent.heart import Heart
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.live import LiveRuns
 from dcron.agent.loops import keep_going
+from dcron.agent.ownership import Ownership
 from dcron.agent.recorder import Recorder
 from dcron.agent.settings import Settings
 from dcron.agent.spool import deliver_abandoned
 from dcron.agent.turns import LOOK_EVERY, Turns
 from dcron.config import host_name
 from dcron.database import Database
-from dcron.errors import DatabaseError, DatabaseReplaced, Refused
+from dcron.errors import DatabaseError, DatabaseReplaced, Refused, SchemaVersionError, unexpected
 from dcron.model import Node, RunState
 from dcron.schedule import tzdata_fingerprint, tzdata_version
+from dcron.schema import SCHEMA_VERSION
 from dcron.store import agenda, ends, nodes, reaping, tasks
 from dcron.store.ends import Ended
 from dcron.warden.client import Warden
@@ -41,7 +45,15 @@ class End(Enum):
     FENCED = auto()
     REPLACED = auto()
     WARDEN_GONE = auto()
+    OUTGROWN = auto()
+    """The tables are of another version: an upgrade while the agent ran."""
+    REFUSED = auto()
+    """The database refuses what the node has to do, such as for a missing right."""
     BROKEN = auto()
+
+
+_PATIENT = (End.STOPPED, End.OUTGROWN, End.REFUSED)
+"""The ends at which commands get their grace between SIGTERM and SIGKILL."""
 
 
 class Session:
@@ -58,8 +70,9 @@ class Session:
         self.node_id = settings.new_node_id()
         self.live = LiveRuns(settings.slots)
         self.error: BaseException | None = None
-        """What broke, where the end is BROKEN."""
+        """What the agent ends with, where the end is BROKEN, REFUSED or OUTGROWN."""
         self._end: End | None = None
+        self._outgrown: SchemaVersionError | None = None
         self._stop = threading.Event()
         self._wake_turns = threading.Event()
         self._wake_heart = threading.Event()
@@ -68,12 +81,18 @@ class Session:
         self._asked_to_stop = 0
         self._threads: list[threading.Thread] = []
         self.warden = _warden(settings.spool, self.node_id)
-        lease = Lease(self.node_id, settings, self._set_deadline)
+        memory = Memory.of(settings.spool, str(database.address))
+        self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set)
+        lease = Lease(self.node_id, settings, self._continuity, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
-        self.turns = Turns(database, settings, self.node_id, lease, self.live, launch, kill)
+        self.turns = Turns(database, settings, self.node_id, lease, self._continuity, self.live, launch, kill)
+        ownership = Ownership(database, self.node_id, self.live, lambda: self.turns.starting, kill)
         # One pass is too short to watch others: it believes the clock.
         others = OtherLeases(patience=0 if once else 2 * settings.beat)
-        self.heart = Heart(database, lease, others, settings.beat, self.drain)
+        on_drain, on_outgrown = self.drain, self._require_version
+        self.heart = Heart(
+            database, lease, others, self._continuity, ownership, settings.beat, on_drain, on_outgrown
+        )
         self.recorder = Recorder(database, self.node_id, self.live, self.warden, self._wake_turns.set)
 
     def open(self, *, reboot: bool) -> None:
@@ -84,6 +103,7 @@ class Session:
         deliver_abandoned(self._database, self._settings.spool)
         with self._database.write() as connection:
             now = self._database.now(connection)
+            self._continuity.opened(connection, now)
             nodes.register(
                 connection,
                 Node(
@@ -104,6 +124,7 @@ class Session:
                     tags=self._settings.tags,
                     queues=self._settings.queues,
                     capacity=self._settings.capacity,
+                    lease=self._settings.lease,
                 ),
             )
             tasks.replan_older_zones(connection, tzdata_version())
@@ -125,7 +146,7 @@ class Session:
         self._run("recorder", self._keep_recording)
         self._run("watch", self._keep_watching)
         self._run("turns", self._keep_taking_turns)
-        while not self._asked_to_stop and self._end is None:
+        while self._goes_on():
             self._attention.wait()
             self._attention.clear()
         return self._shut_down()
@@ -134,23 +155,23 @@ class Session:
         """Take the turns that are due, wait for their end, and stop."""
         self._run("heart", self._keep_beating)
         self._run("recorder", self._keep_recording)
-        self.turns.in_a_hurry = True
-        try:
-            while not self._asked_to_stop and self._end is None:
-                if self.turns.step() > 0:
-                    if not self.turns.wait_for_room:
-                        break
-                    self._wake_turns.wait(1.0)
-                    self._wake_turns.clear()
-        except Fenced:
-            self._ended(End.FENCED)
-        except DatabaseError:
-            self._shut_down()
-            raise
+        self._guarded(self._take_turns_once)
         self.turns.closed = True
-        while self._end is None and not self._asked_to_stop and not self.live.wait_until_empty(0.5):
+        while self._goes_on() and not self.live.wait_until_empty(0.5):
             pass
         return self._shut_down()
+
+    def _take_turns_once(self) -> None:
+        self.turns.in_a_hurry = True
+        while self._goes_on():
+            if self.turns.step() > 0:
+                if not self.turns.wait_for_room:
+                    break
+                self._wake_turns.wait(1.0)
+                self._wake_turns.clear()
+
+    def _goes_on(self) -> bool:
+        return not self._asked_to_stop and self._end is None and self._outgrown is None
 
     def ask_to_stop(self) -> None:
         """Drain and stop; asked again, stop at once. Safe in a signal handler."""
@@ -216,29 +237,53 @@ class Session:
     def _guarded(self, loop: Callable[[], None]) -> None:
         try:
             loop()
-        except Fenced:
+        except Fenced as error:
+            if self._end is None:
+                log.warning("node %s %s; what it still runs is stopped", self.node_id, error)
             self._ended(End.FENCED)
         except DatabaseReplaced as error:
             if self._end is None:
                 log.warning("node %s has lost its database: %s", self.node_id, error)
             self._ended(End.REPLACED)
         except BaseException as error:  # a loop that is dead must not look alive: the node ends with it
+            self._broke(error)
+
+    def _broke(self, error: BaseException) -> None:
+        """End the node. On tables of another version an error means no more than that they differ."""
+        try:
+            self._require_version(migrations.current_version(self._database))
+        except DatabaseError as also:
+            log.debug("the version of the tables: %s", also)
+        if self._outgrown is None:
             self.error = error
-            self._ended(End.BROKEN)
+            self._ended(End.REFUSED if isinstance(error, DatabaseError) else End.BROKEN)
+
+    def _require_version(self, version: str | None) -> None:
+        """Take nothing new, and stop once what runs has ended, if the tables are of another version."""
+        try:
+            migrations.require_version(self._database, version or SCHEMA_VERSION)
+        except SchemaVersionError as error:
+            if self._outgrown is None:
+                log.warning(
+                    "node %s takes no new runs and stops when what it runs has ended: %s", self.node_id, error
+                )
+            self._outgrown = error
+            self.turns.closed = True
+            self._attention.set()
 
     def _ended(self, end: End) -> None:
         self._end = self._end or end
         self._attention.set()
 
     def _shut_down(self) -> End:
-        end = self._end or End.STOPPED
         self.turns.closed = True
-        if end is End.STOPPED:
+        if self._may_let_finish():
             self._let_finish()
-            end = self._end or End.STOPPED
-        elif end is End.FENCED:
-            log.warning("node %s was declared dead; what it still runs is stopped", self.node_id)
-        patient = end is End.STOPPED and self._asked_to_stop < 2
+        if self._outgrown and self._end is None:
+            self._end = End.OUTGROWN
+            self.error = None if self._asked_to_stop else self._outgrown
+        end = self._end or End.STOPPED
+        patient = end in _PATIENT and self._asked_to_stop < 2
         self.warden.stop(self._settings.kill_grace if patient else min(1.0, self._settings.kill_grace))
         self._bury()
         self._stop.set()
@@ -248,25 +293,32 @@ class Session:
             thread.join(_LAST_WORDS)
         if end is not End.REPLACED:
             self._sign_off()
+        self._continuity.save()
         self.warden.close()
         return end
 
     def _let_finish(self) -> None:
-        """Give what runs the grace to end by itself, unless somebody asks again."""
-        if self.live.any():
-            log.info(
-                "node %s stops when what it runs has ended, or in %gs", self.node_id, self._settings.grace
-            )
-        deadline = time.monotonic() + self._settings.grace
-        while self._end is None and self._asked_to_stop < 2 and time.monotonic() < deadline:
-            if self.live.wait_until_empty(0.2):
+        """Let what runs end by itself: for the grace, or without a limit when the tables were upgraded."""
+        grace = math.inf if self._outgrown and not self._asked_to_stop else self._settings.grace
+        if self.live.any() and grace < math.inf:
+            log.info("node %s stops when what it runs has ended, or in %gs", self.node_id, grace)
+        deadline = time.monotonic() + grace
+        while self._may_let_finish() and time.monotonic() < deadline:
+            if self._asked_to_stop and deadline == math.inf:
+                deadline = time.monotonic() + self._settings.grace
+            if self.live.wait_until_empty(0.2) or self.recorder.gone:
                 return
+            if self._recorded.is_set():  # the recorder has broken
+                self.recorder.leave_to_spool()
+
+    def _may_let_finish(self) -> bool:
+        return self._end in (None, End.REFUSED) and self._asked_to_stop < 2
 
     def _bury(self) -> None:
         """Wait for the last results; end what a warden that died has left behind, and say it is lost."""
         deadline = time.monotonic() + _LAST_WORDS
         while not self._recorded.wait(0.05) and time.monotonic() < deadline:
-            if self.error is not None:
+            if self._end is End.BROKEN:
                 return
         gone = self.recorder.gone
         if gone is None or gone.exit_status == 0:
@@ -293,6 +345,10 @@ class Session:
                 reaping.sign_off(connection, self._database, self.node_id, self._database.now(connection))
         except DatabaseError as error:
             log.error("could not sign off, the lease will run out: %s", error)
+        except Exception as error:
+            if self._outgrown is None:
+                raise
+            log.error("could not sign off from newer tables, the lease will run out: %s", unexpected(error))
 
     def _set_deadline(self, moment: float) -> None:
         self.warden.set_deadline(moment, grace=self._settings.margin / 2)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from dcron import policy
+from dcron.agent.continuity import Continuity
 from dcron.agent.execution import job_for
 from dcron.agent.lease import Lease
 from dcron.agent.live import LiveRuns
@@ -68,6 +69,7 @@ class Turns:
         settings: Settings,
         node_id: str,
         lease: Lease,
+        continuity: Continuity,
         live: LiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
@@ -77,6 +79,7 @@ class Turns:
         self._settings = settings
         self._node_id = node_id
         self._lease = lease
+        self._continuity = continuity
         self._live = live
         self._launch = launch
         self._kill = kill
@@ -91,9 +94,14 @@ class Turns:
         self.in_a_hurry = False
         """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
-        """Set when the node drains: then nothing new is claimed."""
+        """Set when the node drains, or the tables are of another version: then nothing new is claimed."""
         self.wait_for_room = False
         """Whether, at the last look, something due was waiting for what runs here to end."""
+
+    @property
+    def starting(self) -> frozenset[int]:
+        """The runs of which this node may just be recording the start."""
+        return frozenset(run.id for run in self._in_doubt or ())
 
     def step(self) -> float:
         """Do what there is to do now; the seconds until the next look. Raises Fenced or DatabaseError."""
@@ -191,14 +199,18 @@ class Turns:
         sent = self._lease.clock()
         with self._database.write() as connection:
             now = self._database.now(connection)
-            if self._lease.renew(connection, now):
+            renewal = self._lease.renew(connection, now)
+            if renewal.draining or self._lease.is_outgrown:
                 self._in_doubt, self.closed = None, True
+                return Batch()
+            if self._continuity.is_in_doubt:
+                self._in_doubt = None
                 return Batch()
             batch = claims.claim(connection, self._database, self._offer(), now, lanes)
             if not batch.moved_on:
                 orphans.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
-        self._lease.extend(sent)
+        self._lease.extend(sent, renewal)
         late = sum(run.due_at is not None and now - run.due_at > LATE for run in batch.claimed)
         if late and not self.in_a_hurry:
             self._late_again = now + timedelta(seconds=late / (LATE_STARTS * self._settings.slots))
@@ -216,20 +228,22 @@ class Turns:
             now = self._database.now(connection)
             started = claims.start(connection, self._database, self._node_id, now, claimed)
             jobs = self._prepare(connection, started, now)
-        self._in_doubt = None
         self._hand_over(jobs, now)
+        self._in_doubt = None
 
     def _settle_doubt(self, claimed: Sequence[Claimed]) -> None:
         """After a lost reply: what the database has as started by us is started, the rest is given back."""
         with self._database.write() as connection:
             now = self._database.now(connection)
             self._lease.renew(connection, now)
-            mine = set(claims.owned(connection, self._node_id, RunState.RUNNING))
+            mine = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
-            started = [run for run in claimed if run.id in mine and not self._live.get(run.id)]
+            started = [
+                run for run in claimed if mine.get(run.id) is RunState.RUNNING and not self._live.get(run.id)
+            ]
             jobs = self._prepare(connection, started, now)
-        self._in_doubt = None
         self._hand_over(jobs, now)
+        self._in_doubt = None
 
     def _prepare(self, connection: Connection, started: Sequence[Claimed], now: datetime) -> Prepared:
         """Return the commands of these runs. A run of which none can be made fails by itself, here and now:
@@ -252,6 +266,7 @@ class Turns:
         if not prepared:
             return
         self._live.add((run for run, _ in prepared), now)
+        self._continuity.started(run.id for run, _ in prepared)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)

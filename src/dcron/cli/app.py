@@ -166,5 +166,5 @@ def main(words: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         from dcron.cli import failures
 
-        return failures.explain(error)
+        return failures.explain(error, words)
     return code if isinstance(code, int) else 0

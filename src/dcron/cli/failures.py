@@ -3,6 +3,7 @@
 import errno
 import sys
 import traceback
+from collections.abc import Sequence
 
 import typer
 
@@ -14,8 +15,11 @@ ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def explain(error: BaseException) -> int:
-    """Say what went wrong, as shortly as it can be acted upon; the exit code."""
+def explain(error: BaseException, words: Sequence[str] = ()) -> int:
+    """Say what went wrong, as shortly as it can be acted upon; the exit code.
+
+    `words` are those of the command line: a database URL among them is not repeated.
+    """
     match error:
         case CrontabFileError():
             printing.note(str(error))  # file:line:column, for editors to jump to
@@ -35,13 +39,15 @@ def explain(error: BaseException) -> int:
             printing.complain(f"cannot write what there is to write: {error.strerror}")
             return ExitCode.FAILED
     if isinstance(error, ClickError):
-        return _explain_usage(error)
-    return _admit(error)
+        return _explain_usage(error, words)
+    return _admit(error, words)
 
 
-def _explain_usage(error: Exception) -> int:
+def _explain_usage(error: Exception, words: Sequence[str]) -> int:
+    from dcron.database.url import redact_typed
+
     context = getattr(error, "ctx", None)
-    printing.complain(_sentence(error.format_message()))  # type: ignore[attr-defined]
+    printing.complain(_sentence(redact_typed(error.format_message(), words)))  # type: ignore[attr-defined]
     if context is not None:
         printing.note(context.get_usage().replace("Usage:", "usage:").strip())
         printing.note(f"`{context.command_path} --help` tells more")
@@ -53,11 +59,11 @@ def _sentence(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _admit(error: BaseException) -> int:
+def _admit(error: BaseException, words: Sequence[str]) -> int:
     """A mistake of ours: all there is for a report, but no password."""
-    from dcron.database.url import redact
+    from dcron.database.url import redact_typed
 
     told = "".join(traceback.format_exception(error))
-    printing.note(redact(told))
+    printing.note(redact_typed(told, words))
     printing.complain("this is a mistake in dcron; please report it with the lines above")
     return ExitCode.FAILED

@@ -94,10 +94,12 @@ class _OneLine(logging.Formatter):
     converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Whatever was logged, on one line; a traceback keeps its lines."""
+        """Whatever was logged, on one line and without passwords; a traceback keeps its lines."""
+        from dcron.database.url import redact
+
         stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ")
-        line = f"{stamp} {record.levelname.lower()} {safe(record.getMessage())}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{stamp} {record.levelname.lower()} {safe(redact(record.getMessage()))}"
+        return f"{line}\n{redact(self.formatException(record.exc_info))}" if record.exc_info else line
 
 
 def _log_to_stderr() -> None:

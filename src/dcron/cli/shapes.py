@@ -61,6 +61,7 @@ def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
         "version": task.version,
         "once": task.once,
         "error": task.error,
+        "source": task.source,
         "unserved": view.unserved,
         **_options(task),
     }

@@ -93,6 +93,7 @@ def _facts(view: "TaskView", around: Surroundings, now: datetime) -> Iterator[Fa
     yield from _of_the_command(view)
     yield from _of_the_times(view)
     yield from _of_the_runs(view, around, now)
+    yield "source", task.source
     yield (
         "changed",
         f"version {task.version}, {words.ago(task.changed_at, now)}, by {task.changed_by or 'somebody'}",

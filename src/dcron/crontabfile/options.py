@@ -190,6 +190,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
         for option in (
             Option("name", Kind(_name, str), advice=True),
             Option("schedule", TEXT),
+            Option("timezone", TEXT),
             Option("user", TEXT),
             Option("timeout", DURATION, advice=True),
             Option("max_running", Kind(_count, _write_count), advice=True),
@@ -225,7 +226,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
         )
     }
 )
-PLACED = {"name", "schedule", "command", "argv", "env", "stdin", "shell", "describe", "user"}
+PLACED = {"name", "schedule", "timezone", "command", "argv", "env", "stdin", "shell", "describe", "user"}
 """Options that a crontab line, an assignment or a comment can say too; the writer decides on each of them."""
 FIELDS = {option.spelt or option.field: option.field for option in OPTIONS.values()}
 """The field behind each name in a directive."""

@@ -9,6 +9,7 @@ from dcron.crontabfile.lines import read_assignment, read_job
 from dcron.crontabfile.percent import join
 from dcron.crontabfile.problems import BadLine
 from dcron.model import Definition
+from dcron.schedule import zone_names
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 DAYS = "sun|mon|tue|wed|thu|fri|sat"
@@ -36,6 +37,11 @@ def job_line(definition: Definition, *, system: bool) -> str | None:
     words = [definition.schedule, definition.user, join(definition.command, definition.stdin)]
     line = " ".join(word for word in words if word is not None)
     return line if _reads_as(line, definition, system) else None
+
+
+def is_zone(name: str) -> bool:
+    """Return whether CRON_TZ can name this zone; one written by hand, in SQL, may be any text."""
+    return name in zone_names()
 
 
 def is_split(definition: Definition) -> bool:

@@ -47,10 +47,10 @@ class _Writer:
         return ["".join(f"{line}\n" for line in part) for part in (settings, lines) if part]
 
     def _zone(self, definition: Definition) -> list[str]:
-        if definition.timezone == self._timezone:
+        if definition.timezone == self._timezone or not plain.is_zone(definition.timezone):
             return []
         self._timezone = definition.timezone
-        return [plain.setting("CRON_TZ", definition.timezone) or f"CRON_TZ={definition.timezone}"]
+        return [f"CRON_TZ={definition.timezone}"]
 
     def _set_shell(self, definition: Definition) -> list[str]:
         line = plain.setting("SHELL", definition.shell)
@@ -86,6 +86,8 @@ class _Writer:
         for option in OPTIONS.keys() - PLACED:
             if getattr(definition, option) != DEFAULTS[option]:
                 words[option] = getattr(definition, option)
+        if definition.timezone != self._timezone:
+            words["timezone"] = definition.timezone
         if definition.shell != self._shell:
             words["shell"] = definition.shell
         env = [

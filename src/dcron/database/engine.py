@@ -7,13 +7,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, FromClause, Table, create_engine, event, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Table,
+    create_engine,
+    event,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files, rows
+from dcron.database import files, ids, rows
 from dcron.database.failures import explain_failure
 from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Values
@@ -68,7 +78,13 @@ class Database:
         self._patience = patience
         self._file: tuple[int, int] | None = None
         self._was_open = False
+        self.connections = 0
+        """Connections made so far: after one more, it may be another server that answers."""
         self.engine = self._make_engine()
+
+        @event.listens_for(self.engine, "connect")
+        def count(*_: object) -> None:
+            self.connections += 1
 
     @property
     def is_sqlite(self) -> bool:
@@ -142,6 +158,29 @@ class Database:
         """
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ORDER_LOCK})
+
+    def issued_ids(self, connection: Connection) -> int:
+        """Return the highest id of a run that was given out."""
+        return connection.scalar(select(self.issued)) or 0
+
+    @property
+    def issued(self) -> ColumnElement[int]:
+        """The same as part of a statement; NULL where there is none."""
+        return ids.issued(is_sqlite=self.is_sqlite)
+
+    def lock_ids(self, connection: Connection) -> None:
+        """Let no other transaction move the ids of runs on until this one ends."""
+        if not self.is_sqlite:
+            ids.lock_postgres(connection)
+
+    def advance_ids(self, connection: Connection, to: int) -> None:
+        """Give out no id of a run up to `to` any more. The caller has locked the ids."""
+        advance = ids.advance_sqlite if self.is_sqlite else ids.advance_postgres
+        advance(connection, to)
+
+    def timeline(self, connection: Connection) -> str | None:
+        """Return what changes when a Postgres standby takes over; None where nothing shows it."""
+        return None if self.is_sqlite else ids.postgres_timeline(connection)
 
     def change_token(self, connection: Connection) -> object:
         """What differs once others have committed something: compare tokens of one connection only."""

@@ -1,5 +1,6 @@
 """What a driver's error means to a person, and whether trying again can help."""
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database.url import Address, redact
+from dcron.database.url import Address
 from dcron.errors import DatabaseError
 
 # The beginning of SQLite's message, and what to say of the file.
@@ -25,6 +26,15 @@ _TRANSIENT_SQLITE = ("locked", "full", "i/o error")
 # Classes of SQLSTATE that pass by themselves: connection, rollback, resources, operator, system.
 # 25006 is what a server says that has just become, or not yet ceased to be, a standby.
 _TRANSIENT_CLASSES = ("08", "25P03", "25006", "40", "53", "55P03", "57", "58")
+# A server that refuses a connection sends no SQLSTATE that the driver passes on. Any other refusal, such as
+# "too many clients already" or "the database system is starting up", is worth waiting for.
+_REFUSED_CONNECTION = re.compile(
+    r"authentication failed|no password supplied|permission denied|no pg_hba\.conf entry"
+    r"|(?:role|user|database) \"[^\"]*\" does not exist|is not permitted to log in"
+    r"|certificate|does not support SSL|(?:invalid|bad value for) .*(?:option|value|port)|cannot be used as"
+)
+_MISSING_TABLES = ("42P01", "3F000")
+_REFUSALS = ("42501", "42703")
 
 
 def explain_failure(error: BaseException, address: Address) -> DatabaseError:
@@ -34,25 +44,51 @@ def explain_failure(error: BaseException, address: Address) -> DatabaseError:
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return DatabaseError(f"the database {address.path} {_sqlite_failure(cause, address.path)}")
+    said = _first_line(cause, address)
     if isinstance(cause, psycopg.errors.InsufficientPrivilege):
-        return DatabaseError(f"the database {address} does not allow this: {_first_line(cause)}")
+        return DatabaseError(f"the database {address} does not allow this: {said}")
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
-        return DatabaseError(f"the database {address} refused: {_first_line(cause)} ({cause.sqlstate})")
+        return DatabaseError(f"the database {address} refused: {said} ({cause.sqlstate})")
     if isinstance(cause, psycopg.OperationalError | OSError):
-        return DatabaseError(f"cannot reach the database {address}: {_first_line(cause)}")
-    return DatabaseError(f"the database {address} failed: {_first_line(cause)}")
+        return DatabaseError(f"cannot reach the database {address}: {said}")
+    return DatabaseError(f"the database {address} failed: {said}")
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the same call may well succeed a little later."""
-    cause = error.__cause__ if isinstance(error, DatabaseError) else error
-    cause = cause.orig if isinstance(cause, DBAPIError) else cause
+    """Return whether the same call may succeed later without anyone changing rights, names or settings."""
+    cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return any(word in str(cause).lower() for word in _TRANSIENT_SQLITE)
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
         return cause.sqlstate.startswith(_TRANSIENT_CLASSES)
-    # Without a state the server has not answered; a value the driver would not send is another matter.
-    return isinstance(cause, PoolTimeout | OSError | psycopg.OperationalError | psycopg.InterfaceError)
+    if isinstance(cause, psycopg.OperationalError):
+        return not _REFUSED_CONNECTION.search(str(cause))
+    # A value that the driver refuses to send is another kind of error.
+    return isinstance(cause, PoolTimeout | OSError | psycopg.InterfaceError) and not isinstance(
+        cause, PermissionError
+    )
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Return whether the database refuses the statement itself: a right or a column is missing."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        return "no such column" in str(cause) or "has no column named" in str(cause)
+    return isinstance(cause, psycopg.Error) and cause.sqlstate in _REFUSALS
+
+
+def lacks_tables(error: BaseException | None) -> bool:
+    """Return whether a table, or the schema of all tables, is missing."""
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        return "no such table" in str(cause)
+    return isinstance(cause, psycopg.Error) and cause.sqlstate in _MISSING_TABLES
+
+
+def _cause(error: BaseException | None) -> BaseException | None:
+    """Return the driver's own error."""
+    cause = error.__cause__ if isinstance(error, DatabaseError) else error
+    return cause.orig if isinstance(cause, DBAPIError) else cause
 
 
 def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:
@@ -65,6 +101,6 @@ def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:
     return f"failed: {message}"
 
 
-def _first_line(error: BaseException | None) -> str:
-    lines = redact(str(error)).strip().splitlines()
+def _first_line(error: BaseException | None, address: Address) -> str:
+    lines = address.redact(str(error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__

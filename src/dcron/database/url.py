@@ -1,7 +1,9 @@
 """Database URLs as people type them, made into what the driver wants; and kept out of messages."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
@@ -10,17 +12,38 @@ from sqlalchemy.exc import ArgumentError
 from dcron.errors import UsageError
 
 FORMS = "postgresql://user@host/name or sqlite:////absolute/path.db"
+PASSWORD_HINT = (
+    "percent-encode a password (@ is %40, / is %2F, # is %23, : is %3A, ? is %3F, % is %25, a space is %20),"
+    " or leave it out of the URL and use PGPASSWORD, ~/.pgpass or a service file (postgresql://?service=NAME)"
+)
 # Up to the last @ of the line: a password typed as it is may itself have one, or a space.
 _PASSWORD = re.compile(r"(://[^:/@\s]*:).*(?=@)")
 _PASSWORD_WORD = re.compile(r"(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
+_TYPED = re.compile(r":.*@|password\s*=", re.IGNORECASE | re.DOTALL)
+# Commas separate several hosts, an IPv6 address has colons; a host that is a path is in the query.
+_HOST = re.compile(r"[\w.,:%-]*")
+_SECRET_PARAMETERS = frozenset(
+    {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
+)
+MASK = "***"
+LAST_PORT = 65_535
 
 
 def redact(text: str) -> str:
-    """The text without any password of a database URL or connection string in it."""
-    return _PASSWORD_WORD.sub(r"\1***", _PASSWORD.sub(r"\1***", text))
+    """Return the text without any password of a database URL or connection string in it."""
+    return _PASSWORD_WORD.sub(rf"\1{MASK}", _PASSWORD.sub(rf"\1{MASK}", text))
 
 
-@dataclass(frozen=True)
+def redact_typed(text: str, words: Iterable[str]) -> str:
+    """Return the text without those of the words that may be database URLs with a password, however wrong."""
+    for word in words:
+        if _TYPED.search(word):
+            for typed in (word, repr(word)[1:-1]):
+                text = text.replace(typed, MASK)
+    return redact(text)
+
+
+@dataclass(frozen=True, repr=False)
 class Address:
     """Where the database is."""
 
@@ -37,36 +60,110 @@ class Address:
             return None
         return Path(self.url.database or "").expanduser().absolute()
 
+    @property
+    def place(self) -> str:
+        """Where the database is, for a screen that others may see: no user, password or parameters."""
+        if self.path:
+            return f"sqlite:///{self.path}"
+        where = URL.create("postgresql", host=self.url.host, port=self.url.port, database=self.url.database)
+        return where.render_as_string()
+
     def __str__(self) -> str:
         """Fit to be shown: no driver, no password."""
         if self.path:
-            return f"sqlite:///{self.path}"
-        return redact(self.url.set(drivername="postgresql").render_as_string(hide_password=True))
+            return self.place
+        masked = self.url.update_query_dict(dict.fromkeys(self.url.query.keys() & _SECRET_PARAMETERS, MASK))
+        shown = masked.set(drivername="postgresql").render_as_string(hide_password=True)
+        return shown.replace("=%2A%2A%2A", f"={MASK}")
+
+    def __repr__(self) -> str:
+        """The same, for tracebacks and logs."""
+        return f"Address({self})"
+
+    def redact(self, text: str) -> str:
+        """Return the text without a password: this address's own, wherever it is, or one of any URL."""
+        shown = (self.url.username, self.url.host, self.url.database)
+        for secret in sorted(self._secrets() - {each for each in shown if each}, key=len, reverse=True):
+            text = text.replace(secret, MASK)
+        return redact(text)
+
+    def _secrets(self) -> set[str]:
+        parameters = (self.url.query[name] for name in self.url.query.keys() & _SECRET_PARAMETERS)
+        secrets = {each for value in parameters for each in ([value] if isinstance(value, str) else value)}
+        password = self.url.password
+        return secrets | ({str(password)} if password else set())
 
 
 def parse_url(text: str) -> Address:
-    """Read a database URL. Raises UsageError, never repeating a password."""
+    """Read a database URL.
+
+    Raises UsageError. Its message repeats nothing of a text that may have a password in it.
+    """
+    text = text.strip()
     try:
-        url = make_url(text.strip())
+        url = make_url(text)
         backend = url.drivername.split("+")[0]
     except (ArgumentError, ValueError):
-        has_secret = "@" in text or "password" in text.lower()
-        shown = "what was given" if has_secret else repr(text)
-        raise UsageError(f"{shown} is not a database URL; write {FORMS}") from None
+        raise _not_a_url(text) from None
     url, pooling = _take_flag(url, "pgbouncer")
     url, forced = _take_flag(url, "force")
     if backend == "sqlite":
         return Address(_sqlite(url), forced=forced)
     if backend in ("postgresql", "postgres"):
+        _require_clear_parts(url, text)
         return Address(url.set(drivername="postgresql+psycopg"), transaction_pooling=pooling)
-    raise UsageError(f"dcron does not know the database {backend!r}; write {FORMS}")
+    raise UsageError(f"dcron keeps its crontab in SQLite or PostgreSQL; write {FORMS}")
+
+
+def _not_a_url(text: str) -> UsageError:
+    # Only what looks like a plain file name is repeated: anything else may be, or have in it, a password.
+    if re.fullmatch(r"[\w./~-]*", text):
+        return UsageError(f"{text!r} is not a database URL; write {FORMS}")
+    return UsageError(f"this is not a database URL; write {FORMS}; {PASSWORD_HINT}")
+
+
+def _require_clear_parts(url: URL, text: str) -> None:
+    """Raise UsageError where a bare character of a password may have become part of something else.
+
+    The driver would print a host, a port or a parameter that it cannot use.
+    """
+    if text.count("@") > 1:
+        raise UsageError(f"the database URL has more than one @; {PASSWORD_HINT}")
+    if "password=" in str(url.password or "").lower():  # the @ is that of a password among the parameters
+        raise UsageError(f"the database URL has an @ among its parameters; {PASSWORD_HINT}")
+    hosts = [url.host or "", *_texts(url, "hostaddr")]
+    if not all(_HOST.fullmatch(host) for host in hosts) or any("@" in host for host in _texts(url, "host")):
+        raise UsageError(f"the host in the database URL cannot be one; {PASSWORD_HINT}")
+    if url.port is not None and not 0 < url.port <= LAST_PORT:
+        raise UsageError(f"the port in the database URL is not 1 to {LAST_PORT}; {PASSWORD_HINT}")
+    _require_known_parameters(url, is_secret=any(f"{name}=" in text for name in _SECRET_PARAMETERS))
+
+
+def _texts(url: URL, name: str) -> list[str]:
+    value = url.query.get(name, ())
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _require_known_parameters(url: URL, *, is_secret: bool) -> None:
+    """Raise UsageError for a parameter that the driver does not know; a bare & in a password ends it."""
+    from psycopg.pq import Conninfo
+
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    for name in url.query.keys() - known:
+        if is_secret:
+            raise UsageError(
+                f"the database URL has a parameter that PostgreSQL does not know; {PASSWORD_HINT}"
+            )
+        near = get_close_matches(name, known, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"PostgreSQL knows no parameter {name!r} in a database URL{meant}")
 
 
 def _sqlite(url: URL) -> URL:
+    if url.host or url.username or url.password is not None:
+        raise UsageError(f"a SQLite path takes three slashes, or four when it is absolute; write {FORMS}")
     if not url.database or url.database == ":memory:":
         raise UsageError(f"a shared crontab needs a file; write {FORMS}")
-    if url.host:
-        raise UsageError(f"a SQLite path takes three slashes, or four when it is absolute; write {FORMS}")
     if unknown := ", ".join(url.query):
         raise UsageError(f"a SQLite URL takes ?force=true and nothing else; this one has {unknown!r}")
     return url.set(drivername="sqlite+pysqlite", database=str(Path(url.database).expanduser().absolute()))

@@ -7,6 +7,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     LIMITED,
     NEXT,
     ONCE,
@@ -29,7 +30,7 @@ from dcron.schema.tables import (
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0004"
+SCHEMA_VERSION = "0006"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "DUE",
     "EXPIRING",
     "FINAL",
+    "INCIDENT",
     "LIMITED",
     "NEXT",
     "ONCE",

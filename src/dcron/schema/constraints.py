@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, Index, text
+from sqlalchemy import CheckConstraint, Column, Index, Table, text
+
+from dcron.schema.types import Instant
 
 
 def one_of(column: str, values: type[StrEnum]) -> str:
@@ -30,6 +32,18 @@ def moment(column: str) -> str:
     )
 
 
+FIRST_TIME, LAST_TIME = "0001-01-03 00:00:00+00", "9999-12-30 00:00:00+00"
+"""What Python can hold, less two days for zones. Postgres has infinities and years far beyond."""
+
+
+def limit_times(table: Table) -> None:
+    """Refuse times in Postgres that no program could read: one would fail the rows around it."""
+    for column in list(table.columns):
+        if isinstance(column.type, Instant):
+            within = f"{column.name} BETWEEN '{FIRST_TIME}' AND '{LAST_TIME}'"
+            table.append_constraint(check_on(f"{table.name}_{column.name}_range", within, "postgresql"))
+
+
 def count(column: str, least: int, most: float) -> CheckConstraint:
     """A number within bounds; on SQLite a text or a blob is above all numbers, so it is kept out too."""
     return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")
@@ -46,3 +60,12 @@ def one_word(table: str, column: str) -> Iterator[CheckConstraint]:
 def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
     """A partial index, said once for both databases."""
     return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
+
+
+def one_line(name: str, *columns: str) -> Iterator[CheckConstraint]:
+    """Texts without control characters but tabs: none can add a line to a crontab file."""
+    signs = "char(1) || '-' || char(8) || char(10) || '-' || char(31) || char(127)"
+    lite = "({0} NOT GLOB '*[' || " + signs + " || ']*' AND instr({0}, char(0)) = 0)"
+    rules = {"postgresql": r"{0} !~ '[\x01-\x08\x0a-\x1f\x7f]'", "sqlite": lite}
+    for database, rule in rules.items():
+        yield check_on(name, " AND ".join(rule.format(column) for column in columns), database)

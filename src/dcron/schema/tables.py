@@ -20,6 +20,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    INCIDENT,
     NEXT,
     ONCE,
     REBOOT,
@@ -27,7 +28,17 @@ from dcron.schema.conditions import (
     UNHAPPY,
     UNPLANNED,
 )
-from dcron.schema.constraints import check_on, count, moment, of_types, one_of, one_word, partial_index
+from dcron.schema.constraints import (
+    check_on,
+    count,
+    limit_times,
+    moment,
+    of_types,
+    one_line,
+    one_of,
+    one_word,
+    partial_index,
+)
 from dcron.schema.types import BigWhole, Id, Instant, Json, Name, Number, Whole, Words
 from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
@@ -86,6 +97,8 @@ crontab = Table(
     Column("planned_version", Whole, nullable=False, server_default="0"),
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
     Column("changed_by", Words),
+    # The file it was imported from, `import:HOST:ACCOUNT:PATH`; NULL for a task that was typed.
+    Column("source", Words),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -105,6 +118,9 @@ crontab = Table(
     count("catch_up_window", 0, LONGEST_TIMEOUT),
     count("jitter", 0, LONGEST_JITTER),
     *one_word("crontab", "queue"),
+    *one_line(
+        "crontab_one_line", "schedule", "timezone", '"user"', "except_calendar", "only_calendar", "source"
+    ),
     check_on("crontab_require", "typeof(require) = 'text'", "sqlite"),
     check_on("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
     check_on("crontab_need", "typeof(need) = 'text'", "sqlite"),
@@ -142,6 +158,7 @@ partial_index("crontab_reboot", crontab.c.id, where=REBOOT)
 partial_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
 partial_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
 partial_index("crontab_once", crontab.c.id, where=ONCE)
+partial_index("crontab_source", crontab.c.source, where="source IS NOT NULL")
 
 runs = Table(
     "runs",
@@ -254,8 +271,12 @@ nodes = Table(
     Column("clock_offset", Number),
     Column("tags", Json(list, of=str), nullable=False, server_default="[]"),
     # None means all.
-    Column("queues", Json(list, of=str), nullable=False, server_default="[]"),
-    Column("capacity", Json(of=float), nullable=False, server_default="{}"),
+    Column("queues", Json(list), nullable=False, server_default="[]"),
+    Column("capacity", Json(), nullable=False, server_default="{}"),
+    # Seconds that a renewal lasts; NULL where an older agent wrote the row.
+    Column("lease", Number),
+    # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
+    Column("renewals", BigWhole, nullable=False, server_default="0"),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -292,6 +313,7 @@ changes = Table(
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+partial_index("changes_incidents", changes.c.id, where=INCIDENT)
 
 calendars = Table(
     "calendars",
@@ -344,3 +366,6 @@ subscriptions = Table(
     CheckConstraint("kind IN ('event', 'task')", name="subscriptions_kind"),
 )
 Index("subscriptions_source", subscriptions.c.kind, subscriptions.c.source)
+
+for _table in metadata.tables.values():
+    limit_times(_table)

@@ -20,6 +20,8 @@ _UNBLOCKED_AT_ONCE = 500
 
 def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
     """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
+    if not task_ids:
+        return 0
     found = sorted(connection.scalars(_blocked_lines(), {"task_ids": list(task_ids)}))
     tasks.lock(connection, found)  # all lines before the first run
     freed = 0

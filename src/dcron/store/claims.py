@@ -4,7 +4,7 @@ docs/architecture.md tells the protocol; each function here is one of its steps 
 How runs end is in `ends`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -99,20 +99,27 @@ def _start(batch: FromClause) -> Executable:
     )
 
 
-def release(connection: Connection, node_ids: Iterable[str]) -> int:
-    """Give back what these nodes claimed and never started: it costs no attempt. How many."""
+def release(connection: Connection, node_ids: Iterable[str], run_ids: Collection[int] | None = None) -> int:
+    """Give back what these nodes claimed and never started, or some of it: it costs no attempt. How many."""
     query = (
         update(runs)
         .where(runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.CLAIMED)
         .values(state=RunState.WAITING, owner=None, claimed_at=None)
     )
+    if run_ids is not None:
+        query = query.where(runs.c.id.in_(run_ids))
     return connection.execute(query).rowcount
 
 
-def owned(connection: Connection, node_id: str, state: RunState) -> list[int]:
-    """The live runs in this state that bear the node's ID: what a lost reply is settled by."""
-    query = select(runs.c.id).where(runs.c.owner == node_id, text(ALIVE), runs.c.state == state)
-    return list(connection.scalars(query))
+def owned(connection: Connection, node_id: str) -> dict[int, RunState]:
+    """Return the claimed and running runs that bear the node's ID, with their states."""
+    rows = connection.execute(_owned(), {"node_id": node_id})
+    return {row.id: RunState(row.state) for row in rows}
+
+
+@cache
+def _owned() -> Executable:
+    return select(runs.c.id, runs.c.state).where(runs.c.owner == bindparam("node_id"), text(ALIVE))
 
 
 def _decide(found: Sequence[Claimed], alive: due.Alive, now: datetime, batch: Batch) -> None:

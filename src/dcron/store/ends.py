@@ -4,7 +4,7 @@ An end may bring a retry or a dead letter, the next steps of a flow, and room fo
 Locks are taken in one order everywhere: first lines, by their ids, then runs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -12,12 +12,14 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Executable,
     FromClause,
     Integer,
     Row,
     Text,
+    TextClause,
     bindparam,
     exists,
     func,
@@ -70,10 +72,21 @@ def finish(
 
 
 def declare_lost(
-    connection: Connection, database: Database, now: datetime, node_ids: Iterable[str], reason: str
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    node_ids: Iterable[str],
+    reason: str,
+    run_ids: Collection[int] | None = None,
 ) -> list[int]:
-    """Mark what these dead nodes were running; nobody knows how it ended. The runs' ids."""
-    running = (runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.RUNNING)
+    """Mark what these nodes were running, or some of it, as lost: how it ended is unknown. The runs' ids."""
+    running: list[ColumnElement[bool] | TextClause] = [
+        runs.c.owner.in_(list(node_ids)),
+        text(ALIVE),
+        runs.c.state == RunState.RUNNING,
+    ]
+    if run_ids is not None:
+        running.append(runs.c.id.in_(run_ids))
     found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
     lock_lines(connection, {row.task_id: row.task for row in found})
     query = update(runs).where(*running)

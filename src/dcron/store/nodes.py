@@ -5,10 +5,12 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Executable,
     Float,
     Row,
+    Update,
     bindparam,
     func,
     insert,
@@ -18,9 +20,12 @@ from sqlalchemy import (
     update,
 )
 
+from dcron.database import Database
+from dcron.migrations import VERSION_TABLE
 from dcron.model import Node
 from dcron.schema import ALIVE, nodes, runs
 
+_VERSION = text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
 
 
@@ -31,27 +36,52 @@ def register(connection: Connection, node: Node) -> None:
     connection.execute(insert(nodes).values(values))
 
 
-def renew(
-    connection: Connection, node_id: str, now: datetime, lease: float, clock_offset: float | None = None
-) -> Row[Any] | None:
-    """Extend the node's lease to `lease` seconds from now; its `draining` mark, or None if declared dead."""
+def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> Row[Any] | None:
+    """Extend the lease to `lease` seconds from now. Return the `draining` mark and how many `renewals` there
+    were, or None if the node is dead or missing.
+
+    Both renewals also return the tables' `version`: noticing an upgrade costs no statement of its own.
+    """
     until = now + timedelta(seconds=lease)
-    return connection.execute(
-        _renewed(), {"node_id": node_id, "until": until, "offset": clock_offset}
-    ).first()
+    return connection.execute(_renewed(), {"node_id": node_id, "until": until}).first()
+
+
+def beat(
+    connection: Connection,
+    database: Database,
+    node_id: str,
+    now: datetime,
+    lease: float,
+    clock_offset: float,
+) -> Row[Any] | None:
+    """The same with each heartbeat, which also asks for the `newest` run and the highest id `issued`."""
+    until = now + timedelta(seconds=lease)
+    given = {"node_id": node_id, "until": until, "offset": clock_offset, "lease": lease}
+    return connection.execute(_beaten(database.issued), given).first()
 
 
 @cache
 def _renewed() -> Executable:
-    return (
-        update(nodes)
-        .where(nodes.c.id == bindparam("node_id"), nodes.c.died_at.is_(None))
-        .values(
-            alive_until=bindparam("until"),
-            clock_offset=func.coalesce(bindparam("offset", type_=Float()), nodes.c.clock_offset),
-        )
-        .returning(nodes.c.draining)
-    )
+    return _renewal().returning(nodes.c.draining, nodes.c.renewals, _VERSION)
+
+
+def _renewal() -> Update:
+    living = update(nodes).where(nodes.c.id == bindparam("node_id"), nodes.c.died_at.is_(None))
+    return living.values(alive_until=bindparam("until"), renewals=nodes.c.renewals + 1)
+
+
+@cache
+def _beaten(issued: ColumnElement[int]) -> Executable:
+    offset = bindparam("offset", type_=Float())
+    newest = select(func.max(runs.c.id)).scalar_subquery()
+    renewal = _renewal().values(clock_offset=offset, lease=bindparam("lease", type_=Float()))
+    seen = newest.label("newest"), issued.label("issued")
+    return renewal.returning(nodes.c.draining, nodes.c.renewals, _VERSION, *seen)
+
+
+def is_known(connection: Connection, node_id: str) -> bool:
+    """Return whether the node has a row, dead or alive."""
+    return connection.scalar(select(nodes.c.id).where(nodes.c.id == node_id)) is not None
 
 
 def listing(connection: Connection, now: datetime, *, ended_since: datetime | None = None) -> list[Node]:

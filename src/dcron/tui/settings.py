@@ -1,6 +1,5 @@
 """What the command line and the config file say about the screen."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,7 +8,6 @@ from dcron.errors import UsageError
 from dcron.safetext import safe
 from dcron.tui.theme import THEMES
 
-_USER = re.compile(r"(://)[^/]*@")
 GLYPHS = ("ascii", "unicode")
 
 
@@ -25,8 +23,11 @@ class Settings:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def settings_of(config: Config, url: str, *, readonly: bool) -> Settings:
-    """The settings in force. Raises UsageError for words that there are none of in the config file."""
+def settings_of(config: Config, address: str, *, readonly: bool) -> Settings:
+    """Return the settings in force; `address` is the database without its password.
+
+    Raises UsageError for unknown words in the config file.
+    """
     where = config_path()
     theme = config.tui.theme or "dark"
     if theme not in THEMES:
@@ -38,9 +39,4 @@ def settings_of(config: Config, url: str, *, readonly: bool) -> Settings:
         from dcron.tui.keys import require_known
 
         require_known(config.tui.keys, where)
-    return Settings(shown_address(url), readonly, glyphs == "unicode", theme, config.tui.keys)
-
-
-def shown_address(url: str) -> str:
-    """The URL as it may be read by whoever looks over a shoulder: without its user, password and options."""
-    return safe(_USER.sub(r"\1", url.partition("?")[0]))
+    return Settings(safe(address), readonly, glyphs == "unicode", theme, config.tui.keys)

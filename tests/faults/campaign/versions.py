@@ -14,7 +14,7 @@ NEXT, PREVIOUS = "9999", "0001"
 
 @fault("versions")
 def versions(stage: Stage) -> Figures:
-    """A newer and an older schema under running agents: those that start say so, and stop."""
+    """A newer and an older schema under running agents: all say so, finish what they run, and stop."""
     stage.begin()
     told = {}
     for version, words in ((NEXT, "made by a newer dcron"), (PREVIOUS, "run `dcron db upgrade`")):
@@ -25,9 +25,17 @@ def versions(stage: Stage) -> Figures:
         stage.require(code not in (0, None), f"an agent that meets {version} ended with {code}")
         stage.require(words in said, f"an agent that meets {version} says only: {said[-200:]}")
         told[version] = code
-        time.sleep(stage.seconds / 4)
-        _pretend(stage, SCHEMA_VERSION)
         del stage.agents[newcomer.name]
+        for agent in stage.living():
+            ended = agent.wait(60)
+            said = agent.log.read_text()
+            stage.require(ended == code, f"a running agent that meets {version} ended with {ended}")
+            stage.require(
+                "stops when what it runs has ended" in said, f"{agent.name} does not say why it ends"
+            )
+        _pretend(stage, SCHEMA_VERSION)
+        stage.restart_dead()
+        time.sleep(stage.seconds / 4)
     stage.expected_exits |= set(told.values())
     return {f"exit code of an agent that meets {version}": code for version, code in told.items()}
 

@@ -79,7 +79,7 @@ def definitions(draw: st.DrawFn) -> Definition:
     return Definition(
         name=draw(st.from_regex(r"[A-Za-z0-9._-]{1,100}", fullmatch=True)),
         schedule=draw(st.sampled_from(SCHEDULES)),
-        timezone=draw(st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"])),
+        timezone=draw(st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]) | TEXT),
         command=shlex.join(argv) if honest and argv is not None else draw(COMMANDS),
         argv=argv,
         shell=draw(st.sampled_from(["/bin/sh", "/bin/bash"]) | TEXT),

@@ -1,0 +1,173 @@
+"""Notices that the database went back in time: what it once said is missing from it now.
+
+That happens when a failover loses commits, and when a backup is put back. Nothing that this node was told
+then holds: what it runs may be somebody else's by now, and ids may be given out again.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+
+from sqlalchemy import Connection
+
+from dcron.database import Database
+from dcron.store import epochs
+from dcron.store.epochs import Epoch
+
+log = logging.getLogger("dcron.agent")
+
+_FILE = "seen.json"
+_MISSING_RENEWALS = "renewals of this node's lease are missing"
+
+
+@dataclass
+class Memory:
+    """What the agents of one spool have seen of a database; kept there, so that restarted agents know it."""
+
+    path: Path | None = None
+    address: str = ""
+    newest: int = 0
+    """The highest id of a run that was seen in the database."""
+    timeline: str | None = None
+    """The database server's; None where it has none."""
+    _saved: tuple[int, str | None] = field(default=(0, None), repr=False)
+
+    @classmethod
+    def of(cls, spool: Path, address: str) -> "Memory":
+        """Read what is known of the database at this address."""
+        memory = cls(spool / _FILE, address)
+        known = memory._read().get(address)
+        if isinstance(known, dict):
+            memory.newest = int(known.get("newest") or 0)
+            memory.timeline = known.get("timeline")
+            memory._saved = memory.newest, memory.timeline
+        return memory
+
+    def save(self) -> None:
+        """Write it down if it has changed. A spool that cannot be written is not worth ending for."""
+        now = self.newest, self.timeline
+        if self.path is None or now == self._saved:
+            return
+        known = self._read() | {self.address: {"newest": self.newest, "timeline": self.timeline}}
+        fresh = self.path.with_name(f".{_FILE}.{os.getpid()}")
+        try:
+            fresh.write_text(json.dumps(known))
+            fresh.replace(self.path)
+            self._saved = now
+        except OSError as error:
+            log.warning("cannot write %s: %s", self.path, error.strerror)
+
+    def _read(self) -> dict[str, object]:
+        with suppress(OSError, ValueError):
+            found = json.loads(self.path.read_text()) if self.path else {}
+            return found if isinstance(found, dict) else {}
+        return {}
+
+
+class Continuity:
+    """Compares what the database shows with what the agents of this spool have seen of it before."""
+
+    def __init__(
+        self, database: Database, node_id: str, memory: Memory, on_doubt: Callable[[], None]
+    ) -> None:
+        """`memory` is kept up to date; `on_doubt` is called when a heartbeat has to look into something."""
+        self._on_doubt = on_doubt
+        self._database = database
+        self._node_id = node_id
+        self._memory = memory
+        self._lock = Lock()
+        self._renewals = 0
+        self._connections = -1
+        self._timeline: str | None = None
+        self._doubt: str | None = None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nothing may be claimed before the next heartbeat has looked into it."""
+        return self._doubt is not None
+
+    def renewed(self, connection: Connection, renewals: int) -> None:
+        """Compare what a renewal of the lease returned, before its commit."""
+        if renewals <= self._renewals:
+            self._suspect(_MISSING_RENEWALS)
+        if self._connections != self._database.connections:
+            self._look_at_server(connection)
+
+    def committed(self, renewals: int) -> None:
+        """Note that a renewal was committed."""
+        with self._lock:
+            self._renewals = max(self._renewals, renewals)
+
+    def started(self, run_ids: Iterable[int]) -> None:
+        """Note the ids under which commands are started."""
+        with self._lock:
+            self._memory.newest = max([self._memory.newest, *run_ids])
+
+    def opened(self, connection: Connection, now: datetime) -> None:
+        """Compare what a database shows that was just opened."""
+        self._look_at_server(connection)
+        issued = self._database.issued_ids(connection)
+        self._settle(connection, now, 0, issued)
+        self._doubt = None
+
+    def examine(self, connection: Connection, now: datetime, newest: int, issued: int) -> bool:
+        """Look at what a heartbeat returned; whether the database went back in time.
+
+        The first agent to see it declares a new epoch, in this transaction.
+        """
+        return self._settle(connection, now, newest, issued)
+
+    def settled(self, renewals: int) -> None:
+        """Note that an `examine` which found that the database went back was committed."""
+        with self._lock:
+            self._renewals, self._doubt = renewals, None
+
+    def save(self) -> None:
+        """Write down what was seen, for agents that follow this one."""
+        with self._lock:
+            self._memory.save()
+
+    def _settle(self, connection: Connection, now: datetime, newest: int, issued: int) -> bool:
+        seen = self._memory.newest
+        if issued < seen:
+            self._doubt = f"run {seen} was there, and the ids given out end at {issued}"
+        reason = self._doubt
+        if reason is not None:
+            actor, timeline = self._node_id, self._timeline
+            epoch = epochs.declare(
+                connection, self._database, actor, now, seen=seen, timeline=timeline, reason=reason
+            )
+            _report(reason, epoch)
+        with self._lock:
+            self._memory.newest = max(seen, newest)
+        self._memory.timeline = self._timeline or self._memory.timeline
+        return reason is not None
+
+    def _look_at_server(self, connection: Connection) -> None:
+        """After a new connection another server may answer: a standby that took over."""
+        self._connections = self._database.connections
+        known, self._timeline = self._memory.timeline, self._database.timeline(connection)
+        if known and self._timeline and self._timeline != known:
+            self._suspect(f"another server took over (timeline {known}, now {self._timeline})")
+
+    def _suspect(self, reason: str) -> None:
+        if self._doubt is None:
+            self._doubt = reason
+            self._on_doubt()
+
+
+def _report(reason: str, epoch: Epoch | None) -> None:
+    if epoch is None:
+        log.warning("the database may have lost commits: %s; another agent has moved the ids on", reason)
+        return
+    log.error(
+        "the database may have lost what it had committed: %s; run ids were at %d and go on above %d,"
+        " %d runs about to start got new ids; an occurrence that the database forgot may run again",
+        *(reason, epoch.before, epoch.beyond, epoch.renumbered),
+    )

@@ -1,0 +1,49 @@
+"""The ids of runs: how far they have been given out, and moving them on.
+
+A counter of the database gives them out, never twice. It goes back only with the whole database.
+"""
+
+from functools import cache
+
+from sqlalchemy import ColumnElement, Connection, Integer, literal_column, text
+from sqlalchemy.exc import DBAPIError
+
+_SQLITE_ISSUED = "(SELECT seq FROM sqlite_sequence WHERE name = 'runs')"
+_POSTGRES_ISSUED = "(SELECT last_value FROM runs_id_seq)"
+_LOCK = 0x6463726F6E03
+"""The advisory lock of those who move the ids on."""
+
+
+@cache
+def issued(*, is_sqlite: bool) -> ColumnElement[int]:
+    """Return the highest id given out so far, as part of a statement; NULL where there is none yet."""
+    return literal_column(_SQLITE_ISSUED if is_sqlite else _POSTGRES_ISSUED, Integer())
+
+
+def lock_postgres(connection: Connection) -> None:
+    """Let no other transaction move the ids on until this one ends."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+
+
+def advance_sqlite(connection: Connection, to: int) -> None:
+    """Let the next run of a SQLite file have an id above `to`."""
+    values = {"to": to}
+    counter = text("UPDATE sqlite_sequence SET seq = max(seq, :to) WHERE name = 'runs'")
+    if not connection.execute(counter, values).rowcount:
+        connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES ('runs', :to)"), values)
+
+
+def advance_postgres(connection: Connection, to: int) -> None:
+    """The same for Postgres; the caller holds the lock. A counter does not roll back."""
+    moved = text("SELECT setval('runs_id_seq', greatest(last_value, :to)) FROM runs_id_seq")
+    connection.execute(moved, {"to": to})
+
+
+def postgres_timeline(connection: Connection) -> str | None:
+    """Return the timeline of the server, another one after each failover; None where it does not say."""
+    try:
+        with connection.begin_nested():
+            found = connection.scalar(text("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"))
+    except DBAPIError:  # not every service that speaks Postgres has it
+        return None
+    return found and str(found)

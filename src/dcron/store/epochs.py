@@ -1,0 +1,122 @@
+"""Epochs of the database: from each on, the ids of runs are above all that were given out before it.
+
+A database that went back in time (a failover that lost commits, a backup that was restored) would give ids
+out again. Whoever notices declares a new epoch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Executable,
+    FromClause,
+    Row,
+    bindparam,
+    insert,
+    select,
+    text,
+    union_all,
+    update,
+)
+
+from dcron.database import Columns, Database
+from dcron.model import RunState
+from dcron.schema import ALIVE, INCIDENT, changes, runs
+
+GAP = 10_000
+"""Ids left out at each epoch: what other agents may have seen given out."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A new beginning of the ids."""
+
+    reason: str
+    before: int
+    """The highest id that the database had given out when the epoch was declared."""
+    beyond: int
+    """Ids of the new epoch are above this."""
+    renumbered: int
+    """Runs that were about to start, and got ids of the new epoch."""
+
+
+def declare(
+    connection: Connection,
+    database: Database,
+    actor: str,
+    now: datetime,
+    *,
+    seen: int,
+    timeline: str | None,
+    reason: str,
+) -> Epoch | None:
+    """Move the ids beyond all that were `seen`; None where another agent has done so.
+
+    A run that waits and is due, or is claimed, may have been started under its id in what the database has
+    forgotten: it gets an id of the new epoch, and waits.
+    """
+    database.lock_ids(connection)
+    before = database.issued_ids(connection)
+    if _is_declared(connection, before, seen, timeline):
+        return None
+    beyond = max(before, seen) + GAP
+    startable = list(connection.scalars(_startable(), {"now": now}))
+    database.advance_ids(connection, beyond + len(startable))
+    if startable:
+        given = database.values(_RENUMBERED, ((old, beyond + n) for n, old in enumerate(startable, 1)))
+        connection.execute(_renumber(database.rows(_RENUMBERED)), given)
+    epoch = Epoch(reason, before, beyond, len(startable))
+    after = {"reason": reason, "ids": beyond, "renumbered": epoch.renumbered, "timeline": timeline}
+    record(connection, now, actor, "epoch", {"ids": before, "seen": seen}, after)
+    return epoch
+
+
+def _is_declared(connection: Connection, issued: int, seen: int, timeline: str | None) -> bool:
+    """Return whether another agent has declared it: ids that far ahead are of an epoch unknown here."""
+    if issued < seen:
+        return False
+    if issued >= seen + GAP:
+        return True
+    latest = last(connection, "epoch")
+    return timeline is not None and latest is not None and latest.after.get("timeline") == timeline
+
+
+def _startable() -> Executable:
+    waiting = select(runs.c.id).where(text("state = 'waiting'"), runs.c.due_at <= bindparam("now"))
+    claimed = select(runs.c.id).where(text(ALIVE), runs.c.state == RunState.CLAIMED)
+    return union_all(waiting, claimed).order_by("id")
+
+
+_RENUMBERED = Columns(id=BigInteger(), fresh=BigInteger())
+
+
+@cache
+def _renumber(batch: FromClause) -> Executable:
+    states = [RunState.WAITING, RunState.CLAIMED]
+    waits = {"state": RunState.WAITING, "owner": None, "claimed_at": None}
+    query = update(runs).where(runs.c.id == batch.c.id, runs.c.state.in_(states))
+    return query.values({"id": batch.c.fresh, **waits})
+
+
+def record(
+    connection: Connection,
+    now: datetime,
+    actor: str,
+    action: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> None:
+    """Note what happened to the database itself: an `epoch`, or a step of its `clock`."""
+    values = {"at": now, "actor": actor, "action": action, "before": dict(before), "after": dict(after)}
+    connection.execute(insert(changes).values(values))
+
+
+def last(connection: Connection, action: str) -> Row[Any] | None:
+    """Return the latest note of this kind."""
+    query = select(changes).where(text(INCIDENT), changes.c.action == action)
+    return connection.execute(query.order_by(changes.c.id.desc()).limit(1)).first()

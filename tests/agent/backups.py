@@ -1,0 +1,35 @@
+"""A backup of a crontab's database that is put back while nodes run, on each kind of database."""
+
+from typing import Any
+
+from sqlalchemy import delete, insert, select, text
+
+from dcron.database import Database
+from dcron.schema import changes, crontab, nodes, runs
+
+_TABLES = (crontab, runs, nodes, changes)
+
+
+class Backup:
+    """All that was in the tables at one moment, and how far their ids had been given out."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        with database.read() as connection:
+            for table in _TABLES:
+                self._rows[table.name] = [dict(row._mapping) for row in connection.execute(select(table))]
+            self._issued = database.issued_ids(connection)
+
+    def restore(self) -> None:
+        """Put all of it back."""
+        with self._database.write() as connection:
+            for table in _TABLES:
+                connection.execute(delete(table))
+                if rows := self._rows[table.name]:
+                    connection.execute(insert(table), rows)
+            if self._database.is_sqlite:
+                counter = text("UPDATE sqlite_sequence SET seq = :seq WHERE name = 'runs'")
+                connection.execute(counter, {"seq": self._issued})
+            else:
+                connection.execute(text("SELECT setval('runs_id_seq', :seq)"), {"seq": self._issued})

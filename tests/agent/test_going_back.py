@@ -1,0 +1,239 @@
+"""A database that goes back in time under nodes that run: a backup is put back, a failover loses commits."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text
+
+from dcron.agent.continuity import Memory
+from dcron.agent.lease import Fenced
+from dcron.model import RunState
+from dcron.schema import changes
+from dcron.store import epochs
+from dcron.store.epochs import GAP
+from tests.agent.backups import Backup
+from tests.agent.conftest import HandNode, World
+
+BEAT = 10
+
+
+def beat(world: World, *nodes: HandNode, times: int = 1) -> None:
+    for _ in range(times):
+        world.clock.forward(seconds=BEAT)
+        for node in nodes:
+            node.heart.step()
+
+
+def start_one(world: World, node: HandNode) -> int:
+    world.clock.forward(minutes=1)
+    (run_id,) = node.take_turns()
+    return run_id
+
+
+def declared(world: World) -> list[dict[str, object]]:
+    with world.database.read() as connection:
+        rows = connection.execute(select(changes.c.after).where(changes.c.action == "epoch"))
+        return [row.after for row in rows]
+
+
+def test_a_run_that_the_node_does_not_have_is_lost_at_the_second_beat(world: World) -> None:
+    task = world.add("tick", on_lost="retry", tries=2)
+    node = world.node()
+    run_id = start_one(world, node)
+    node.live.remove([run_id])
+    node.heart.step()
+    assert world.run(run_id).state is RunState.RUNNING
+    node.heart.step()
+    lost = world.run(run_id)
+    assert (lost.state, lost.owner) == (RunState.LOST, node.id)
+    assert lost.reason
+    assert "does not have it" in lost.reason
+    retries = [run for run in world.runs(RunState.WAITING) if run.attempt == 2]
+    assert [run.task_id for run in retries] == [task.id]
+
+
+def test_a_claim_that_the_node_does_not_know_of_waits_again(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    (waiting,) = world.runs(RunState.WAITING)
+    with world.database.write() as connection:
+        connection.execute(
+            text("UPDATE runs SET state = 'claimed', owner = :node, claimed_at = due_at"), {"node": node.id}
+        )
+    node.heart.step()
+    assert world.run(waiting.id).state is RunState.CLAIMED
+    node.heart.step()
+    assert world.run(waiting.id).state is RunState.WAITING
+
+
+def test_what_runs_stays_as_it_is_however_many_beats_there_are(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    run_id = start_one(world, node)
+    beat(world, node, times=5)
+    assert world.run(run_id).state is RunState.RUNNING
+    assert node.killed == []
+    assert declared(world) == []
+
+
+def test_a_run_that_is_not_the_nodes_any_more_is_ended_once(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    run_id = start_one(world, node)
+    with world.database.write() as connection:
+        connection.execute(text("DELETE FROM runs WHERE id = :id"), {"id": run_id})
+    node.heart.step()
+    assert node.killed == []
+    for _ in range(3):
+        node.heart.step()
+    assert node.killed == [run_id]
+
+
+def test_a_node_whose_database_went_back_repeats_no_id_and_keeps_no_run_open(world: World) -> None:
+    world.add("tick", max_running=None)
+    node = world.node()
+    before = start_one(world, node)
+    beat(world, node)
+    backup = Backup(world.database)
+    node.finish([before])
+    after = start_one(world, node)
+    beat(world, node)
+    backup.restore()
+
+    world.clock.forward(minutes=1)
+    assert node.take_turns() == []  # nothing is claimed before a beat has looked into it
+    assert node.doubts
+    node.heart.step()
+    assert node.killed == [after]
+    (epoch,) = declared(world)
+    assert epoch["ids"] >= after + GAP  # type: ignore[operator]
+    assert epoch["reason"]
+    node.live.remove([after])
+    beat(world, node, times=2)
+    assert world.run(before).state is RunState.LOST
+    started = node.take_turns()
+    assert started
+    assert min(started) > after + GAP
+    assert not world.runs(RunState.CLAIMED)
+
+
+def test_the_second_node_to_notice_moves_the_ids_no_further(world: World) -> None:
+    world.add("tick", max_running=None)
+    first, second = world.node("web-1"), world.node("web-2")
+    backup = Backup(world.database)
+    for _ in range(3):
+        first.finish([start_one(world, first)])
+        beat(world, first, second)
+    backup.restore()
+    beat(world, first, second, times=3)
+    assert len(declared(world)) == 1
+
+
+def test_a_start_that_was_forgotten_is_recorded_again(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    run_id = start_one(world, node)
+    with world.database.write() as connection:
+        connection.execute(text("DELETE FROM runs WHERE id <> :id"), {"id": run_id})
+        connection.execute(text("UPDATE runs SET state = 'claimed', started_at = NULL"))
+    node.heart.step()
+    assert world.run(run_id).state is RunState.RUNNING
+    assert len(world.runs(RunState.WAITING)) == 1
+    assert node.killed == []
+
+
+def test_a_node_that_the_database_does_not_know_ends(world: World) -> None:
+    node = world.node()
+    with world.database.write() as connection:
+        connection.execute(text("DELETE FROM nodes"))
+    with pytest.raises(Fenced, match="unknown to the database"):
+        node.heart.step()
+
+
+def test_an_agent_that_starts_after_a_restore_remembers_the_ids(world: World, tmp_path: Path) -> None:
+    world.add("tick")
+    memory = Memory.of(tmp_path, "db")
+    memory.newest = 500
+    memory.save()
+    node = HandNode(world.database, "web-1", memory=Memory.of(tmp_path, "db")).register()
+    (epoch,) = declared(world)
+    assert (epoch["ids"], epoch["renumbered"]) == (500 + GAP, 0)
+    world.clock.forward(minutes=1)
+    (first,) = node.take_turns()
+    assert first < 500  # it was waiting, and not due: nobody can have started it
+    node.finish([first])
+    world.clock.forward(minutes=1)
+    assert node.take_turns() == [500 + GAP + 1]
+
+
+def test_what_could_have_been_started_gets_a_new_id(world: World) -> None:
+    world.add("tick")
+    world.clock.forward(minutes=1)
+    with world.database.write() as connection:
+        epoch = epochs.declare(
+            connection, world.database, "web-1", world.clock.now, seen=7, timeline="2", reason="a test"
+        )
+        assert epoch
+        again = epochs.declare(
+            connection, world.database, "web-2", world.clock.now, seen=epoch.beyond, timeline="2", reason="x"
+        )
+        assert again is None
+    assert (epoch.before, epoch.renumbered) == (1, 1)
+    (run,) = world.runs(RunState.WAITING)
+    assert run.id == epoch.beyond + 1
+    assert world.node().take_turns() == [run.id]
+
+
+def test_another_timeline_of_the_server_is_noticed_before_the_next_claim(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add("tick")
+    monkeypatch.setattr(world.database, "timeline", lambda _: "00000001")
+    node = world.node()
+    node.heart.step()
+    monkeypatch.setattr(world.database, "timeline", lambda _: "00000002")
+    world.database.close()
+    world.clock.forward(minutes=1)
+    assert node.take_turns() == []
+    node.heart.step()
+    (epoch,) = declared(world)
+    assert epoch["timeline"] == "00000002"
+    assert len(node.take_turns()) == 1
+    beat(world, node, times=2)
+    assert len(declared(world)) == 1
+
+
+def test_memory_is_of_one_database_and_survives_what_is_not_json(tmp_path: Path) -> None:
+    for address, newest in (("a", 3), ("b", 4)):
+        memory = Memory.of(tmp_path, address)
+        memory.newest = newest
+        memory.save()
+    assert [Memory.of(tmp_path, each).newest for each in ("a", "b", "c")] == [3, 4, 0]
+    assert json.loads((tmp_path / "seen.json").read_text())["a"]["newest"] == 3
+    (tmp_path / "seen.json").write_text("{")
+    assert Memory.of(tmp_path, "a").newest == 0
+
+
+def test_ids_that_were_deleted_are_no_sign(world: World) -> None:
+    world.add("tick")
+    node = world.node()
+    beat(world, node)
+    world.crontab.remove(world.crontab.get("tick"))
+    beat(world, node, times=2)
+    assert declared(world) == []
+
+
+def test_ids_are_asked_for_without_another_statement(world: World) -> None:
+    """An idle beat costs what it did before; the comparison replaces a question that had no subject."""
+    from sqlalchemy import event
+
+    node = world.node()
+    beat(world, node, times=3)
+    seen: list[str] = []
+    count = lambda *given: seen.append(given[2])  # noqa: E731
+    event.listen(world.database.engine, "before_cursor_execute", count)
+    node.heart.step()
+    event.remove(world.database.engine, "before_cursor_execute", count)
+    asked = [each for each in seen if not each.startswith(("BEGIN", "SELECT set_config"))]
+    assert len(asked) == 6, asked
