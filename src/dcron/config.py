@@ -1,7 +1,7 @@
 """Where dcron finds its settings: option, environment, config file, default, in that order."""
 
-import getpass
 import os
+import pwd
 import re
 import socket
 import tomllib
@@ -125,10 +125,13 @@ def host_name() -> str:
 
 def actor() -> str:
     """Who is acting, for the record of changes: the person behind sudo, at this machine."""
-    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME")
-    if not name:
-        try:
-            name = getpass.getuser()
-        except (KeyError, OSError):  # an account number without a name
-            name = str(os.getuid())
+    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or account_name()
     return f"{name}@{host_name()}"
+
+
+def account_name() -> str:
+    """Return the name of this process's account; the number of one without a name, as in many containers."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

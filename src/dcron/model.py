@@ -218,6 +218,8 @@ class Run:
     flow: int | None
     """The run with which the flow began that it is part of."""
     event_id: int | None
+    refused_by: Mapping[str, str] | None = None
+    """Why the nodes that took it before could not begin its command, by their IDs; None where none did."""
 
     @property
     def node(self) -> str | None:
@@ -267,7 +269,24 @@ class Node:
     """What it has for tasks that need something, by name; memory in bytes."""
     lease: float | None = None
     """Seconds that a renewal lasts; None of an agent of an earlier version."""
+    account: str | None = None
+    """The account it runs as, and as which it runs commands; None where an older agent does not say."""
+    uid: int | None = None
+    any_account: bool | None = None
+    """Whether it may run commands as other accounts, too."""
     running: int = 0
+
+    @property
+    def may_be_root(self) -> bool:
+        """Whether it may run commands as root; also where it does not say."""
+        return self.any_account is not False
+
+    @property
+    def accounts(self) -> tuple[str, ...] | None:
+        """The accounts it runs commands as, its own by name and by number; None for all, or unknown."""
+        if self.account is None or self.any_account is not False:
+            return None
+        return (self.account, str(self.uid))
 
     def state(self, now: datetime) -> NodeState:
         """What the node is at `now` (the database's clock)."""

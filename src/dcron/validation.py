@@ -30,7 +30,8 @@ MOST_BACKOFF_FACTOR = 1000
 MOST_TAGS = 20
 LONGEST_TAG = 60
 MOST_NEEDS = 10
-"""These three keep a lane, which holds them all in one text, short enough for an index of Postgres."""
+LONGEST_ACCOUNT = 100
+"""In bytes. These four keep a lane, one text that holds them all, short enough for an index of Postgres."""
 LONGEST_EVENT = 100
 SLOTS = "slots"
 """What every run takes one of, asked or not."""
@@ -121,6 +122,8 @@ def require_runnable(line: Definition) -> None:
             raise UsageError(f"{what}: the name is empty; leave it out (`set`: --clear {what})")
         if name and _CONTROL.search(name):
             raise UsageError(f"{what}: {_short(name)} has a line end or another control character")
+    if isinstance(line.user, str) and len(line.user.encode(errors="replace")) > LONGEST_ACCOUNT:
+        raise UsageError(f"user: {_short(line.user)} has more than {LONGEST_ACCOUNT} bytes")
     _require_policies(line)
     _require_place(line)
 

@@ -111,3 +111,47 @@ def test_a_run_of_a_lane_that_nobody_can_read_waits_and_harms_nobody(stage: Stag
     assert sorted(each.id for each in stage.take(node)) == [nothing, run.id]
     stage.crontab.edit(task, {"priority": "low"})
     assert sorted(each.id for each in stage.take(node)) == unread, "an edit gives them a lane again"
+
+
+@pytest.mark.parametrize(
+    ("user", "accounts", "taken"),
+    [
+        (None, ("deploy", "1001"), True),
+        ("deploy", ("deploy", "1001"), True),
+        ("1001", ("deploy", "1001"), True),
+        ("backup", ("deploy", "1001"), False),
+        ("backup", None, True),
+        (r"CORP\ann b=c,d %x", (r"CORP\ann b=c,d %x", "7"), True),
+        (r"CORP\ann b=c,d %x", ("ann", "7"), False),
+    ],
+)
+def test_a_run_goes_where_commands_run_as_its_account(
+    stage: Stage, user: str | None, accounts: tuple[str, ...] | None, taken: bool
+) -> None:
+    stage.crontab.run(stage.task("job", NEVER, user=user))
+    assert len(stage.take(stage.node(), accounts=accounts)) == int(taken)
+
+
+def test_an_account_that_no_living_agent_has_is_named(stage: Stage) -> None:
+    stage.node("web-1", account="www", uid=33, any_account=False)
+    stage.task("job", user="deploy")
+    assert stage.crontab.view("job").unserved == "no living agent runs commands as deploy"
+    stage.node("web-2", account="deploy", uid=1001, any_account=False)
+    assert stage.crontab.view("job").unserved is None
+
+
+@pytest.mark.parametrize("facts", [{"account": "root", "uid": 0, "any_account": True}, {}])
+def test_root_and_agents_that_do_not_say_run_commands_as_any_account(
+    stage: Stage, facts: dict[str, Any]
+) -> None:
+    stage.node("web-1", **facts)
+    stage.task("job", user="deploy")
+    assert stage.crontab.view("job").unserved is None
+
+
+def test_an_edit_of_the_account_leaves_what_waits_with_the_account_it_has_copied(stage: Stage) -> None:
+    task, node = stage.task("job", NEVER, user="deploy", priority="low"), stage.node()
+    run = stage.crontab.run(task)
+    stage.crontab.edit(task, {"user": "www", "priority": "normal"})
+    assert stage.take(node, accounts=("www", "33")) == []
+    assert [each.id for each in stage.take(node, accounts=("deploy", "1001"))] == [run.id]

@@ -7,6 +7,7 @@ from dcron import migrations
 from dcron.database import Database
 from dcron.errors import SchemaVersionError
 from dcron.model import RunState
+from dcron.policy import read_lane
 from dcron.schema import SCHEMA_VERSION
 from dcron.services.crontab import Crontab
 from dcron.store.runs import Wanted
@@ -70,3 +71,34 @@ def test_an_upgrade_brings_times_that_no_program_can_read_within_reach(old_datab
     assert ended.started_at is not None
     assert ended.started_at.year in (1, 1970)
     assert ended.claimed_at is None
+
+
+def test_an_upgrade_sends_what_waits_under_an_account_to_agents_that_have_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrations, "SCHEMA_VERSION", "0003")
+        migrations.upgrade(database)
+    node = " node=web-1-3f9c2a7e"
+    rows = [
+        ("default", '{"user": "deploy"}', None),
+        ("mail priority=low", '{"user":"a b"}', None),
+        (f"default{node}", '{"user": "deploy"}', "web-1-3f9c2a7e"),
+        ("default", '{"command": "echo \\"user\\""}', None),
+        ("default", "user: not JSON", None),
+    ]
+    insert = (
+        "INSERT INTO runs (task_id, task, trigger, state, scheduled_for, due_at, lane, spec, for_node) VALUES"
+        " (1, 'a', 'manual', 'waiting', '2027-01-01 00:00:00', '2027-01-01 00:00:00', :lane, :spec, :node)"
+    )
+    with database.write() as connection:
+        for lane, spec, for_node in rows:
+            connection.execute(text(insert), {"lane": lane, "spec": spec, "node": for_node})
+    migrations.upgrade(database)
+    with database.read() as connection:
+        lanes = list(connection.scalars(text("SELECT lane FROM runs ORDER BY id")))
+    assert lanes == [
+        *("default user=deploy", "mail priority=low user=a%20b", f"default user=deploy{node}"),
+        *("default", "default"),
+    ]
+    assert all(str(read_lane(lane)) == lane for lane in lanes)

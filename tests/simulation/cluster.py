@@ -21,11 +21,19 @@ from dcron.errors import DatabaseError
 from dcron.model import Node, RunState
 from dcron.store import ends, nodes, reaping
 from dcron.store.ends import Ended
+from dcron.warden.accounts import Account
 from dcron.warden.client import Job
 
 BEGINNING = datetime(2027, 3, 27, 22, 0, tzinfo=UTC)
 """The evening before Europe's clocks go forward."""
 LEASE = 60.0
+ACCOUNTS = (
+    Account("root", 0, any_account=True),
+    Account("root", 0, any_account=True),
+    Account("deploy", 1001, any_account=False),
+    Account("www", 33, any_account=False),
+)
+"""As whom agents run; of a machine with root, any account but its own may be missing."""
 
 
 class Time:
@@ -84,6 +92,7 @@ class Command:
     start: Start
     ends_at: datetime
     state: RunState
+    user: str | None = None
 
 
 @dataclass
@@ -96,6 +105,8 @@ class SimulatedNode:
     ledger: list[Start]
     settings: Settings
     id: str
+    known: frozenset[str] = frozenset()
+    """The accounts of its machine."""
     deadline: datetime = BEGINNING
     """When the warden kills everything, unless a beat has moved it."""
     is_alive: bool = True
@@ -113,7 +124,9 @@ class SimulatedNode:
         ownership = Ownership(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
-        self.heart = Heart(self.database, lease, others, seen, ownership, beat, lambda: None, lambda _: None)
+        self.heart = Heart(
+            self.database, lease, others, seen, ownership, beat, lambda _: None, lambda _: None
+        )
 
     def register(self) -> None:
         with self.database.write() as connection:
@@ -137,6 +150,9 @@ class SimulatedNode:
                     tags=self.settings.tags,
                     queues=self.settings.queues,
                     capacity=self.settings.capacity,
+                    account=self.settings.account.name,
+                    uid=self.settings.account.uid,
+                    any_account=self.settings.account.any_account,
                 ),
             )
         self._set_deadline(self.time.since_beginning() + LEASE - self.settings.margin)
@@ -213,10 +229,20 @@ class SimulatedNode:
                     job.run_id, RunState.LOST, now, "never begun", never_begun=True
                 )
                 continue
+            if self._cannot_begin(job):
+                told = f"could not be started: there is no user {job.user!r}"
+                self.unrecorded[job.run_id] = Ended(
+                    job.run_id, RunState.FAILED, now, told, 126, never_begun=True
+                )
+                continue
             self.ledger.append(start)
             state = RunState.FAILED if self.chance.random() < 0.25 else RunState.SUCCEEDED
             lasts = timedelta(seconds=self.chance.choice([0, 0, 1, 5, 40, 200]))
-            self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state)
+            self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state, job.user)
+
+    def _cannot_begin(self, job: Job) -> bool:
+        """Whether the machine lacks the account, or just now something else that every command needs."""
+        return (job.user is not None and job.user not in self.known) or self.chance.random() < 0.03
 
     def _kill(self, run_ids: Sequence[int]) -> None:
         for run_id in run_ids:
@@ -248,4 +274,5 @@ def settings(name: str, chance: random.Random) -> Settings:
         lease=LEASE,
         tags=tags,
         capacity={"gpu": gpus} if (gpus := chance.choice([0.0, 1.0, 2.0])) else {},
+        account=chance.choice(ACCOUNTS),
     )

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from dcron import policy
 from dcron.model import RunState, Task
 from dcron.schema import crontab, runs
+from dcron.warden.accounts import Account
 from tests.simulation.cluster import Start
 
 _SPAN = re.compile(r"\((?:more than )?[\d,]+ occurrences, (\S+) to (\S+)\)")
@@ -78,6 +79,29 @@ def check_limits(ledger: Sequence[Start], now: datetime, limits: dict[str, int |
     for task, count in Counter(start.task for start in alive).items():
         limit = limits.get(task)
         require(limit is None or count <= limit, f"{count} commands of {task} are alive, not {limit}")
+
+
+def check_account(account: Account, users: Sequence[str | None]) -> None:
+    """No node runs commands as an account that it may not run them as."""
+    accounts = account.accounts
+    wrong = [user for user in users if user and accounts is not None and user not in accounts]
+    require(not wrong, f"an agent of {account.name} runs commands as {wrong}")
+
+
+def check_refusals(rows: Sequence[Any]) -> None:
+    """A run goes on from a node that refused it as the same attempt, and never back to such a node."""
+    by_id = {row.id: row for row in rows}
+    for row in rows:
+        if not row.refused_by:
+            continue
+        before = by_id[row.retry_of]
+        require(before.owner in row.refused_by, f"run {row.id} is not refused by {before.owner}")
+        require(before.attempt == row.attempt, f"run {row.id} is attempt {row.attempt}")
+        # One that is then never started leaves the one before it as the last word.
+        dead = before.dead_at is not None and row.state != "skipped"
+        require(not dead, f"run {before.id} is a dead letter, and goes on as {row.id}")
+        require(row.owner not in row.refused_by, f"run {row.id} came back to {row.owner}")
+        require(len(row.refused_by) <= policy.MOST_REFUSALS, f"run {row.id} was refused too often")
 
 
 def check_capacity(node_id: str, alive: Sequence[Mapping[str, float]], capacity: Mapping[str, float]) -> None:

@@ -38,6 +38,8 @@ LINES: tuple[dict[str, Any], ...] = (
     {"name": "left", "schedule": "@after extract", "tries": 2},
     {"name": "right", "schedule": "@after extract"},
     {"name": "tidy", "schedule": "@after left", "every_node": True},
+    {"name": "deploy", "schedule": "*/2 * * * *", "user": "deploy"},
+    {"name": "www", "schedule": "*/4 * * * *", "user": "www", "tries": 2, "backoff": 5.0},
     {"name": "other", "schedule": "7 * * * *"},
     {"name": "load", "schedule": "@after left,right,other"},
 )
@@ -108,7 +110,9 @@ class World:
         self._born += 1
         of_node = settings(f"web-{self._born}", self.chance)
         node_id = f"{of_node.name}-{self.chance.getrandbits(32):08x}"
-        node = SimulatedNode(self.faulty, self.time, self.chance, self.ledger, of_node, node_id)
+        own = {of_node.account.name}
+        known = frozenset(own | {name for name in ("deploy", "www") if self.chance.random() < 0.6})
+        node = SimulatedNode(self.faulty, self.time, self.chance, self.ledger, of_node, node_id, known)
         self._note(f"{node.id} starts with {of_node.slots} slots, {of_node.tags}, {of_node.capacity}")
         faults, self.faulty.faults = self.faulty.faults, 0.0
         node.register()
@@ -190,6 +194,7 @@ class World:
             rows = invariants.read_rows(connection)
             invariants.check_lines(connection, rows)
         invariants.check_finals(self._finals, rows)
+        invariants.check_refusals(rows)
         invariants.check_starts(self.ledger)
         # A node is told apart where a line runs on each of them.
         limits = {line["name"]: line.get("max_running", 1) for line in LINES if not line.get("every_node")}
@@ -197,6 +202,7 @@ class World:
         needs = {line["name"]: line.get("need", {}) for line in LINES}
         for node in self.nodes:
             alive = [needs[command.start.task] for command in node.commands.values()]
+            invariants.check_account(node.settings.account, [each.user for each in node.commands.values()])
             invariants.check_capacity(node.id, alive, node.settings.capacity)
         queue_of = {line["name"]: line.get("queue", "default") for line in LINES}
         invariants.check_queue(self.ledger, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
@@ -245,6 +251,7 @@ class World:
                 {"command": f"echo {len(self.trace)}"},
                 {"backoff": 7.0},
                 {"priority": self.chance.choice(["high", "low"])},
+                {"user": self.chance.choice([None, "deploy", "www"])},
             ]
         )
         self.crontab.edit(task, changed)

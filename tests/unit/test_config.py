@@ -92,13 +92,13 @@ def test_the_actor_is_the_person_behind_sudo(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_account_without_a_name_acts_under_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody() -> str:
+    def nobody(uid: int) -> None:
         raise KeyError("getpwuid(): uid not found: 4711")
 
     for name in ("SUDO_USER", "LOGNAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("getpass.getuser", nobody)
-    monkeypatch.setattr("os.getuid", lambda: 4711)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.setattr("os.geteuid", lambda: 4711)
     assert config.actor().startswith("4711@")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dcron.errors import UsageError
 from dcron.validation import SLOTS, require_amounts, require_queue, require_tags
+from dcron.warden.accounts import Account, own_account
 
 SHORTEST_LEASE = 4.0
 _PARTS_OF_LEASE = 6
@@ -35,6 +36,8 @@ class Settings:
     """The queues it serves; none means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What it has for tasks that need something, by name; memory in bytes."""
+    account: Account = field(default_factory=own_account)
+    """Whom it runs as, and whether it may run commands as others."""
 
     def __post_init__(self) -> None:
         if not NODE_NAME.fullmatch(self.name):

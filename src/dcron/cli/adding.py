@@ -144,6 +144,7 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
         print_facts(_understood(view, options, now))
     cautions.print_warnings(task, now)
     cautions.print_crowd(crontab, view, now)
+    cautions.print_unserved(crontab, view)
     mention_idleness(crontab)
 
 

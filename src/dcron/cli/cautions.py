@@ -42,6 +42,14 @@ def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
     print_doubts(forecast.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
 
 
+def print_unserved(crontab: "Crontab", view: "TaskView") -> None:
+    """Say so where agents run, and none of them can take the task's next run."""
+    from dcron.cli.idleness import why_idle
+
+    if view.unserved and view.task.enabled and not why_idle(crontab):
+        print_doubts([("unserved", f"none takes its next run: {view.unserved}")])
+
+
 def print_clock_changes(changes: Iterable[ClockChange]) -> None:
     """Say what clock changes do to the schedule, also where they lie far off."""
     for change in changes:

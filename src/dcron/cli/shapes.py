@@ -129,6 +129,7 @@ def run_shape(run: Run, now: datetime) -> dict[str, Any]:
         "expires_at": instant(run.expires_at),
         "flow": run.flow,
         "event": run.event_id,
+        "refused_by": dict(run.refused_by) if run.refused_by else {},
     }
 
 
@@ -143,6 +144,8 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
         "tags": list(node.tags),
         "queues": list(node.queues),
         "capacity": numbers(node.capacity),
+        "account": node.account,
+        "any_account": node.any_account,
         "slots": node.slots,
         "running": node.running,
         "version": node.version,

@@ -172,4 +172,6 @@ def _run_line(run: Run, now: datetime) -> str:
         parts.append(f"started {words.ago(run.started_at, now)}")
     if run.owner:
         parts.append(f"on {run.owner}")
+    if run.refused_by:
+        parts.append(f"after {words.refusals(run)}")
     return ", ".join(parts)

@@ -8,6 +8,7 @@ from dcron.policy.lanes import (
     kept_for,
     lane_of,
     read_lane,
+    rerouted,
     served_by,
     serves,
     unserved,
@@ -23,7 +24,7 @@ from dcron.policy.missed import (
     passed_over_between,
     passed_over_reason,
 )
-from dcron.policy.retries import begin_again_at, retry_at, wait_after
+from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, wait_after
 from dcron.policy.times import (
     delay_of,
     due_at,
@@ -42,6 +43,7 @@ from dcron.policy.times import (
 __all__ = [
     "COUNT_LIMIT",
     "INSTANT",
+    "MOST_REFUSALS",
     "CatchUp",
     "Lane",
     "PassedOver",
@@ -59,6 +61,7 @@ __all__ = [
     "idle",
     "is_timed",
     "kept_for",
+    "lane_after_refusal",
     "lane_of",
     "next_occurrence",
     "next_wanted",
@@ -66,6 +69,7 @@ __all__ = [
     "passed_over_between",
     "passed_over_reason",
     "read_lane",
+    "rerouted",
     "retry_at",
     "rules_of",
     "same_times",

@@ -2,13 +2,15 @@
 
 A lane is one text in a column, so one index serves every combination of queue, tags, needs and priority, and
 what a node cannot take costs it nothing: it does not look into that lane. The default is `default`; all of
-it reads `mail priority=high require=eu,ssd need=gpu:1 node=web-1-3f9c2a7e`.
+it reads `mail priority=high require=eu,ssd need=gpu:1 user=deploy node=web-1-3f9c2a7e`. A run that nodes
+refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from urllib.parse import quote, unquote
 
 from dcron.model import Definition, Node, Trigger
 from dcron.quantities import format_amount
@@ -22,6 +24,8 @@ KEPT_AFTER = timedelta(minutes=10)
 _ALMOST = 1 - 1e-9
 """1 without 0.4 and 0.4 is a little less than 0.2."""
 DRAINING_SHOWN = 5
+_PLAIN_IN_ACCOUNTS = "@+$\\"
+"""Besides letters, digits and `_.-~`; all other characters are escaped, so a lane stays one line of words."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class Lane:
     need: tuple[tuple[str, float], ...] = ()
     node: str | None = None
     """The ID of the only node that may take it."""
+    user: str | None = None
+    """The account the command runs as; None is the agent's own."""
+    refused_by: tuple[str, ...] = ()
+    """The IDs of the nodes that could not begin its command, in order; none of them takes it again."""
 
     def __str__(self) -> str:
         words = [self.queue]
@@ -43,13 +51,25 @@ class Lane:
             words.append(f"require={','.join(self.require)}")
         if self.need:
             words.append("need=" + ",".join(f"{name}:{amount:.15g}" for name, amount in self.need))
+        if self.user is not None:
+            words.append(f"user={quote(self.user, safe=_PLAIN_IN_ACCOUNTS, errors='replace')}")
         if self.node:
             words.append(f"node={self.node}")
+        if self.refused_by:
+            words.append(f"not={','.join(self.refused_by)}")
         return " ".join(words)
 
     def on(self, node_id: str | None) -> "Lane":
         """The same for one node alone."""
         return replace(self, node=node_id)
+
+    def run_as(self, user: str | None) -> "Lane":
+        """The same for a command that runs as this account."""
+        return replace(self, user=user)
+
+    def after_refusals(self, node_ids: Iterable[str]) -> "Lane":
+        """The same for a run whose command these nodes could not begin."""
+        return replace(self, refused_by=tuple(sorted(node_ids)))
 
     def rank(self, due_at: datetime) -> datetime:
         """Where a run that is due then stands among those of all lanes: the earliest goes first."""
@@ -62,7 +82,14 @@ def lane_of(line: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
     # A line that was written by hand may hold anything; one that cannot be read is suspended by others.
     require = sorted({tag for tag in line.require if isinstance(tag, str)})
     need = {name: amount for name, amount in line.need.items() if isinstance(amount, int | float)}
-    return Lane(line.queue, priority, tuple(require), tuple(sorted(need.items())))
+    return Lane(line.queue, priority, tuple(require), tuple(sorted(need.items())), user=line.user)
+
+
+def rerouted(lane: Lane | None, line: Definition, trigger: Trigger) -> Lane:
+    """The lane of a run that waits in `lane` when its line is edited: as the line says now, but for the
+    account, which stays what the run copied, and the nodes that refused it."""
+    wanted = lane_of(line, trigger)
+    return replace(wanted, user=lane.user, refused_by=lane.refused_by) if lane else wanted
 
 
 @lru_cache(maxsize=10_000)
@@ -77,6 +104,8 @@ def read_lane(text: str) -> Lane | None:
             tuple(parts["require"].split(",")) if "require" in parts else (),
             _read_need(parts.get("need")),
             parts.get("node"),
+            unquote(parts["user"]) if "user" in parts else None,
+            tuple(parts["not"].split(",")) if "not" in parts else (),
         )
     except ValueError:
         return None
@@ -117,11 +146,17 @@ def serves(
     tags: Iterable[str],
     queues: Iterable[str],
     capacity: Mapping[str, float],
+    accounts: Collection[str] | None = None,
 ) -> bool:
-    """Whether the node may take runs of the lane, as far as it can ever have room for them."""
+    """Whether the node may take runs of the lane, as far as it can ever have room for them.
+
+    `accounts` are those it runs commands as, besides its own by default; None means all.
+    """
     served = tuple(queues)
     return (
         lane.node in (None, node_id)
+        and node_id not in lane.refused_by
+        and runs_as(lane, accounts)
         and (not served or lane.queue in served)
         and set(lane.require) <= set(tags)
         and fits(lane, capacity)
@@ -130,7 +165,12 @@ def serves(
 
 def served_by(lane: Lane, node: Node) -> bool:
     """The same of a node as it is registered."""
-    return serves(lane, node.id, node.tags, node.queues, node.capacity)
+    return serves(lane, node.id, node.tags, node.queues, node.capacity, node.accounts)
+
+
+def runs_as(lane: Lane, accounts: Collection[str] | None) -> bool:
+    """Whether a node that runs commands as these accounts (None: as all) runs those of the lane."""
+    return lane.user is None or accounts is None or lane.user in accounts
 
 
 def idle(nodes: Sequence[Node]) -> str | None:
@@ -159,7 +199,14 @@ def unserved(lane: Lane, nodes: Iterable[Node]) -> str | None:
         return f"no agent serves the queue {lane.queue}"
     if not any(set(lane.require) <= set(node.tags) for node in living):
         return f"no agent has the tag{'s' * (len(lane.require) > 1)} {', '.join(lane.require)}"
+    if not any(runs_as(lane, node.accounts) for node in living):
+        return f"no living agent runs commands as {lane.user}"
     if not any(fits(lane, node.capacity) for node in living):
         wanted = ", ".join(format_amount(name, amount) for name, amount in lane.need)
         return f"no agent has the capacity for {wanted}"
-    return "no agent has all it asks for: its queue, its tags and its needs"
+    if lane.refused_by and any(served_by(lane.after_refusals(()), node) for node in living):
+        return "its command could not be begun on any agent that may take it"
+    asked = (
+        "its queue, its tags, its account and its needs" if lane.user else "its queue, its tags and its needs"
+    )
+    return f"no agent has all it asks for: {asked}"

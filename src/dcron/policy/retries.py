@@ -1,14 +1,20 @@
 """What follows a failure."""
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from dcron.model import Definition, RunState
+from dcron.model import Definition, Node, RunState
+from dcron.policy.lanes import Lane, served_by
 from dcron.policy.times import fraction
 
 SPREAD = 0.25
 """By how much of itself a wait may be longer, so that what failed together does not come back together."""
 NEVER_BEGUN = 1.0
 """Seconds at least until a run that was never begun is due again."""
+MOST_REFUSALS = 5
+"""Nodes that may refuse one attempt: what five cannot begin, a sixth will hardly."""
+LONGEST_LANE = 2_000
+"""Characters; an index of Postgres takes little more."""
 
 
 def retry_at(
@@ -25,6 +31,19 @@ def retry_at(
 def begin_again_at(line: Definition, run_id: int, attempt: int, ended_at: datetime) -> datetime:
     """When a run is due again whose command was certainly never begun. It costs no try."""
     return ended_at + timedelta(seconds=max(NEVER_BEGUN, wait_after(line, run_id, attempt)))
+
+
+def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterable[Node]) -> Lane | None:
+    """The lane of a run whose command these nodes, by their IDs, could not begin; None when that is its end.
+
+    It goes on while one of `nodes`, all that are alive, may take it and has not refused it. A run that
+    belongs to one node goes to no other.
+    """
+    further = lane.after_refusals(refused_by)
+    if lane.node or len(refused_by) > MOST_REFUSALS or len(str(further)) > LONGEST_LANE:
+        return None
+    taken = any(served_by(further, node) for node in nodes if not node.draining)
+    return further if taken else None
 
 
 def wait_after(line: Definition, run_id: int, attempt: int) -> float:

@@ -30,7 +30,7 @@ from dcron.schema.tables import (
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0006"
+SCHEMA_VERSION = "0008"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [

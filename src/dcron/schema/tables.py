@@ -39,7 +39,7 @@ from dcron.schema.constraints import (
     one_word,
     partial_index,
 )
-from dcron.schema.types import BigWhole, Id, Instant, Json, Name, Number, Whole, Words
+from dcron.schema.types import BigWhole, Id, Instant, Json, Login, Name, Number, Whole, Words
 from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
 metadata = MetaData()
@@ -200,6 +200,8 @@ runs = Table(
     Column("backlog_until", Instant),
     Column("flow", BigWhole),
     Column("event_id", BigWhole),
+    # Why the nodes that took it before could not begin its command, by their IDs.
+    Column("refused_by", Json(of=str)),
     CheckConstraint(one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),
@@ -277,6 +279,10 @@ nodes = Table(
     Column("lease", Number),
     # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
     Column("renewals", BigWhole, nullable=False, server_default="0"),
+    # Whom it runs as, and whether it may run commands as others. NULL: an older agent, which does not say.
+    Column("account", Words),
+    Column("uid", Whole),
+    Column("any_account", Boolean),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -309,6 +315,8 @@ changes = Table(
     Column("version", Whole),
     Column("before", Json()),
     Column("after", Json()),
+    # Who wrote it as the server knows it; the actor is what the client says.
+    Column("login", Words, default=Login()),
     sqlite_autoincrement=True,
 )
 Index("changes_of_task", changes.c.task, changes.c.id)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, calendar_from_json, next_run, parse, zone
-from dcron.services.beginnings import ENOUGH, only_one
+from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.services.crontab import Crontab
 from dcron.store import calendars, names
 from dcron.validation import NAME
@@ -69,6 +69,14 @@ class Calendars:
             name = only_one(beginning, names.beginning(connection, names.CALENDARS, beginning, ENOUGH))
         if name is None:
             raise _missing(beginning)
+        return name
+
+    def whole(self, name: str) -> str:
+        """Return the name of this calendar. Raises NotFound, as NotWhole where it only begins names."""
+        _require_name(name)
+        with self._database.read() as connection:
+            if whole("calendar", name, names.beginning(connection, names.CALENDARS, name, ENOUGH)) is None:
+                raise _missing(name)
         return name
 
     def every(self) -> Iterator[StoredCalendar]:

@@ -7,7 +7,17 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Integer, bindparam, delete, insert, select, text, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Integer,
+    bindparam,
+    delete,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from dcron import policy
 from dcron.errors import ROW_ERRORS, UsageError
@@ -15,7 +25,7 @@ from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT, Lane
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, runs
-from dcron.store import blocked, changes, queues, skips, tasks
+from dcron.store import blocked, changes, clock, queues, skips, tasks
 from dcron.store import nodes as store_nodes
 from dcron.store.skips import Skip
 from dcron.validation import require_runnable
@@ -275,14 +285,35 @@ def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[dat
     waiting = connection.execute(select(*columns).where(runs.c.task_id == task.id, *TURN)).first()
     if waiting is None or not policy.same_times(task, waiting.task, waiting.spec):
         return _first_open(connection, task, now), None
+    if task.planned_version == 0 and waiting.scheduled_for > now:
+        return _not_later(connection, task, now, waiting)
     if policy.delay_of(task):
         return waiting.scheduled_for, None
     if waiting.scheduled_for <= now or (waiting.tzdata or "") >= tzdata_version():
         return waiting.scheduled_for, None
+    return _by_newer_zones(task, now, waiting)
+
+
+def _by_newer_zones(task: Task, now: datetime, waiting: Any) -> tuple[datetime | None, Moved | None]:
     wanted = policy.next_occurrence(task, now)
     if wanted == waiting.scheduled_for:
         return wanted, None
     return wanted, Moved(task.name, waiting.scheduled_for, wanted, waiting.tzdata)
+
+
+def _not_later(
+    connection: Connection, task: Task, now: datetime, waiting: Any
+) -> tuple[datetime | None, Moved | None]:
+    """The turn of a line planned from scratch: a clock that was ahead may have put it too far away."""
+    if delay := policy.delay_of(task):
+        return min(waiting.scheduled_for, now + delay), None
+    if (waiting.tzdata or "") < tzdata_version():
+        return _by_newer_zones(task, now, waiting)
+    settled = clock.settled_between(connection, task.id, now, waiting.scheduled_for)
+    first = policy.next_occurrence(task, now)
+    while first in settled and first < waiting.scheduled_for:
+        first = policy.next_occurrence(task, first)
+    return min(filter(None, (first, waiting.scheduled_for))), None
 
 
 def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
@@ -308,14 +339,21 @@ def _held(connection: Connection, task: Task) -> Block | None:
 
 def _reroute(connection: Connection, task: Task) -> None:
     """What waits for the line besides its turn goes where the line says now, with its priority."""
-    others = update(runs).where(
-        runs.c.task_id == task.id, runs.c.state == RunState.WAITING, runs.c.for_node.is_(None)
+    others = (
+        runs.c.task_id == task.id,
+        runs.c.state == RunState.WAITING,
+        runs.c.for_node.is_(None),
+        runs.c.trigger != Trigger.SCHEDULE,
     )
-    for trigger in (Trigger.BACKFILL, Trigger.SCHEDULE):
-        lane, is_backfill = str(policy.lane_of(task, trigger)), runs.c.trigger == Trigger.BACKFILL
-        of_kind = is_backfill if trigger is Trigger.BACKFILL else ~is_backfill
-        values = {"lane": lane, "queue": task.queue}
-        connection.execute(others.where(of_kind, runs.c.lane != lane).values(values))
+    is_backfill = runs.c.trigger == Trigger.BACKFILL
+    lanes = select(runs.c.lane, is_backfill.label("is_backfill")).where(*others).distinct()
+    for row in connection.execute(lanes).all():
+        trigger = Trigger.BACKFILL if row.is_backfill else Trigger.SCHEDULE
+        lane = str(policy.rerouted(policy.read_lane(row.lane), task, trigger))
+        of_kind = (runs.c.lane == row.lane, is_backfill if row.is_backfill else ~is_backfill)
+        if lane != row.lane:
+            moved = update(runs).where(*others, *of_kind)
+            connection.execute(moved.values(lane=lane, queue=task.queue))
 
 
 def _is_claimed(connection: Connection, task: Task) -> bool:

@@ -1,7 +1,7 @@
 """The due runs that a node can take, locked: from the lanes it serves, as many as fit."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -43,10 +43,12 @@ class Offer:
     """What it has when nothing runs."""
     free: Mapping[str, float] = field(default_factory=dict)
     """What of it is not taken."""
+    accounts: Collection[str] | None = None
+    """The accounts it runs commands as; None means all."""
 
     def serves(self, lane: Lane) -> bool:
         """Whether runs of the lane are for this node at all."""
-        return policy.serves(lane, self.node_id, self.tags, self.queues, self.capacity)
+        return policy.serves(lane, self.node_id, self.tags, self.queues, self.capacity, self.accounts)
 
     def has_room_for(self, lane: Lane) -> bool:
         """Whether one of the lane's runs could start now."""

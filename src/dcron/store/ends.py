@@ -33,8 +33,9 @@ from sqlalchemy import (
 from dcron import policy
 from dcron.database import Columns, Database, beside_id
 from dcron.model import RunState, Task, Trigger
+from dcron.policy import Lane
 from dcron.schema import ALIVE, Instant, runs, subscriptions
-from dcron.store import agenda, blocked, flows, orphans, tasks
+from dcron.store import agenda, blocked, flows, orphans, refusals, tasks
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _BAD = (RunState.FAILED, RunState.LOST)
@@ -52,7 +53,8 @@ class Ended:
     exit_code: int | None = None
     signal: int | None = None
     never_begun: bool = False
-    """It is lost, but its command was certainly never started: it can be tried again without a doubt."""
+    """Its command was certainly never started: it can be tried again without a doubt. A lost run waits for
+    any node, a failed one goes to a node that has not refused it."""
 
 
 def finish(
@@ -67,7 +69,7 @@ def finish(
     written = _write(connection, database, node_id, ended)
     truths = [row for row in followed if row.id in written]
     if truths:
-        _follow_up(connection, database, {each.id: each for each in ended}, truths, now)
+        _follow_up(connection, database, {each.id: each for each in ended}, truths, now, node_id)
     return written
 
 
@@ -101,7 +103,7 @@ def declare_lost(
 _COLUMNS = [
     *(runs.c.id, runs.c.task_id, runs.c.task, runs.c.trigger, runs.c.attempt, runs.c.flow),
     *(runs.c.scheduled_for, runs.c.for_node, runs.c.payload, runs.c.event_id, runs.c.spec),
-    runs.c.cancel_requested_by,
+    *(runs.c.cancel_requested_by, runs.c.lane, runs.c.expires_at, runs.c.refused_by),
 ]
 
 
@@ -169,13 +171,14 @@ def _follow_up(
     ended: dict[int, Ended],
     rows: Sequence[Row[Any]],
     now: datetime,
+    node_id: str | None = None,
 ) -> None:
     lines = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
     for row in rows:
         end = ended[row.id]
         # Where somebody had asked for its end, a bad one is neither tried again nor mourned.
         is_bad = end.state in _BAD and row.cancel_requested_by is None
-        if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id)):
+        if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id), node_id, now):
             continue
         if is_bad:
             connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
@@ -188,21 +191,40 @@ def _follow_up(
 
 
 def _try_again(
-    connection: Connection, database: Database, row: Row[Any], end: Ended, line: Task | None
+    connection: Connection,
+    database: Database,
+    row: Row[Any],
+    end: Ended,
+    line: Task | None,
+    node_id: str | None,
+    now: datetime,
 ) -> bool:
-    """Insert the next attempt, if there is to be one."""
+    """Insert the next attempt, if there is to be one. What was never begun costs none."""
     if line is None:  # it was removed meanwhile
         return False
-    if end.never_begun:
-        due_at: datetime | None = policy.begin_again_at(line, row.id, row.attempt, end.finished_at)
+    lane = _lane_again(row, line)
+    if end.never_begun and end.state is RunState.FAILED and node_id:
+        further = refusals.pass_on(connection, row, line, lane, end.reason or "", node_id, now)
+        values = {"attempt": row.attempt, "due_at": end.finished_at, **further} if further else {}
+    elif end.never_begun:
+        again_at = policy.begin_again_at(line, row.id, row.attempt, end.finished_at)
+        values = {"attempt": row.attempt, "due_at": again_at}
     else:
+        values = {}
+    if not values:
         due_at = policy.retry_at(line, row.id, row.attempt, end.state, end.finished_at)
-    if due_at is None:
-        return False
-    attempt = row.attempt if end.never_begun else row.attempt + 1
-    values = retry_of(row, line, due_at) | {"spec": row.spec, "attempt": attempt}
-    connection.execute(database.insert_if_absent(runs).values(values))
+        if due_at is None:
+            return False
+        values = {"due_at": due_at}
+    attempt = retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
+    connection.execute(database.insert_if_absent(runs).values(attempt))
     return True
+
+
+def _lane_again(row: Row[Any], line: Task) -> Lane:
+    """The lane of the next attempt: as the line says now, for the account that the run has copied."""
+    trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
+    return policy.rerouted(policy.read_lane(row.lane), line, trigger).after_refusals(()).on(row.for_node)
 
 
 def retry_of(row: Any, line: Task, due_at: datetime) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import signal
 from datetime import datetime, tzinfo
 
-from dcron.model import Block, Run, RunState
+from dcron.model import Block, Node, Run, RunState, node_name
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -52,6 +52,18 @@ def left(due: datetime, now: datetime) -> str:
     if seconds >= 0:
         return span(seconds + 0.999) if seconds < 60 else span(seconds)
     return f"late {rough_span(-seconds)}" if seconds <= -1 else "now"
+
+
+def accounts(node: Node) -> str:
+    """The account that a node runs commands as, with `+` where others will do, too."""
+    if node.account is None:
+        return ""
+    return f"{node.account}{'+' if node.any_account else ''}"
+
+
+def refusals(run: Run) -> str:
+    """Which nodes could not begin the run's command, and why: `web-1: there is no user 'deploy'`."""
+    return "; ".join(f"{node_name(node)}: {reason}" for node, reason in (run.refused_by or {}).items())
 
 
 def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: datetime) -> str:

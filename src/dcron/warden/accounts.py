@@ -6,12 +6,38 @@ must never wait while it holds a deadline.
 
 import os
 import pwd
+from typing import NamedTuple
 
 from dcron.warden.protocol import Identity
 
 
 class AccountError(Exception):
     """The user does not exist, or we may not become that user."""
+
+
+class Account(NamedTuple):
+    """Whom an agent runs as."""
+
+    name: str
+    """Of an account that has no name, its number."""
+    uid: int
+    any_account: bool
+    """Whether it may run commands as other accounts, too."""
+
+    @property
+    def accounts(self) -> tuple[str, ...] | None:
+        """The accounts it runs commands as, its own by name and by number; None for all."""
+        return None if self.any_account else (self.name, str(self.uid))
+
+
+def own_account() -> Account:
+    """Return whom this process runs as, and whether `identity_of` lets it run commands as others."""
+    uid = os.geteuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:  # a container with a uid of its own
+        name = str(uid)
+    return Account(name, uid, any_account=uid == 0)
 
 
 def identity_of(user: str | None) -> Identity | None:

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.policy.lines import NOON, line
 
 from dcron.model import Node, Trigger
-from dcron.policy import Lane, fits, lane_of, read_lane, serves, unserved
+from dcron.policy import Lane, fits, lane_of, read_lane, served_by, unserved
 from dcron.policy.lanes import HEAD_START
 
 FULL = "mail priority=high require=eu,ssd need=gpu:1,mem:8589934592 node=web-1-3f9c2a7e"
@@ -94,13 +94,21 @@ def test_a_lane_fits_where_there_is_enough_of_everything(free: dict[str, float],
         (Lane(need=(("gpu", 2.0),)), {"capacity": {"gpu": 1}}, False),
         (Lane(node="web-1-3f9c2a7e"), {}, True),
         (Lane(node="web-2-3f9c2a7e"), {}, False),
+        (Lane(user="deploy"), {}, True),
+        (Lane(user="deploy"), {"account": "root", "uid": 0, "any_account": True}, True),
+        (Lane(user="deploy"), {"account": "deploy", "uid": 7, "any_account": False}, True),
+        (Lane(user="7"), {"account": "deploy", "uid": 7, "any_account": False}, True),
+        (Lane(user="root"), {"account": "deploy", "uid": 7, "any_account": False}, False),
+        (Lane(), {"account": "deploy", "uid": 7, "any_account": False}, True),
+        (Lane(refused_by=("web-1-3f9c2a7e",)), {}, False),
+        (Lane(refused_by=("web-2-3f9c2a7e",)), {}, True),
     ],
 )
 def test_a_node_serves_a_lane_when_it_has_all_it_asks_for(
     lane: Lane, facts: dict[str, Any], served: bool
 ) -> None:
     each = node(**facts)
-    assert serves(lane, each.id, each.tags, each.queues, each.capacity) is served
+    assert served_by(lane, each) is served
 
 
 def test_that_a_lane_is_not_served_is_said_by_what_is_missing() -> None:
@@ -134,3 +142,13 @@ def test_that_nobody_is_there_is_not_the_same_as_that_all_drain() -> None:
     assert unserved(Lane(), iter([draining])) == "every agent is draining"
     own = Lane(node="a-00000000")
     assert unserved(own, [draining, node("b-00000000")]) == "its node a-00000000 is draining"
+
+
+@pytest.mark.parametrize("user", ["deploy", "", "7", r"CORP\ann", "a b,c=d %25 é", "x" * 100])
+def test_any_account_reads_back_from_its_lane(user: str) -> None:
+    lane = Lane(require=("eu",), user=user, node="web-1-3f9c2a7e").after_refusals(
+        ("b-00000000", "a-00000000")
+    )
+    assert read_lane(str(lane)) == lane
+    assert lane.refused_by == ("a-00000000", "b-00000000")
+    assert str(lane).count(" ") == 4

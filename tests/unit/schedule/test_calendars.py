@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 

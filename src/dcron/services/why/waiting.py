@@ -138,7 +138,7 @@ def no_node(inquiry: Inquiry, lane: Lane | None) -> list[Cause]:
         return [Cause("no-agent", f"every agent takes nothing new, for it drains: {names}")]
     if lane.node and not any(node.id == lane.node for node in inquiry.fleet):
         return [Cause("node-gone", problem, {"node": lane.node})]
-    facts = {"queue": lane.queue, "require": list(lane.require), "need": dict(lane.need)}
+    facts = {"queue": lane.queue, "require": list(lane.require), "need": dict(lane.need), "user": lane.user}
     return [Cause("unserved", problem, facts)]
 
 

@@ -1,0 +1,54 @@
+"""Runs whose command a node could not begin: they go to a node that has not tried, as the same attempt."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, update
+
+from dcron import policy
+from dcron.model import Task, Trigger, node_name
+from dcron.policy import Lane
+from dcron.schema import runs
+from dcron.store import nodes
+from dcron.validation import Unreadable
+
+_LONGEST_REASON = 200
+
+
+def pass_on(
+    connection: Connection, row: Row[Any], line: Task, lane: Lane, reason: str, node_id: str, now: datetime
+) -> dict[str, Any] | None:
+    """Return what the run that goes to another node has besides an attempt's values; None when none is left.
+
+    `row` is a run of `line` that `node_id` could not begin, for this `reason`; `lane` is where its next
+    attempt would wait. The reason on record says what follows. Each node is asked once for one attempt.
+    """
+    before = _refusals_of(row)
+    refused_by = {**before, node_id: reason[:_LONGEST_REASON]}
+    further = policy.lane_after_refusal(lane, refused_by, nodes.living(connection, now))
+    if further is None:
+        if before:
+            others = ", ".join(dict.fromkeys(map(node_name, before)))
+            _add_to_reason(connection, row, reason, f"{others} could not start it either")
+        return None
+    _add_to_reason(connection, row, reason, "it goes to another node")
+    # A retry would wait for the end of the pause, which a run that was asked for does not.
+    is_manual = row.trigger == Trigger.MANUAL and not line.enabled
+    return {
+        "trigger": Trigger.MANUAL if is_manual else Trigger.RETRY,
+        "lane": str(further),
+        "expires_at": row.expires_at,
+        "refused_by": refused_by,
+    }
+
+
+def _refusals_of(row: Row[Any]) -> Mapping[str, str]:
+    if not row.refused_by or isinstance(row.refused_by, Unreadable):
+        return {}
+    return {str(node_id): str(reason) for node_id, reason in row.refused_by.items()}
+
+
+def _add_to_reason(connection: Connection, row: Row[Any], reason: str, more: str) -> None:
+    told = f"{reason}; {more}" if reason else more
+    connection.execute(update(runs).where(runs.c.id == row.id).values(reason=told))
