@@ -331,6 +331,17 @@ class StoredCalendar:
     changed_by: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoredSetting:
+    """A setting of the crontab, as the database has it."""
+
+    name: str
+    value: Any
+    """What its JSON says; `validation.Unreadable` where that cannot be read."""
+    changed_at: datetime
+    changed_by: str | None
+
+
 NODE_SUFFIX = 9
 """A node's ID is its name, a dash and eight random hexadecimal digits."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dcron.schedule import zones
 from tests.cli.conftest import Dcron, real
 
 
@@ -273,7 +274,9 @@ def test_a_chosen_name_that_is_taken_is_refused(dcron: Dcron) -> None:
 def test_the_zone_of_the_machine_or_the_config_file_is_written_out(
     sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TZ", "America/Nuuk")
+    (tmp_path / "timezone").write_text("America/Nuuk\n")
+    monkeypatch.setattr(zones, "TIMEZONE_FILE", tmp_path / "timezone")
+    monkeypatch.setenv("TZ", "America/Denver")  # one person's, and no business of a task's
     assert sqlite.done("add", "--json", "@daily", "a").json["timezone"] == "America/Nuuk"
     (tmp_path / "config.toml").write_text('timezone = "Asia/Tokyo"\n')
     monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "config.toml"))

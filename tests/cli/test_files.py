@@ -143,3 +143,34 @@ def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
 
 def test_an_unknown_format_is_wrong_usage(sqlite: Dcron) -> None:
     assert sqlite("export", "--format", "yaml").code == 2
+
+
+def test_an_export_of_a_system_crontab_names_the_accounts(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "mine", "0 3 * * *", "mine")
+    sqlite.done("add", "-n", "theirs", "--user", "www-data", "-z", "UTC", "0 4 * * *", "theirs")
+    plain = sqlite.done("export")
+    assert "\n#dcron$ theirs\n" in plain.out
+    assert "warning: an account is given for theirs" in plain.err
+    system = sqlite.done("export", "--system")
+    assert "\n0 4 * * * www-data theirs\n" in system.out
+    assert "warning: no account is given for mine" in system.err
+    again = sqlite.done("import", "-", stdin=system.out.encode())
+    assert again.out == "0 added, 0 changed, 2 unchanged\n"
+
+
+def test_a_line_whose_time_is_over_comes_back_as_it_was(dcron: Dcron) -> None:
+    text = (
+        "CRON_TZ=UTC\n"
+        "#dcron: name=windowed not_after=2020-01-01T00:00:00Z\n0 3 * * * true\n"
+        '#dcron: name=past schedule="@at 2020-01-01T00:00:00Z"\n#dcron$ true\n'
+    )
+    done = dcron.done("import", "-", "--user", "root", stdin=text.encode())
+    assert "2 added, 0 changed" in done.out
+    assert done.err.count("its last time has passed, so it will not run") == 2
+    assert "<stdin>:3: warning: windowed: " in done.err
+    assert {task["next_run_at"] for task in dcron.done("list", "--json").json} == {None}
+    exported = dcron.done("export", "--system").out
+    again = dcron.done("import", "-", stdin=exported.encode())
+    assert "0 added, 0 changed, 2 unchanged" in again.out
+    never = dcron("import", "-", "--user", "root", stdin=b"0 0 30 2 * true\n")
+    assert (never.code, "never fires" in never.err) == (2, True)

@@ -183,6 +183,11 @@ def _make_row(connection: Connection, table: str, number: int) -> tuple[str, dic
         case "queues":
             connection.execute(text("INSERT INTO queues (name) VALUES (:name)"), {"name": name})
             return "name = :key", {"key": name}
+        case "settings":
+            connection.execute(
+                text("INSERT INTO settings (name, value) VALUES (:name, 'UTC')"), {"name": name}
+            )
+            return "name = :key", {"key": name}
         case "events":
             connection.execute(
                 text("INSERT INTO events (id, name, key) VALUES (:key, 'hostile', :name)"),

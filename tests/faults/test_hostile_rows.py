@@ -56,7 +56,7 @@ def test_no_value_of_any_column_stops_an_agent_or_a_list(
     team: Cluster, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = team.start_agent("web-1", lease=20, slots=16)
-    team.wait_until_alive(1)
+    team.wait_until_alive(1, within=60)
     [node] = team.alive()
     team.add(VICTIM, "@every 1h", "true", queue="hostile")
     team.add("listener", "@on hostile", "true", queue="hostile", max_running=None)
@@ -72,6 +72,7 @@ def test_no_value_of_any_column_stops_an_agent_or_a_list(
     monkeypatch.setenv("DCRON_DB", team.url)
     for words in READING:
         result = CliRunner().invoke(app, words)
-        assert isinstance(result.exception, SystemExit | DcronError | None), (words, result.exception)
+        if not isinstance(result.exception, SystemExit | DcronError | None):
+            raise AssertionError(f"dcron {words}") from result.exception
     assert "mistake in dcron" not in agent.log.read_text()
     assert not [run for run in team.runs(RunState.LOST) if run.task == "innocent"]

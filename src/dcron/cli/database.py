@@ -31,6 +31,23 @@ def init(db: Db = None) -> None:
         migrations.prepare(database)
         done = "was ready already" if before else "is ready"
         printing.data(f"{database.address} {done} (schema {SCHEMA_VERSION})")
+        if before is None:
+            _record_zone(database)
+
+
+def _record_zone(database: "Database") -> None:
+    """Make this machine's zone, or the config file's, that of the new crontab's tasks."""
+    from dcron.config import actor, load_config
+    from dcron.services.crontab import Crontab
+    from dcron.services.settings import Settings, zone_without_setting
+    from dcron.settings import TIMEZONE
+
+    chosen = zone_without_setting(load_config().timezone)
+    Settings(Crontab(database, actor())).set(TIMEZONE.name, chosen.name)
+    printing.note(
+        f"new tasks have the time zone {chosen.name} ({chosen.origin});"
+        f" `dcron config set {TIMEZONE.name} ZONE` sets another"
+    )
 
 
 @db_app.command("upgrade", cls=Verb)

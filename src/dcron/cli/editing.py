@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.naming import all_to_change
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, SomeNames
 from dcron.errors import Refused, UsageError
 
@@ -50,7 +50,7 @@ def edit(
     from dcron.services.editing import Editing
 
     with opened_crontab(db) as crontab:
-        editing = Editing(crontab, own_zone())
+        editing = Editing(crontab, new_task_zone(crontab).name)
         wanted = all_to_change(crontab, "edit", names, force=force) if names else []
         draft = editing.text([task.name for task in wanted] or None)
         with TextFile(draft.text) as file, _nothing_lost(file, draft):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.errors import CrontabFileError, Refused
 from dcron.typed import read_text
@@ -17,11 +17,13 @@ from dcron.typed import read_text
 if TYPE_CHECKING:
     from dcron.cli.origins import Origin
     from dcron.crontabfile import CrontabFile
-    from dcron.model import Definition
+    from dcron.model import Definition, Task
     from dcron.services.crontab import Crontab, Imported
 
 SHOWN = 20
 """Names of one kind that are printed; the rest are counted."""
+NAMED = 5
+"""Names within a sentence."""
 WIDEST = 40
 """Cells of a name beyond which accounts are no longer aligned."""
 Warned = tuple[int | None, str]
@@ -73,11 +75,7 @@ def import_(
     """
     from dcron.cli.origins import origin_of
 
-    content = _read(file, system=system)
     origin = origin_of(file, user)
-    lines = [
-        _placed(line, origin.user, every_node=every_node, tags=require or []) for line in content.definitions
-    ]
 
     def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
         is_root = os.geteuid() == 0
@@ -86,6 +84,11 @@ def import_(
         )
 
     with opened_crontab(db) as crontab:
+        content = _read(file, new_task_zone(crontab).name, system=system)
+        lines = [
+            _placed(line, origin.user, every_node=every_node, tags=require or [])
+            for line in content.definitions
+        ]
         with _located(content, _name_of(file)):
             done = attempt(crontab, None) if force or dry_run else _agreed(crontab, attempt, as_json=as_json)
         if dry_run and not as_json:
@@ -99,11 +102,11 @@ def import_(
         printing.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
 
 
-def _read(file: str, *, system: bool) -> "CrontabFile":
+def _read(file: str, timezone: str, *, system: bool) -> "CrontabFile":
     from dcron.crontabfile import MAX_BYTES, read
 
     text = read_text(file, "import", MAX_BYTES)
-    return read(text, source=_name_of(file), timezone=own_zone(), system=system)
+    return read(text, source=_name_of(file), timezone=timezone, system=system)
 
 
 def _name_of(file: str) -> str:
@@ -194,6 +197,9 @@ def _warnings(
 ) -> Iterator[Warned]:
     """What to know about an import although it was done; lines of the file first."""
     yield from ((notice.line, notice.message) for notice in content.warnings)
+    for name in done.expired:
+        line = content.lines.get(next((said for said, named in done.renamed.items() if named == name), name))
+        yield line, f"{name}: its last time has passed, so it will not run"
     yield from _about_names(content, done)
     if content.system:
         yield from _about_hosts(content, lines, done, file)
@@ -201,17 +207,26 @@ def _warnings(
 
 
 def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
-    for name, other in done.others.items():
-        origin = f"from {other.source}" if other.source else "not from a file"
-        mine = done.renamed.get(name, name)
-        if mine != other.name:
-            yield content.lines[name], f"{other.name} is another task ({origin}), so this one is {mine}"
-        else:
-            message = (
-                f"{mine} is there already ({origin}) and says the same: it stays ONE task for all hosts;"
-                " --every-node runs it on each, --prefix makes another"
-            )
-            yield content.lines[name], message
+    """The tasks of other sources with names of this file: those that say something else, then the same."""
+    same = [other for name, other in done.others.items() if done.renamed.get(name, name) == other.name]
+    different = [(name, other) for name, other in done.others.items() if other not in same]
+    for name, other in different[:SHOWN]:
+        message = f"{other.name} is another task ({_origin(other)}), so this one is {done.renamed[name]}"
+        yield content.lines[name], message
+    if len(different) > SHOWN:
+        yield None, f"{len(different) - SHOWN:,} more have names of other tasks, and got numbers"
+    if same:
+        named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
+        yield (
+            None,
+            f"{len(same):,} of the lines say the same as tasks that are there already ({named};"
+            f" {_origin(same[0])}): each stays ONE task for all hosts; --every-node runs it on each of them,"
+            " --prefix makes another",
+        )
+
+
+def _origin(task: "Task") -> str:
+    return f"from {task.source}" if task.source else "not from a file"
 
 
 def _about_hosts(

@@ -132,6 +132,14 @@ class Database:
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that only reads, and whose statements all see one state. Raises DatabaseError."""
+        with self._transaction("BEGIN") as connection:
+            if not self.is_sqlite:  # there a reader sees one state anyway
+                connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            yield connection
+
+    @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes, committed at the end of the block. Raises DatabaseError.
 

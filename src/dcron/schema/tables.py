@@ -346,6 +346,17 @@ queues = Table(
     *one_word("queues", "name"),
 )
 
+# Shared by all users of the crontab; what they are is in `dcron.settings`.
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("value", Words, nullable=False),
+    Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("changed_by", Words),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="settings_name_length"),
+)
+
 events = Table(
     "events",
     metadata,

@@ -79,6 +79,8 @@ class Imported:
     """By name, the account that each added or changed task runs as; None is the agent's own."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """By the name in the file, the name in the crontab where it is another."""
+    expired: Sequence[str] = ()
+    """Of those that are added or changed, the tasks whose last time has passed."""
     others: Mapping[str, Task] = field(default_factory=dict)
     """By the name in the file, the task of another source that has this name already."""
 
@@ -481,13 +483,18 @@ class Crontab:
         added: list[Definition] = []
         changes: list[tuple[Task, Task]] = []
         unchanged: list[Task] = []
+        expired: list[str] = []
         problems: dict[str, str] = {}
         for line, task in ((each.line, each.task) for each in matches):
             try:
                 if task and task.definition() == line:
                     unchanged.append(task)
                     continue
-                require_valid(line, now, task)
+                require_runnable(line)
+                if policy.has_ended(line, now):
+                    expired.append(line.name)
+                else:
+                    require_valid(line, now, task)
                 if task is None:
                     added.append(line)
                 elif not problems:
@@ -510,6 +517,7 @@ class Crontab:
             changes,
             {line.name: line.user for line in written},
             {each.named: each.line.name for each in matches if each.named != each.line.name},
+            expired,
             {each.named: each.other for each in matches if each.other},
         )
         return imported, problems
@@ -644,7 +652,7 @@ class Crontab:
         ):
             if name and content is None:
                 raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
-        if task.except_calendar or task.only_calendar:
+        if (task.except_calendar or task.only_calendar) and not policy.has_ended(task, now):
             as_before = before and _calendars_of(before) == _calendars_of(task)
             try:
                 require_valid(task, now, before if as_before else None)

@@ -1,6 +1,6 @@
 """The crontab: its lines, written and read."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -75,6 +75,28 @@ def add_many(
     names = [line.name for line in lines]
     rows = connection.execute(select(*COLUMNS).where(crontab.c.name.in_(names)))
     return [task_from(row) for row in rows]
+
+
+def add_with_state(
+    connection: Connection,
+    lines: Sequence[tuple[Definition, Mapping[str, Any]]],
+    now: datetime,
+    actor: str,
+) -> list[Task]:
+    """Write new lines, not yet planned, each with other columns of its own.
+
+    Raises IntegrityError when one of the names is taken, or a value breaks a rule of the table.
+    """
+    author = {"changed_at": now, "changed_by": actor}
+    connection.execute(insert(crontab), [{**_values(line), **state, **author} for line, state in lines])
+    return by_names(connection, [line.name for line, _ in lines])
+
+
+def change_with_state(
+    connection: Connection, task: Task, line: Definition, state: Mapping[str, Any], now: datetime, actor: str
+) -> bool:
+    """Rewrite the line and other columns if it is still of the version read; return whether it was."""
+    return change(connection, task, {**_values(line), **state}, now, actor)
 
 
 def replace(connection: Connection, task: Task, line: Definition, now: datetime, actor: str) -> bool:
