@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.naming import all_to_change
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, SomeNames
 from dcron.errors import Refused, UsageError
 
@@ -50,7 +50,7 @@ def edit(
     from dcron.services.editing import Editing
 
     with opened_crontab(db) as crontab:
-        editing = Editing(crontab, own_zone())
+        editing = Editing(crontab, new_task_zone(crontab).name)
         wanted = all_to_change(crontab, "edit", names, force=force) if names else []
         draft = editing.text([task.name for task in wanted] or None)
         with TextFile(draft.text) as file, _nothing_lost(file, draft):
@@ -74,7 +74,7 @@ def _edited(
             printing.complain(f"warning: {notice}")
         if not changes.changes:
             return changes
-        _show(changes, crontab.now())
+        show(changes, crontab.now())
         if force or not _wants_to_edit_on(changes):
             return changes
     raise Refused("nothing was changed")
@@ -116,7 +116,8 @@ def _tell_conflicts(conflict: "EditConflict") -> None:
             printing.note(f"  {line[:LONGEST]}")
 
 
-def _show(changes: "Changes", now: "datetime") -> None:
+def show(changes: "Changes", now: "datetime") -> None:
+    """Print changes of tasks as differences, with the runs they move."""
     for change in changes.changes[:SHOWN]:
         _show_change(change, now)
     if rest := changes.changes[SHOWN:]:

@@ -1,5 +1,6 @@
 """Connections, transactions and the database's clock, for SQLite and Postgres alike."""
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -131,6 +132,14 @@ class Database:
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that only reads, and whose statements all see one state. Raises DatabaseError."""
+        with self._transaction("BEGIN") as connection:
+            if not self.is_sqlite:  # there a reader sees one state anyway
+                connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            yield connection
+
+    @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes, committed at the end of the block. Raises DatabaseError.
 
@@ -172,6 +181,14 @@ class Database:
         """
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+
+    def take_time(self, connection: Connection) -> None:
+        """Lift the limits on how long a statement of this transaction may take: an upgrade of many rows."""
+        if not self.is_sqlite:
+            connection.execute(text("SELECT set_config('statement_timeout', '0', true)"))
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, PatientConnection)
+            driver.answer = math.inf
 
     def lock_order(self, connection: Connection) -> None:
         """Let nobody else change what comes after what until this transaction ends.

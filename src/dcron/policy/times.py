@@ -11,6 +11,8 @@ from typing import Any
 from dcron.model import TIMES_FIELDS, Definition, Task
 from dcron.schedule import Calendar, Fold, Gap, Rules, Schedule, calendar_from_json, next_run, parse, zone
 
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def schedule_of(text: str, name: str) -> Schedule:
     """The schedule as read for the task of this name. Raises ScheduleError."""
@@ -29,6 +31,13 @@ def next_occurrence(line: Definition, after: datetime) -> datetime | None:
 def next_wanted(line: Definition, after: datetime) -> datetime | None:
     """The line's first occurrence strictly after `after` that no calendar excludes, or None."""
     return _next(line, after, rules_of(line))
+
+
+def has_ended(line: Definition, now: datetime) -> bool:
+    """Return whether the line had occurrences, and none is left. Raises ScheduleError or ZoneError."""
+    if not is_timed(line) or next_occurrence(line, now):
+        return False
+    return next_occurrence(line, _LONG_AGO) is not None
 
 
 def rules_of(line: Definition) -> Rules:

@@ -16,7 +16,14 @@ from dcron.schedule.preview import (
 )
 from dcron.schedule.rules import Fold, Gap, Rules
 from dcron.schedule.times import format_duration, parse_duration, parse_face, parse_time, resolve
-from dcron.schedule.zones import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names
+from dcron.schedule.zones import (
+    default_zone,
+    machine_zone,
+    tzdata_fingerprint,
+    tzdata_version,
+    zone,
+    zone_names,
+)
 
 __all__ = [
     "Advice",
@@ -36,6 +43,7 @@ __all__ = [
     "default_zone",
     "explain",
     "format_duration",
+    "machine_zone",
     "next_run",
     "parse",
     "parse_calendar",

@@ -34,7 +34,7 @@ class Calendars:
 
         Raises UsageError for a name that cannot be one, and for dates that cannot be told in bounded time.
         """
-        _require_reasonable(calendar)
+        require_reasonable(calendar)
         with self._database.write() as connection:
             now = self._database.now(connection)
             known = calendars.by_name(connection, calendar.name) is not None
@@ -114,7 +114,7 @@ def _require_name(name: str) -> None:
         raise UsageError(f"{name[:60]!r} cannot be a calendar's name: use 1 to 100 of A-Z a-z 0-9 . _ -")
 
 
-def _require_reasonable(calendar: Calendar) -> None:
+def require_reasonable(calendar: Calendar) -> None:
     """Raise UsageError for a name that cannot be one, for too much, and for rules that name no date.
 
     Asked for a date, such a rule goes through four centuries, each time.

@@ -4,7 +4,7 @@ Every method is one transaction: it is done wholly or not at all, and a change s
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import Graph
-from dcron.services import order
+from dcron.services import order, sources
 from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
 from dcron.store.output import Chunk
@@ -24,9 +24,8 @@ from dcron.store.runs import Wanted
 from dcron.validation import require_name, require_runnable, require_text, require_valid
 
 PAGE = 500
-NUMBERED_NAME = 92
-"""Characters of a name that stay when a number is put behind it."""
 NAMES_COMPARED = 100_000
+NAMES_SHOWN = 5
 ENDED_NODES_SHOWN = timedelta(hours=24)
 
 
@@ -69,11 +68,28 @@ class TaskView:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did, or would do, by task name."""
+    """What an import did, or would do. Names are those of the crontab."""
 
     added: Sequence[str]
     changed: Sequence[str]
     unchanged: Sequence[str]
+    changes: Sequence[tuple[Task, Task]] = ()
+    """The changed tasks, before and after."""
+    accounts: Mapping[str, str | None] = field(default_factory=dict)
+    """By name, the account that each added or changed task runs as; None is the agent's own."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """By the name in the file, the name in the crontab where it is another."""
+    expired: Sequence[str] = ()
+    """Of those that are added or changed, the tasks whose last time has passed."""
+    others: Mapping[str, Task] = field(default_factory=dict)
+    """By the name in the file, the task of another source that has this name already."""
+
+    def is_agreed(self, agreed: "Imported") -> bool:
+        """Return whether this changes nothing but what that one showed."""
+        shown = {(before.id, before.version): after.definition() for before, after in agreed.changes}
+        return all(
+            shown.get((before.id, before.version)) == after.definition() for before, after in self.changes
+        )
 
 
 class BadLines(UsageError):  # noqa: N818 - said as people say it, like the others
@@ -83,6 +99,17 @@ class BadLines(UsageError):  # noqa: N818 - said as people say it, like the othe
         """Tell all of them, a line each."""
         super().__init__("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
         self.problems = problems
+
+
+class NotAgreed(Conflict):
+    """An import that would change tasks otherwise than was agreed."""
+
+    def __init__(self, imported: Imported) -> None:
+        """Keep what it would do."""
+        super().__init__(
+            "the crontab was changed meanwhile; repeat the import to see what it would change now"
+        )
+        self.imported = imported
 
 
 class Crontab:
@@ -369,41 +396,43 @@ class Crontab:
 
     # Files ------------------------------------------------------------------------------------------
 
-    def import_lines(self, lines: Sequence[Definition], *, dry_run: bool = False) -> Imported:
-        """Add what is new and rewrite what differs, by name, in one transaction; nothing is removed.
+    def import_lines(
+        self,
+        lines: Sequence[Definition],
+        source: str | None = None,
+        *,
+        prefix: str = "",
+        adopt: bool = False,
+        by_root: bool = False,
+        agreed: Imported | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Add what is new and rewrite what differs, in one transaction; nothing is removed.
 
-        Raises BadLines for lines that agents cannot run; then nothing is written.
+        Only tasks of this source are rewritten; with `adopt`, all of these names, and they become its own. A
+        line whose name belongs to another source becomes a task with a name of its own. `prefix` is put
+        before all names. `by_root` says that root imports. `agreed` holds the changes that may be made; with
+        None all may be.
+
+        Raises BadLines for lines that agents cannot run, Refused where a line from a source would run as
+        root although it names no account, NotAgreed where it changes more than that. Then nothing is written.
         """
-        added: list[Definition] = []
-        changed: list[str] = []
-        unchanged: list[str] = []
-        problems: dict[str, str] = {}
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
-            order.guard(connection, self.database, ((None, line) for line in lines))
-            for line in lines:
-                try:
-                    require_name(line.name)
-                    task = tasks.by_name(connection, line.name)
-                    if task and task.definition() == line:
-                        unchanged.append(line.name)
-                        continue
-                    require_valid(line, now, task)
-                    if task is None:
-                        added.append(line)
-                        continue
-                    if not problems:
-                        self._replace(connection, task, line, now)
-                    changed.append(line.name)
-                except UsageError as error:
-                    problems[line.name] = str(error)
-            if not problems:
-                problems = self._add_many(connection, added, now)
+            matches = self._match(connection, lines, source, prefix, adopt=adopt)
+            order.guard(connection, self.database, ((each.task, each.line) for each in matches))
+            imported, problems = self._import(connection, matches, source, now)
             if problems:
-                raise BadLines(problems)
+                raise BadLines(
+                    {each.named: problems[each.line.name] for each in matches if each.line.name in problems}
+                )
+            if source:
+                self._refuse_open_accounts(connection, imported, now, by_root=by_root)
+            if agreed and not imported.is_agreed(agreed):
+                raise NotAgreed(imported)
             if dry_run:
                 attempt.rollback()
-        return Imported([line.name for line in added], changed, unchanged)
+        return imported
 
     def export_lines(self) -> list[Definition]:
         """All lines but one-offs, in the order of names."""
@@ -425,11 +454,103 @@ class Crontab:
             ) from None
         return self._settle(connection, task_id, now, "add", before=None)
 
-    def _add_many(self, connection: Connection, lines: Sequence[Definition], now: datetime) -> dict[str, str]:
+    def _match(
+        self,
+        connection: Connection,
+        lines: Sequence[Definition],
+        source: str | None,
+        prefix: str,
+        *,
+        adopt: bool,
+    ) -> list[sources.Match]:
+        for line in lines:
+            require_name(prefix + line.name)
+        named = tasks.by_names(connection, [prefix + line.name for line in lines])
+        own = tasks.of_source(connection, source) if source else []
+        own += [task for task in named if adopt or (task.source is None and source is None)]
+        ids = {task.id for task in own}
+        others = {task.name: task for task in named if task.id not in ids}
+
+        def all_names() -> list[str]:
+            return names.beginning(connection, names.TASKS, "", NAMES_COMPARED)
+
+        return sources.match(lines, own, others, all_names, prefix)
+
+    def _import(
+        self, connection: Connection, matches: Sequence[sources.Match], source: str | None, now: datetime
+    ) -> tuple[Imported, dict[str, str]]:
+        """Write the lines; what was done, and by name why others cannot be written."""
+        added: list[Definition] = []
+        changes: list[tuple[Task, Task]] = []
+        unchanged: list[Task] = []
+        expired: list[str] = []
+        problems: dict[str, str] = {}
+        for line, task in ((each.line, each.task) for each in matches):
+            try:
+                if task and task.definition() == line:
+                    unchanged.append(task)
+                    continue
+                require_runnable(line)
+                if policy.has_ended(line, now):
+                    expired.append(line.name)
+                else:
+                    require_valid(line, now, task)
+                if task is None:
+                    added.append(line)
+                elif not problems:
+                    changes.append((task, self._replace(connection, task, line, now)))
+            except UsageError as error:
+                problems[line.name] = str(error)
+        if not problems:
+            problems = self._add_many(connection, added, now, source)
+            # Also of tasks that are adopted.
+            tasks.set_source(
+                connection,
+                [task.id for each in matches if (task := each.task) and task is not each.other],
+                source,
+            )
+        written = [*added, *(after for _, after in changes)]
+        imported = Imported(
+            [line.name for line in added],
+            [after.name for _, after in changes],
+            [task.name for task in unchanged],
+            changes,
+            {line.name: line.user for line in written},
+            {each.named: each.line.name for each in matches if each.named != each.line.name},
+            expired,
+            {each.named: each.other for each in matches if each.other},
+        )
+        return imported, problems
+
+    def _refuse_open_accounts(
+        self, connection: Connection, imported: Imported, now: datetime, *, by_root: bool
+    ) -> None:
+        """Raise Refused where tasks name no account and would run as root."""
+        unnamed = [name for name, user in imported.accounts.items() if user is None]
+        if not unnamed:
+            return
+        roots = sorted({node.name for node in nodes.living(connection, now) if node.may_be_root})
+        if not roots and not by_root:
+            return
+        which = ", ".join(unnamed[:NAMES_SHOWN]) + (", …" if len(unnamed) > NAMES_SHOWN else "")
+        why = f"the agent of {roots[0]} may run as root" if roots else "root imports them"
+        raise Refused(
+            f"{len(unnamed):,} of the tasks name no account ({which}), and {why}: an agent would run them as"
+            " root. Say whose they are: --user NAME, or --user root"
+        )
+
+    def _add_many(
+        self, connection: Connection, lines: Sequence[Definition], now: datetime, source: str | None
+    ) -> dict[str, str]:
         """Write new lines with their first runs, a page at a time; what is wrong with which of them."""
         problems: dict[str, str] = {}
         for start in range(0, len(lines), PAGE):
-            written = tasks.add_many(connection, lines[start : start + PAGE], now, self.actor)
+            try:
+                with connection.begin_nested():
+                    page = lines[start : start + PAGE]
+                    written = tasks.add_many(connection, page, now, self.actor, source)
+            except IntegrityError:
+                raise Conflict("a task of one of these names was added meanwhile; repeat it") from None
             for task in written:
                 try:
                     self._require_calendars(task, now, before=None)
@@ -455,13 +576,10 @@ class Crontab:
 
     def _free_name(self, connection: Connection, name: str) -> str:
         """The name itself, or with the lowest number that makes it one of its own."""
-        taken = set(names.beginning(connection, names.TASKS, name[:NUMBERED_NAME], limit=NAMES_COMPARED))
-        number = 1
-        free = name
-        while free in taken:
-            number += 1
-            free = f"{name[:NUMBERED_NAME]}-{number}"
-        return free
+        taken = set(
+            names.beginning(connection, names.TASKS, name[: sources.NUMBERED_NAME], limit=NAMES_COMPARED)
+        )
+        return sources.free_name(name, taken)
 
     def _replace(self, connection: Connection, task: Task, line: Definition, now: datetime) -> Task:
         if line == task.definition():
@@ -534,7 +652,7 @@ class Crontab:
         ):
             if name and content is None:
                 raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
-        if task.except_calendar or task.only_calendar:
+        if (task.except_calendar or task.only_calendar) and not policy.has_ended(task, now):
             as_before = before and _calendars_of(before) == _calendars_of(task)
             try:
                 require_valid(task, now, before if as_before else None)
@@ -591,7 +709,11 @@ class Crontab:
 
     def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:
         last = changes.last_of_line(connection, task.id)
-        who = f"{last.actor}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}" if last else "somebody"
+        who = (
+            f"{changes.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
+            if last
+            else "somebody"
+        )
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")

@@ -1,6 +1,6 @@
 """The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -91,6 +91,50 @@ def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> No
         connection.execute(insert(runs), turns)
     tasks.subscribe(connection, lines)
     tasks.mark_all_planned(connection, lines)
+
+
+def plan_restored(
+    connection: Connection, lines: Sequence[Task], kept: Mapping[str, datetime | None], now: datetime
+) -> list[Task]:
+    """Give lines that were written just now the next turns that were kept for them, by name.
+
+    A turn whose time has passed is due at once, and the line's catch-up rule says what of it runs; one after
+    which nothing more would come is left out. Returns the lines it was left out of. A line that cannot be
+    run is marked with the reason.
+    """
+    turns, well, over = [], [], []
+    for task in lines:
+        try:
+            require_runnable(task)
+            turn = _kept_turn(task, kept.get(task.name), now)
+        except UsageError as error:
+            tasks.mark_planned(connection, task, str(error))
+            continue
+        well.append(task)
+        if turn and task.enabled:
+            turns.append(waiting(task, Trigger.SCHEDULE, turn))
+        elif kept.get(task.name) and task.enabled:
+            over.append(task)
+    if turns:
+        connection.execute(insert(runs), turns)
+    tasks.subscribe(connection, well)
+    tasks.mark_all_planned(connection, well)
+    return over
+
+
+def _kept_turn(task: Task, kept: datetime | None, now: datetime) -> datetime | None:
+    """The turn that was kept, if it is one of the line's; else the first from now on."""
+    if kept is None or not policy.is_timed(task):
+        return kept if kept and policy.delay_of(task) else _first_turn(task, now)
+    if policy.next_occurrence(task, kept - INSTANT) != kept:
+        return _first_turn(task, now)
+    return kept if kept > now or policy.next_occurrence(task, kept) else None
+
+
+def turns_of(connection: Connection, task_ids: Collection[int]) -> dict[int, datetime]:
+    """The scheduled time of each of these lines' next turn, as far as they have one."""
+    query = select(runs.c.task_id, runs.c.scheduled_for).where(text(NEXT), runs.c.task_id.in_(task_ids))
+    return {row.task_id: row.scheduled_for for row in connection.execute(query)}
 
 
 def plan_after(

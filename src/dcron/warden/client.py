@@ -23,8 +23,17 @@ from typing import Literal
 from dcron.warden.accounts import AccountError, identity_of
 from dcron.warden.descendants import process, send
 from dcron.warden.ending import ORPHAN_GRACE
-from dcron.warden.journal import HEAD, TAIL, JournalReader, Result
-from dcron.warden.protocol import Identity, Lines, Message, MessageTooLongError, Start, encode, start_message
+from dcron.warden.journal import HEAD, TAIL, JournalError, JournalReader, Result
+from dcron.warden.protocol import (
+    Identity,
+    Lines,
+    Message,
+    MessageTooLongError,
+    Start,
+    encode,
+    faulty_start,
+    start_message,
+)
 from dcron.warden.spool import Spool
 
 _START_LIMIT = 10.0
@@ -44,6 +53,8 @@ class Job:
     """The program is looked up in the PATH of `env`. One argument may have 128 KiB (a limit of Linux)."""
     env: Mapping[str, str]
     cwd: str | None = None
+    at_home: bool = False
+    """Whether `cwd` is only the user's home: where that is missing, the command runs in / with a warning."""
     """None is `/`."""
     user: str | None = None
     """Name or uid; None is the agent's own. Sets user, group and supplementary groups together."""
@@ -173,6 +184,7 @@ class Warden:
         at = None if boottime == math.inf else max(0.0, boottime)
         self._asked += 1
         self._send(encode({"do": "deadline", "at": at, "grace": grace}))
+        self.wake()  # a thread that waits in `events` must now count the warden's silence
 
     def stop(self, grace: float) -> bool:
         """End what runs (SIGTERM, grace, SIGKILL) and the warden; return whether it ended in time.
@@ -334,12 +346,17 @@ class Warden:
             pending = sorted(self._pending)
         events: list[Event] = []
         for run_id in pending:
-            with self.journal(run_id) as journal:
-                while journal.read():
-                    pass
-                if journal.result:
-                    events.append(self._finished(journal.result))
+            result = self._left_result(run_id)
+            if result is not None:
+                events.append(self._finished(result))
         return [*events, WardenGone(tuple(sorted(self._pending)), status)]
+
+    def _left_result(self, run_id: int) -> Result | None:
+        with suppress(JournalError, OSError), self.journal(run_id) as journal:
+            while journal.read():
+                pass
+            return journal.result
+        return None
 
 
 def _spawn_warden(spool: Spool, head: int, tail: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -361,32 +378,31 @@ def _spawn_warden(spool: Spool, head: int, tail: int) -> tuple[socket.socket, su
 
 
 def _encode_job(job: Job, lookup: Callable[[str | None], Identity | None]) -> bytes:
-    fault = None
-    identity = None
+    """Return the message that asks for a job; one that cannot be asked for fails alone, with the reason."""
     try:
-        identity = lookup(job.user)
+        return encode(start_message(_start_of(job, lookup)))
     except AccountError as error:
         fault = str(error)
-    if not job.argv:
-        fault = "there is no command"
-    start = Start(
+    except (MessageTooLongError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        fault = f"cannot be started: {error}"
+    return encode(start_message(faulty_start(job.run_id, fault)))
+
+
+def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> Start:
+    return Start(
         run_id=job.run_id,
         argv=job.argv,
         env=dict(job.env),
         cwd=job.cwd,
-        identity=identity,
+        at_home=job.at_home,
+        identity=lookup(job.user),
         stdin=job.stdin,
         timeout=job.timeout,
         grace=job.grace,
         umask=job.umask,
         limits=dict(job.limits),
-        fault=fault,
+        fault=None if job.argv else "there is no command",
     )
-    try:
-        return encode(start_message(start))
-    except MessageTooLongError as error:
-        hollow = start._replace(argv=(), env={}, stdin=None, fault=f"cannot be started: {error}")
-        return encode(start_message(hollow))
 
 
 def _writable(sock: socket.socket, timeout: float) -> bool:

@@ -88,7 +88,7 @@ def _since(inquiry: Inquiry, moment: datetime) -> Iterator[Cause]:
         fields = sorted({field for edit in edits for field in changed_fields(edit)})
         times = f" {len(edits)} times, last" if len(edits) > 1 else ""
         sentence = f"{inquiry.name} was changed since,{times} {inquiry.by_whom(last)}: {', '.join(fields)}"
-        facts = {"by": last.actor, "since": last.at, "fields": fields}
+        facts = {"by": last.actor, "login": last.login, "since": last.at, "fields": fields}
         yield inquiry.told(None, "changed-since", sentence, facts)
     removal = inquiry.life.removal()
     if removal and removal.at > moment:
