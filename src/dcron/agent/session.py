@@ -202,6 +202,7 @@ class Session:
         keep_going("heartbeat", self._beat, self._wake_heart, self._stop, self._settings.beat / 2)
 
     def _beat(self) -> float:
+        self.warden.reap_strangers()
         pause = self.heart.step()
         deliver_abandoned(self._database, self._settings.spool)
         return pause

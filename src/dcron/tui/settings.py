@@ -28,10 +28,16 @@ class Settings:
 
 
 def new_task_zone(crontab: "Crontab") -> str:
-    """Return the zone of a task that is made on the screen, before another is typed for it."""
+    """Return the zone of a task that is made on the screen, before another is typed for it.
+
+    It is empty where the setting cannot be used: the form then asks for one.
+    """
     from dcron.services.settings import Settings as SharedSettings
 
-    return SharedSettings(crontab).new_task_zone(load_config().timezone).name
+    try:
+        return SharedSettings(crontab).new_task_zone(load_config().timezone).name
+    except UsageError:
+        return ""
 
 
 def settings_of(config: Config, address: str, *, readonly: bool) -> Settings:
