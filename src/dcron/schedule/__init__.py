@@ -1,7 +1,13 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
 from dcron.schedule.advise import Advice, advise, advise_all, advise_minute, runs_often
-from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
+from dcron.schedule.calendars import (
+    Calendar,
+    calendar_from_ics,
+    calendar_from_json,
+    is_calendar_json,
+    parse_calendar,
+)
 from dcron.schedule.explain import explain
 from dcron.schedule.forms import Schedule
 from dcron.schedule.parser import parse
@@ -43,6 +49,7 @@ __all__ = [
     "default_zone",
     "explain",
     "format_duration",
+    "is_calendar_json",
     "machine_zone",
     "next_run",
     "parse",
