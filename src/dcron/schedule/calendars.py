@@ -11,6 +11,7 @@ from typing import Any
 
 from dcron.errors import ScheduleError, UsageError
 from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.effort import spend
 from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rrule import read_recurrence
 
@@ -20,6 +21,8 @@ _WEEKDAYS = {name: number for names in (WEEKDAYS, _LONG_WEEKDAYS) for number, na
 _LONGEST_FILE = 2_000_000
 _LONGEST_EVENT = 3_660
 """In days."""
+_CALL = 5
+"""Steps (see `effort`) of a question."""
 _MOST_DAYS = 1_000_000
 """Of all events of a file together; a small file can name very many."""
 
@@ -72,6 +75,7 @@ class Calendar:
 
     def contains(self, day: date) -> bool:
         """Whether the date is in the calendar."""
+        spend(_CALL)
         return (
             day in self.dates
             or (day.month, day.day) in self.annual
@@ -81,6 +85,7 @@ class Calendar:
 
     def next_date(self, day: date) -> date | None:
         """The first date of the calendar from this one on; None when there is none."""
+        spend(_CALL + 4 * len(self.annual))
         found = [*self._sorted_dates[bisect_left(self._sorted_dates, day) :][:1]]
         found += [
             day + number * DAY for number in range(7) if (day + number * DAY).weekday() in self.weekdays

@@ -4,6 +4,7 @@ Every method is one transaction: it is done wholly or not at all, and a change s
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import Graph
+from dcron.schedule import repeatable
 from dcron.services import order
 from dcron.services.beginnings import ENOUGH, only_one
 from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
@@ -107,6 +109,7 @@ class Crontab:
 
     # Lines ------------------------------------------------------------------------------------------
 
+    @repeatable
     def add(self, line: Definition, *, once: bool = False, numbered: bool = False) -> Task:
         """Write a new line and plan its first run. Raises UsageError, or Refused when the name is taken.
 
@@ -176,6 +179,7 @@ class Crontab:
         with self.database.read() as connection:
             return flows.graph_around(connection, task.name)
 
+    @repeatable
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it changed."""
         line = replace(task.definition(), **changed)
@@ -185,12 +189,14 @@ class Crontab:
             order.guard(connection, self.database, [(task, line)])
             return self._replace(connection, task, line, now)
 
+    @repeatable
     def remove(self, task: Task) -> None:
         """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
         with self.database.write() as connection:
             order.guard(connection, self.database, [(task, None)])
             self._remove(connection, task, self.database.now(connection))
 
+    @repeatable
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
         """Let the line start nothing until it is resumed, or until `until`. Raises Refused or Conflict."""
         with self.database.write() as connection:
@@ -207,6 +213,7 @@ class Crontab:
             values |= {"paused_at": now, "paused_until": until}
             return self._change(connection, task, values, now, "pause")
 
+    @repeatable
     def resume(self, task: Task) -> Task:
         """End the pause. What fell into it is recorded as skipped, in one row. Raises Refused or Conflict."""
         with self.database.write() as connection:
@@ -296,6 +303,7 @@ class Crontab:
         with self.database.read() as connection:
             return output.read(connection, run_id, offset)
 
+    @repeatable
     def cancel(self, run_id: int) -> Run:
         """End a waiting run, or ask the owner of a live one to stop it.
 
@@ -325,6 +333,7 @@ class Crontab:
 
     # Files ------------------------------------------------------------------------------------------
 
+    @repeatable
     def import_lines(self, lines: Sequence[Definition], *, dry_run: bool = False) -> Imported:
         """Add what is new and rewrite what differs, by name, in one transaction; nothing is removed.
 
@@ -334,6 +343,7 @@ class Crontab:
         changed: list[str] = []
         unchanged: list[str] = []
         problems: dict[str, str] = {}
+        self._compute_ahead(lines)
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
             order.guard(connection, self.database, ((None, line) for line in lines))
@@ -360,6 +370,13 @@ class Crontab:
             if dry_run:
                 attempt.rollback()
         return Imported([line.name for line in added], changed, unchanged)
+
+    def _compute_ahead(self, lines: Sequence[Definition]) -> None:
+        """Compute the lines' times, for the transaction to find them known."""
+        now = self.now()
+        for line in lines:
+            with suppress(UsageError):  # the transaction says so
+                require_valid(line, now)
 
     def export_lines(self) -> list[Definition]:
         """All lines but one-offs, in the order of names."""
