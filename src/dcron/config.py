@@ -1,12 +1,13 @@
 """Where dcron finds its settings: option, environment, config file, default, in that order."""
 
-import getpass
 import os
+import pwd
 import re
 import socket
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -28,58 +29,145 @@ class TuiConfig:
     """From the name of a key binding to the keys it shall have: `[tui.keys]`."""
 
 
+AGENT_TEXTS = ("name", "spool", "lease", "grace")
+AGENT_LISTS = ("queue", "tag", "capacity")
+AGENT_NUMBERS = ("slots",)
+AGENT_KEYS = (*AGENT_TEXTS, *AGENT_LISTS, *AGENT_NUMBERS)
+"""The options of `dcron agent`, and where it keeps what the database does not have yet."""
+
+
 @dataclass(frozen=True)
 class Config:
-    """What the config file says; None where it is silent."""
+    """What the config files say; None where they are silent."""
 
     database: str | None = None
     timezone: str | None = None
-    """The zone of new tasks that name none."""
-    agent_name: str | None = None
-    spool: Path | None = None
-    """Where an agent keeps output and results until the database has them."""
+    """The zone of times that this person is shown, and of new tasks where the crontab has none."""
+    agent: Mapping[str, Any] = field(default_factory=dict)
+    """By the names of AGENT_KEYS, as the options of `dcron agent` take it."""
     tui: TuiConfig = TuiConfig()
+    unread: tuple[str, ...] = ()
+    """Why a file that is there could not be used: it stops only those who need what it may say."""
+
+
+def config_paths() -> list[Path]:
+    """The config files that may be there, the weaker first: the machine's, then the user's.
+
+    $DCRON_CONFIG names one that is read in place of both.
+    """
+    if chosen := os.environ.get("DCRON_CONFIG"):
+        return [Path(chosen)]
+    return [SITE_CONFIG, Path(platformdirs.user_config_dir("dcron")) / "config.toml"]
 
 
 def config_path() -> Path:
-    """The config file in force: $DCRON_CONFIG, else the user's if it exists, else the machine's."""
-    if chosen := os.environ.get("DCRON_CONFIG"):
-        return Path(chosen)
-    personal = Path(platformdirs.user_config_dir("dcron")) / "config.toml"
-    return personal if personal.exists() else SITE_CONFIG
+    """The strongest config file that is there, for messages and `info`."""
+    paths = config_paths()
+    return next((path for path in reversed(paths) if _is_there(path)), paths[0])
 
 
 def load_config() -> Config:
-    """Read the config file; a missing one is an empty one. Raises UsageError for a bad one."""
-    path = config_path()
+    """Read the config files and merge them key by key: the user's file wins over the machine's.
+
+    A missing file is an empty one. Raises UsageError for one with a mistake in it, except where the user
+    cannot mend it: a file of the machine that cannot be read is kept in `unread`.
+    """
+    merged: dict[str, Any] = {}
+    unread: list[str] = []
+    for path in config_paths():
+        try:
+            content = _content_of(path)
+            _require_right(content, path)
+        except UsageError as error:
+            if path != SITE_CONFIG:
+                raise
+            unread.append(str(error))
+        except PermissionError as error:
+            if "DCRON_CONFIG" in os.environ:
+                raise UsageError(f"cannot read the config file {path}: {error.strerror}") from None
+            unread.append(f"cannot read the config file {path}: {error.strerror}")
+        else:
+            merged = _merged(merged, content)
+    agent = {
+        name: [value] if name in AGENT_LISTS and isinstance(value, str) else value
+        for name, value in merged.get("agent", {}).items()
+    }
+    values = (merged.get("database"), merged.get("timezone"), agent, _tui_from(merged))
+    return Config(*values, tuple(unread))
+
+
+def _content_of(path: Path) -> dict[str, Any]:
+    """What the file says. Raises UsageError, or PermissionError where this account may not read it."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         if "DCRON_CONFIG" in os.environ:
             raise UsageError(f"the config file {path} ($DCRON_CONFIG) does not exist") from None
-        return Config()
+        return {}
+    except PermissionError:
+        raise
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read the config file {path}: {error}") from None
-    return _config_from(content, path)
 
 
-def _config_from(content: dict[str, Any], path: Path) -> Config:
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _merged(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
+    both = {**weaker, **stronger}
+    for name, value in stronger.items():
+        if isinstance(value, dict) and isinstance(weaker.get(name), dict):
+            both[name] = _merged(weaker[name], value)
+    return both
+
+
+def _require_right(content: Mapping[str, Any], path: Path) -> None:
+    """Raise UsageError for an unknown setting, or a value of the wrong type."""
+    _require_known(content, ("database", "timezone", "agent", "tui"), path, "")
+    for name in ("database", "timezone"):
+        if not isinstance(content.get(name, ""), str):  # it may have a password in it: it is not repeated
+            raise UsageError(f"{path}: {name} is not a text in quotes")
     agent = content.get("agent", {})
-    known = {"database", "timezone", "agent", "tui"}
-    if unknown := set(content) - known:
-        raise UsageError(
-            f"{path}: unknown setting {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}"
-        )
-    if not isinstance(agent, dict) or set(agent) - {"name", "spool"}:
-        raise UsageError(f"{path}: [agent] takes only the settings name and spool")
-    values = [content.get("database"), content.get("timezone"), agent.get("name"), agent.get("spool")]
-    if bad := [value for value in values if value is not None and not isinstance(value, str)]:
-        raise UsageError(f"{path}: {bad[0]!r} is not a text in quotes")
-    database, timezone, name, spool = values
-    return Config(database, timezone, name, Path(spool) if spool else None, _tui_from(content, path))
+    if not isinstance(agent, dict):
+        raise UsageError(f'{path}: [agent] takes lines such as  name = "web-1"')
+    _require_known(agent, AGENT_KEYS, path, "[agent]: ")
+    for name, value in agent.items():
+        if not _is_right(name, value):
+            right = "a text in quotes"
+            if name in AGENT_NUMBERS:
+                right = "a number from 1 on"
+            if name in AGENT_LISTS:
+                right = 'a text in quotes, or a list such as ["a", "b"]'
+            raise UsageError(f"{path}: [agent]: {name} is {right}, not {value!r}")
+    _require_tui(content, path)
 
 
-def _tui_from(content: dict[str, Any], path: Path) -> TuiConfig:
+def _require_known(names: Iterable[str], known: Sequence[str], path: Path, where: str) -> None:
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(sorted(known))}"
+            raise UsageError(f"{path}: {where}unknown setting {name!r}{meant}")
+
+
+def _is_right(name: str, value: Any) -> bool:
+    if name in AGENT_NUMBERS:
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if name in AGENT_LISTS and isinstance(value, list):
+        return all(isinstance(each, str) for each in value)
+    return isinstance(value, str)
+
+
+def _tui_from(content: Mapping[str, Any]) -> TuiConfig:
+    tui = content.get("tui", {})
+    return TuiConfig(tui.get("theme"), tui.get("glyphs"), tui.get("mouse", True), tui.get("keys", {}))
+
+
+def _require_tui(content: Mapping[str, Any], path: Path) -> None:
     tui = content.get("tui", {})
     if not isinstance(tui, dict) or set(tui) - {"theme", "glyphs", "mouse", "keys"}:
         raise UsageError(f"{path}: [tui] takes only the settings theme, glyphs and mouse, and [tui.keys]")
@@ -92,12 +180,17 @@ def _tui_from(content: dict[str, Any], path: Path) -> TuiConfig:
     mouse = tui.get("mouse", True)
     if not isinstance(mouse, bool):
         raise UsageError(f"{path}: [tui]: mouse is true or false, not {mouse!r}")
-    return TuiConfig(tui.get("theme"), tui.get("glyphs"), mouse, keys)
 
 
 def database_url(option: str | None, config: Config) -> str:
-    """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory."""
+    """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory.
+
+    Raises UsageError where none is named and a config file that may name one cannot be read: another
+    database would be taken for it.
+    """
     chosen = option or os.environ.get("DCRON_DB") or config.database
+    if not chosen and config.unread:
+        raise UsageError(f"{config.unread[0]}; it may name the database: name it with --db or $DCRON_DB")
     return chosen or f"sqlite:///{own_database()}"
 
 
@@ -110,7 +203,8 @@ def spool_directory(config: Config) -> Path:
     """Where an agent on this machine keeps what the database does not have yet."""
     if chosen := os.environ.get("DCRON_SPOOL"):
         return Path(chosen)
-    return config.spool or Path(platformdirs.user_state_dir("dcron")) / "spool"
+    chosen = config.agent.get("spool")
+    return Path(chosen) if chosen else Path(platformdirs.user_state_dir("dcron")) / "spool"
 
 
 def own_node_name() -> str:
@@ -125,10 +219,13 @@ def host_name() -> str:
 
 def actor() -> str:
     """Who is acting, for the record of changes: the person behind sudo, at this machine."""
-    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME")
-    if not name:
-        try:
-            name = getpass.getuser()
-        except (KeyError, OSError):  # an account number without a name
-            name = str(os.getuid())
+    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or account_name()
     return f"{name}@{host_name()}"
+
+
+def account_name() -> str:
+    """Return the name of this process's account; the number of one without a name, as in many containers."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -18,6 +18,8 @@ class ExitCode(IntEnum):
     """No such task, run, node or calendar."""
     CONFLICT = 5
     """Somebody else changed it first."""
+    TIMED_OUT = 124
+    """`run --wait --timeout`: the run had not ended by then."""
     INTERRUPTED = 130
     """Interrupted from the keyboard."""
 

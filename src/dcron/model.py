@@ -277,6 +277,11 @@ class Node:
     running: int = 0
 
     @property
+    def may_be_root(self) -> bool:
+        """Whether it may run commands as root; also where it does not say."""
+        return self.any_account is not False
+
+    @property
     def accounts(self) -> tuple[str, ...] | None:
         """The accounts it runs commands as, its own by name and by number; None for all, or unknown."""
         if self.account is None or self.any_account is not False:
@@ -324,6 +329,17 @@ class StoredCalendar:
     """What `schedule.calendar_from_json` reads."""
     changed_at: datetime
     changed_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredSetting:
+    """A setting of the crontab, as the database has it."""
+
+    name: str
+    value: Any
+    """What its JSON says; `validation.Unreadable` where that cannot be read."""
+    changed_at: datetime
+    changed_by: str | None
 
 
 NODE_SUFFIX = 9

@@ -30,9 +30,15 @@ class StandingClock:
 
     def __init__(self) -> None:
         self.now = NINE
+        self.ahead = timedelta()
+        """By how much it is wrong."""
 
     def __call__(self) -> datetime:
-        return self.now
+        return self.now + self.ahead
+
+    def boottime(self) -> float:
+        """Seconds of a clock that is never wrong."""
+        return self.now.timestamp()
 
     def forward(self, **duration: float) -> None:
         self.now += timedelta(**duration)
@@ -83,8 +89,8 @@ class HandNode:
         with self.database.read() as connection:
             return self.database.now(connection).timestamp()
 
-    def _drain(self) -> None:
-        self.drained = True
+    def _drain(self, draining: bool) -> None:
+        self.drained = draining
 
     def register(self, *, reboot: bool = False) -> "HandNode":
         with self.database.write() as connection:

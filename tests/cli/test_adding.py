@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dcron.schedule import zones
 from tests.cli.conftest import Dcron, real
 
 
@@ -44,7 +45,7 @@ def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
 
 def test_a_crowd_is_not_counted_to_its_end(dcron: Dcron) -> None:
     lines = "".join(f"#dcron: name=t{number}\n0 3 * * * x\n" for number in range(150))
-    dcron.done("import", "-", stdin=lines.encode())
+    dcron.done("import", "-", "--user", "root", stdin=lines.encode())
     assert "101 tasks or more start at" in dcron.done("add", "-n", "a", "0 3 * * *", "x").err
 
 
@@ -145,7 +146,7 @@ def test_all_policies_are_kept_from_typing_to_storing(dcron: Dcron) -> None:
     exported = dcron.done("export").out
     assert dcron.done("import", "-", stdin=exported.encode()).out == "0 added, 0 changed, 1 unchanged\n"
     dcron.done("rm", "-f", "all")
-    dcron.done("import", "-", stdin=exported.encode())
+    dcron.done("import", "-", "--user", "root", stdin=exported.encode())
     task = dcron.done("view", "all", "--json").json
     assert {key: task[key] for key in POLICIES_AS_JSON} == POLICIES_AS_JSON
 
@@ -273,7 +274,9 @@ def test_a_chosen_name_that_is_taken_is_refused(dcron: Dcron) -> None:
 def test_the_zone_of_the_machine_or_the_config_file_is_written_out(
     sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TZ", "America/Nuuk")
+    (tmp_path / "timezone").write_text("America/Nuuk\n")
+    monkeypatch.setattr(zones, "TIMEZONE_FILE", tmp_path / "timezone")
+    monkeypatch.setenv("TZ", "America/Denver")  # one person's, and no business of a task's
     assert sqlite.done("add", "--json", "@daily", "a").json["timezone"] == "America/Nuuk"
     (tmp_path / "config.toml").write_text('timezone = "Asia/Tokyo"\n')
     monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "config.toml"))

@@ -130,7 +130,6 @@ def test_set_refuses_what_the_schedule_leaves_without_meaning(sqlite: Dcron) -> 
         ["-z", "Nowhere"],
         ["--timeout", "x"],
         ["-n", "a b"],
-        ["stray"],
     ],
 )
 def test_a_bad_change_changes_nothing(sqlite: Dcron, words: list[str]) -> None:
@@ -190,6 +189,90 @@ def test_names_are_taken_by_unique_beginning(dcron: Dcron) -> None:
     assert ambiguous.code == 2
     assert "backup, backup-full" in ambiguous.err
     assert dcron("view", "nothing").code == 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["rm"],
+        ["rm", "-f"],
+        ["run"],
+        ["pause"],
+        ["resume"],
+        ["set", "--tries", "2"],
+        ["edit"],
+        ["edit", "-f"],
+        ["backfill", "--from", "2d", "--to", "now"],
+        ["dead", "dismiss"],
+        ["dead", "dismiss", "-f"],
+    ],
+)
+def test_verbs_that_change_take_whole_names_alone(dcron: Dcron, words: list[str]) -> None:
+    dcron.done("add", "-n", "deploy-prod", "@daily", "true")
+    before = dcron.done("view", "deploy-prod", "--json").json
+    refused = dcron(*words, "deploy")
+    assert (refused.code, refused.out) == (4, "")
+    assert "there is no task 'deploy'; deploy-prod begins so: this verb takes the whole name" in refused.err
+    dcron.done("add", "-n", "deploy-test", "@daily", "true")
+    assert "deploy-prod, deploy-test begin so" in dcron(*words, "deploy").err
+    several = dcron(*words, "deploy-prod", "deploy-tes")
+    assert several.code == (2 if words[0] == "backfill" else 4)
+    assert dcron.done("view", "deploy-prod", "--json").json == before
+    assert dcron.done("runs", "deploy-prod", "--json").json == dcron.done("runs", "deploy-p", "--json").json
+    assert len(dcron.done("runs", "deploy-prod", "--json").json) == 1  # its next turn, and nothing else
+
+
+def test_removing_a_name_twice_removes_one_task(dcron: Dcron) -> None:
+    for name in ("cleanup", "cleanup-prod-db"):
+        dcron.done("add", "-n", name, "@daily", "true")
+    dcron.done("rm", "cleanup", "-f")
+    assert dcron("rm", "cleanup", "-f").code == 4
+    assert dcron.done("list", "--names").out == "cleanup-prod-db\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        (["run"], "run deploy-prod? [y/N]"),
+        (["pause"], "pause deploy-prod? [y/N]"),
+        (["set", "--tries", "2"], "set deploy-prod? [y/N]"),
+        (["rm"], "remove deploy-prod (@daily, true)? [y/N]"),
+    ],
+)
+def test_on_a_terminal_the_one_task_that_begins_so_is_asked_about(
+    sqlite: Dcron, words: list[str], question: str
+) -> None:
+    sqlite.done("add", "-n", "deploy-prod", "@daily", "true")
+    before = sqlite.done("view", "deploy-prod", "--json").json
+    no = on_terminal(*words, "dep", url=sqlite.url, typed="\n", wait_for="[y/N]")
+    assert (no.code, question in no.out) == (1, True)
+    assert sqlite.done("view", "deploy-prod", "--json").json == before
+    assert on_terminal(*words, "dep", url=sqlite.url, typed="y\n", wait_for="[y/N]").code == 0
+    assert sqlite("view", "deploy-prod", "--json").out != before
+    forced = on_terminal("rm", "-f", "dep", url=sqlite.url)
+    assert forced.code == 4
+
+
+def test_verbs_take_several_names_and_check_all_of_them_first(dcron: Dcron) -> None:
+    for name in ("a", "b", "c"):
+        dcron.done("add", "-n", name, "@yearly", "true")
+    for words in (["rm", "-f"], ["pause"], ["run"], ["set", "--tries", "2"]):
+        assert dcron(*words, "a", "b", "nothing").code == 4
+        assert [task["version"] for task in dcron.done("list", "--json").json] == [1, 1, 1]
+    assert [run["task"] for run in dcron.done("run", "a", "c", "a", "--json").json] == ["a", "c"]
+    assert [task["enabled"] for task in dcron.done("pause", "a", "b", "--json").json] == [False, False]
+    again = dcron("pause", "c", "b")
+    assert (again.code, "b is paused already" in again.err) == (1, True)
+    assert dcron.done("view", "c", "--json").json["enabled"]
+    assert dcron("resume", "a", "c").code == 1
+    dcron.done("resume", "a", "b")
+    changed = dcron.done("set", "a", "b", "--tries", "3", "--json").json
+    assert [task["tries"] for task in changed] == [3, 3]
+    assert dcron("set", "a", "b", "-n", "d").code == 2
+    dcron.done("set", "b", "--schedule", "@after a")
+    assert dcron("rm", "-f", "a").code == 1
+    assert dcron.done("rm", "-f", "a", "b").out == "removed  a\nremoved  b\n"
+    assert dcron.done("list", "--names").out == "c\n"
 
 
 def test_rm_asks_and_without_a_terminal_needs_force(dcron: Dcron) -> None:

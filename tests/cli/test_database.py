@@ -85,6 +85,11 @@ def test_info_tells_what_there_is(dcron: Dcron) -> None:
     assert info["database_kind"] in ("SQLite", "PostgreSQL")
     assert info["database_version"][0].isdigit()
     assert (info["journal_mode"] is None) is (info["database_kind"] == "PostgreSQL")
+    is_postgres = info["database_kind"] == "PostgreSQL"
+    assert info["synchronous_replication"] == ("off" if is_postgres else None)
+    assert info["synchronous_standby_names"] == ("" if is_postgres else None)
+    assert info["synchronous_commit"] == ("on" if is_postgres else None)
+    assert info["last_epoch_at"] is info["last_epoch_reason"] is info["clock_set_back_at"] is None
     assert info["tzdata"].startswith("20")
     assert "tasks" in dcron.done("info").out
 

@@ -144,7 +144,7 @@ def test_one_task_is_edited_by_name(dcron: Dcron, editor: MakeEditor, tmp_path: 
     three(dcron)
     dcron.done("add", "-n", "backup", "@daily", "save all")
     editor("text = text.replace('name=backup', 'name=safe').replace('save all', 'save most')")
-    assert "renamed  backup -> safe" in dcron.done("edit", "-f", "back").out
+    assert "renamed  backup -> safe" in dcron.done("edit", "-f", "backup").out
     assert "run a" not in (tmp_path / "shown-0").read_text()
     assert dcron.done("view", "safe", "--json").json["command"] == "save most"
     assert len(dcron.done("list", "--json").json) == 4

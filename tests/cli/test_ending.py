@@ -11,7 +11,13 @@ from tests.cli.conftest import DCRON, Dcron, until
 
 
 def test_a_closed_pipe_is_no_error(sqlite: Dcron) -> None:
-    sqlite.done("import", "-", stdin="".join(f"0 9 * * * job-{number}\n" for number in range(300)).encode())
+    sqlite.done(
+        "import",
+        "-",
+        "--user",
+        "root",
+        stdin="".join(f"0 9 * * * job-{number}\n" for number in range(300)).encode(),
+    )
     endless = ["preview", "@every 1s", "-n", "9999"]
     for words in (["list", "--json"], endless, [*endless, "--json"]):
         with subprocess.Popen(

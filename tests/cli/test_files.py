@@ -24,17 +24,17 @@ def crontab(tmp_path: Path) -> Path:
 
 
 def test_import_adds_changes_and_leaves_the_rest(dcron: Dcron, crontab: Path) -> None:
-    first = dcron.done("import", str(crontab), "--json").json
+    first = dcron.done("import", str(crontab), "--user", "root", "--json").json
     assert (sorted(first["added"]), first["changed"], first["unchanged"]) == (
         ["backup", "echo-good-morning"],
         [],
         [],
     )
     assert first["warnings"][0]["line"] == 4
-    again = dcron.done("import", str(crontab), "--json").json
+    again = dcron.done("import", str(crontab), "--user", "root", "--json").json
     assert (again["added"], again["changed"], len(again["unchanged"])) == ([], [], 2)
     crontab.write_text("30 3 * * * /usr/local/bin/backup --full\n")
-    last = dcron.done("import", str(crontab))
+    last = dcron.done("import", str(crontab), "--user", "root", "--force")
     assert "0 added, 1 changed, 0 unchanged" in last.out
     assert dcron.done("list", "--names").out.split() == ["backup", "echo-good-morning"]
     task = dcron.done("view", "echo", "--json").json
@@ -46,14 +46,14 @@ def test_import_adds_changes_and_leaves_the_rest(dcron: Dcron, crontab: Path) ->
 
 
 def test_a_dry_run_writes_nothing(dcron: Dcron, crontab: Path) -> None:
-    told = dcron.done("import", str(crontab), "--dry-run")
+    told = dcron.done("import", str(crontab), "--user", "root", "--dry-run")
     assert "2 would be added" in told.out
     assert f"{crontab}:4: warning: " in told.err
     assert dcron.done("list", "--json").json == []
 
 
 def test_stdin_is_imported_by_a_dash(dcron: Dcron) -> None:
-    assert "added" in dcron.done("import", "-", stdin=CRONTAB.encode()).out
+    assert "added" in dcron.done("import", "-", "--user", "root", stdin=CRONTAB.encode()).out
     assert dcron.done("import", "-", stdin=b"").out == "0 added, 0 changed, 0 unchanged\n"
 
 
@@ -111,17 +111,31 @@ def test_a_missing_file_or_a_directory_is_wrong_usage(sqlite: Dcron, tmp_path: P
 
 
 def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
-    dcron.done("import", "-", stdin=CRONTAB.encode())
-    dcron.done("add", "-n", "odd", "--timeout", "5m", "-e", "A=x y", "@every 90s", "printf", "%s\\n", "a b")
+    dcron.done("import", "-", "--user", "root", stdin=CRONTAB.encode())
+    dcron.done(
+        "add",
+        "-n",
+        "odd",
+        "--user",
+        "root",
+        "--timeout",
+        "5m",
+        "-e",
+        "A=x y",
+        "@every 90s",
+        "printf",
+        "%s\\n",
+        "a b",
+    )
     dcron.done("in", "1h", "gone tomorrow")
     text = dcron.done("export").out
     assert dcron.done("export", "--format", "crontab").out == text
     assert "gone tomorrow" not in text
     before = {task["name"]: task for task in dcron.done("list", "--json").json if not task["once"]}
     copy = Dcron(sqlite._monkeypatch, sqlite._capsys, f"{sqlite.url}.copy")
-    copy.done("import", "-", stdin=text.encode())
+    copy.done("import", "-", "--user", "root", stdin=text.encode())
     after = {task["name"]: task for task in copy.done("list", "--json").json}
-    varying = {"next_run_at", "version"}
+    varying = {"next_run_at", "version", "source"}
     assert [{k: v for k, v in task.items() if k not in varying} for task in after.values()] == [
         {k: v for k, v in task.items() if k not in varying} for task in before.values()
     ]
@@ -129,3 +143,34 @@ def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
 
 def test_an_unknown_format_is_wrong_usage(sqlite: Dcron) -> None:
     assert sqlite("export", "--format", "yaml").code == 2
+
+
+def test_an_export_of_a_system_crontab_names_the_accounts(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "mine", "0 3 * * *", "mine")
+    sqlite.done("add", "-n", "theirs", "--user", "www-data", "-z", "UTC", "0 4 * * *", "theirs")
+    plain = sqlite.done("export")
+    assert "\n#dcron$ theirs\n" in plain.out
+    assert "warning: an account is given for theirs" in plain.err
+    system = sqlite.done("export", "--system")
+    assert "\n0 4 * * * www-data theirs\n" in system.out
+    assert "warning: no account is given for mine" in system.err
+    again = sqlite.done("import", "-", stdin=system.out.encode())
+    assert again.out == "0 added, 0 changed, 2 unchanged\n"
+
+
+def test_a_line_whose_time_is_over_comes_back_as_it_was(dcron: Dcron) -> None:
+    text = (
+        "CRON_TZ=UTC\n"
+        "#dcron: name=windowed not_after=2020-01-01T00:00:00Z\n0 3 * * * true\n"
+        '#dcron: name=past schedule="@at 2020-01-01T00:00:00Z"\n#dcron$ true\n'
+    )
+    done = dcron.done("import", "-", "--user", "root", stdin=text.encode())
+    assert "2 added, 0 changed" in done.out
+    assert done.err.count("its last time has passed, so it will not run") == 2
+    assert "<stdin>:3: warning: windowed: " in done.err
+    assert {task["next_run_at"] for task in dcron.done("list", "--json").json} == {None}
+    exported = dcron.done("export", "--system").out
+    again = dcron.done("import", "-", stdin=exported.encode())
+    assert "0 added, 0 changed, 2 unchanged" in again.out
+    never = dcron("import", "-", "--user", "root", stdin=b"0 0 30 2 * true\n")
+    assert (never.code, "never fires" in never.err) == (2, True)

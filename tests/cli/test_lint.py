@@ -18,7 +18,13 @@ def test_a_clean_crontab_is_0(dcron: Dcron) -> None:
 
 
 def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> None:
-    dcron.done("import", "-", stdin="".join(f"0 9 * * * echo {number}\n" for number in range(12)).encode())
+    dcron.done(
+        "import",
+        "-",
+        "--user",
+        "root",
+        stdin="".join(f"0 9 * * * echo {number}\n" for number in range(12)).encode(),
+    )
     dcron.done("add", "-n", "sevens", "-z", "UTC", "*/7 * * * *", "x")
     dcron.done("add", "-n", "either", "0 9 1 * mon", "x")
     dcron.done("pause", "either")

@@ -81,7 +81,7 @@ def test_dismissing_acts_on_the_database_named_before_it(sqlite: Dcron, tmp_path
     assert sqlite.done("dead", "--json").json == []
 
 
-@pytest.mark.parametrize("words", [["dismiss"], ["dismiss", "--all", "7"], ["dismiss", "x"], ["stray"]])
+@pytest.mark.parametrize("words", [["dismiss"], ["dismiss", "--all", "7"], ["dismiss", "7", "x"], ["a", "b"]])
 def test_dismissing_has_to_say_what(sqlite: Dcron, words: list[str]) -> None:
     assert sqlite("dead", *words).code == 2
 

@@ -126,17 +126,40 @@ def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> No
             )
 
 
-def test_a_node_is_named_by_a_beginning_that_no_other_has(dcron: Dcron) -> None:
+def test_a_node_is_drained_by_its_whole_name_or_id(dcron: Dcron) -> None:
     with agent(dcron), agent(dcron, "mail"):
-        (node,) = dcron.done("drain", "we", "--json").json
+        begun = dcron("drain", "we")
+        assert (begun.code, "no living node 'we'; web-1 begins so" in begun.err) == (4, True)
+        (node,) = dcron.done("drain", "web-1", "--json").json
         assert node["name"] == "web-1"
-        (same,) = dcron.done("drain", node["id"][:-1], "--json").json
+        assert dcron("drain", node["id"][:-1]).code == 4
+        (same,) = dcron.done("drain", node["id"], "--json").json
         assert same["id"] == node["id"]
-        with agent(dcron, "web-2"):
-            several = dcron("drain", "web")
-            assert (several.code, "'web' begins several names: web-1, web-2;" in several.err) == (2, True)
     assert dcron("drain", "").code == 4
     assert dcron("drain", "we").code == 4
+
+
+def test_a_name_drains_all_agents_that_share_it_and_says_so(dcron: Dcron) -> None:
+    with agent(dcron), agent(dcron):
+        ids = [node["id"] for node in dcron.done("nodes", "--json").json]
+        (one,) = dcron.done("drain", ids[1], "--json").json
+        assert one["id"] == ids[1]
+        both = dcron.done("drain", "web-1")
+        assert f"web-1 is the name of 2 living agents, all of them meant: {ids[0]}, {ids[1]}" in both.err
+        assert [f"draining  {each}" in both.out for each in ids] == [True, True]
+        assert [node["state"] for node in dcron.done("nodes", "--json").json] == ["draining"] * 2
+
+
+def test_an_undrained_node_takes_runs_again(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "one", "@yearly", "true")
+    with agent(dcron):
+        dcron.done("drain", "web-1")
+        run = dcron("run", "one", "--wait", "--timeout", "12s")
+        assert (run.code, "every agent takes nothing new, for it drains" in run.err) == (124, True)
+        assert dcron("undrain", "web").code == 4
+        assert "takes runs again" in dcron.done("undrain", "web-1").out
+        assert until(lambda: dcron.done("runs", "one", "--state", "succeeded", "--json").json)
+        assert "was not draining" in dcron.done("undrain", "web-1").out
 
 
 def test_a_drained_node_takes_nothing_new(dcron: Dcron) -> None:

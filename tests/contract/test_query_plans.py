@@ -18,7 +18,9 @@ from dcron.store import (
     blocked,
     changes,
     claims,
+    clock,
     ends,
+    epochs,
     events,
     expiry,
     explaining,
@@ -131,9 +133,13 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, stage.database, NOON, [NODE], "died"
     ),
     "cancel_requests": lambda connection, stage: runs.cancel_requests(connection, NODE),
+    "incidents": lambda connection, stage: epochs.last(connection, "epoch"),
+    "is_behind": lambda connection, stage: clock.is_behind(connection, NOON),
+    "early_run": lambda connection, stage: clock.early_run(connection, 1, NOON, 1),
+    "settled_between": lambda connection, stage: clock.settled_between(connection, 1, NOON, NOON),
     "leases": lambda connection, stage: reaping.leases(connection),
     "reap": lambda connection, stage: reaping.reap(
-        connection, stage.database, NOON + timedelta(days=1), reaping.leases(connection)
+        connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
     "plan": lambda connection, stage: agenda.plan(connection, stage.line(7), NOON),

@@ -225,7 +225,8 @@ def test_two_reapers_share_the_dead(stage: Stage, claimers: list[tuple[Database,
         stage.take(node)
     stage.forward(seconds=2)
     with stage.database.read() as connection:
-        over = {node: until for node, until in reaping.leases(connection).items() if until < stage.now}
+        leases = reaping.leases(connection)
+        over = {node: held.alive_until for node, held in leases.items() if held.alive_until < stage.now}
     barrier = threading.Barrier(CLAIMERS, timeout=30)
 
     def reap(database: Database) -> tuple[list[str], list[int]]:

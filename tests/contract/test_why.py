@@ -267,7 +267,8 @@ def test_daylight_saving_is_told(
 def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
     task = stage.task("backup")
     cause = only(stage, "backup", at("11:50"), "not-yet")
-    assert cause.sentence.endswith("not there yet: it was added by ann@desk, 2027-06-01 12:00 UTC")
+    told = f"not there yet: it was added by ann@desk (as {cause.facts['login']}), 2027-06-01 12:00 UTC"
+    assert cause.sentence.endswith(told)
     assert "not-yet" in codes(why(stage, "backup"))
     node = stage.node(lease=2 * HOUR)
     stage.now = at("12:10")

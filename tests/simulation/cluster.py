@@ -124,7 +124,9 @@ class SimulatedNode:
         ownership = Ownership(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
-        self.heart = Heart(self.database, lease, others, seen, ownership, beat, lambda: None, lambda _: None)
+        self.heart = Heart(
+            self.database, lease, others, seen, ownership, beat, lambda _: None, lambda _: None
+        )
 
     def register(self) -> None:
         with self.database.write() as connection:

@@ -48,10 +48,11 @@ class Screen:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await self.app.typed_through()
 
     async def type(self, text: str) -> None:
         names = {" ": "space", ":": "colon", "!": "exclamation_mark", "-": "minus"}
-        await self.pilot.press(*(names.get(letter, letter) for letter in text))
+        await self.press(*(names.get(letter, letter) for letter in text))
 
     async def until(self, condition: Callable[[], Any], seconds: float = 20) -> None:
         """Wait until it is so."""

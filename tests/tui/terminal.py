@@ -16,6 +16,7 @@ from tests.cli.conftest import DCRON
 from tests.tui.escapes import shown
 
 PATIENCE = 30.0
+ESC, ESC_GAP = "\x1b", 0.25
 
 
 class Terminal:
@@ -31,6 +32,26 @@ class Terminal:
         """Press these; what is waited for from now on was drawn afterwards."""
         self._since = len(self.bytes)
         os.write(self._handle, keys.encode(errors="surrogateescape"))
+
+    def press(self, *keys: str, gap: float) -> None:
+        """Press these, so many seconds apart; with no gap they arrive together, as after a lag of the line.
+
+        Esc is followed by a pause always: with a letter right behind it, it is another key to every program.
+        """
+        self._since = len(self.bytes)
+        burst = ""
+        for key in keys:
+            burst += key
+            if gap or key == ESC:
+                os.write(self._handle, burst.encode())
+                burst = ""
+                self._read_for(max(gap, ESC_GAP if key == ESC else 0.0))
+        os.write(self._handle, burst.encode())
+
+    def _read_for(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._read(left)
 
     def insist(self, keys: str, text: str) -> None:
         """Press these until this is seen: a dialog hears nothing at first."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -76,10 +77,9 @@ def test_keys_typed_ahead_do_not_answer_a_question(stage: Stage, monkeypatch: py
     async def look() -> None:
         async with stage.screen() as screen:
             await screen.press("D", "y")
-            await screen.press("y", "enter")
+            await screen.press("y", "tab")
             await screen.shows("delete backup?")
-            monkeypatch.setattr(modals, "PATIENCE", 0.0)
-            await screen.press("n")
+            await screen.press("enter")  # the marked answer is No still
             await screen.shows_not("delete backup?")
             assert stage.crontab.get("backup")
 
@@ -232,6 +232,29 @@ def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) -> None:
                 await screen.press("enter")
                 await screen.shows(told)
                 assert stage.crontab.get("backup").enabled is line.startswith("resume")
+
+    asyncio.run(look())
+
+
+def test_a_word_that_starts_something_asks_about_a_name_that_was_only_begun(stage: Stage) -> None:
+    stage.add("deploy-prod")
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            for key, made in (("n", []), ("y", [RunState.WAITING])):
+                assert states(stage) == []
+                await screen.press("colon")
+                await screen.type("run deploy")
+                await screen.press("enter")
+                await screen.shows("run deploy-prod?")
+                await screen.press(key)
+                await screen.until(partial(lambda made: states(stage) == made, made))
+            stage.add("deploy-test")
+            await screen.press("colon")
+            await screen.type("run deploy")
+            await screen.press("enter")
+            await screen.shows("deploy-prod, deploy-test begin so")
+            assert len(states(stage)) == 1
 
     asyncio.run(look())
 

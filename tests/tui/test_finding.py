@@ -15,7 +15,6 @@ from dcron.model import Task, Trigger
 from dcron.services.crontab import Crontab
 from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.store.runs import Wanted
-from dcron.tui import app
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
 from tests.tui.conftest import Stage
@@ -206,11 +205,8 @@ def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) 
     assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
 
 
-def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(stage: Stage) -> None:
     stage.add("backup")
-    monkeypatch.setattr(app, "SHOWING", 0.0)  # on a machine that is too slow for any patience
 
     async def look() -> None:
         async with stage.screen() as screen:
@@ -243,12 +239,16 @@ def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -
 class Slow(Crontab):
     """Takes its time to find a task."""
 
+    seconds = 0.6
+
     def get(self, name: str) -> Task:
-        time.sleep(0.6)
+        time.sleep(self.seconds)
         return super().get(name)
 
 
-def test_what_is_typed_before_a_form_is_ready_waits_for_it(stage: Stage) -> None:
+def test_what_is_typed_before_a_form_is_ready_waits_for_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.add("backup")
 
     async def look() -> None:
@@ -262,8 +262,11 @@ def test_what_is_typed_before_a_form_is_ready_waits_for_it(stage: Stage) -> None
             await screen.shows("10 runs")
             at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
             await screen.shows("there is no task")
-            at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer
-            await asyncio.sleep(1)
+            monkeypatch.setattr(Slow, "seconds", 3.0)
+            at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer than a moment
+            await screen.shows("what was typed was ignored")
+            await asyncio.sleep(3)
+            monkeypatch.setattr(Slow, "seconds", 0.0)
             assert screen.app.screen is screen.app.main
             at_once(screen, "E", "r", "s")  # they were for the editor, which there is none of here
             await screen.shows("cannot be left to an editor")

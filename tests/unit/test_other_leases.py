@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from dcron.agent.lease import OtherLeases
+from dcron.store.reaping import HeldLease
 
 NINE = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 PATIENCE = 20.0
@@ -12,54 +15,73 @@ def at(seconds: float) -> datetime:
     return NINE + timedelta(seconds=seconds)
 
 
+def over(
+    others: OtherLeases, leases: dict[str, datetime], now: datetime, moment: float
+) -> dict[str, datetime]:
+    """The same of nodes that do not say how long their leases last."""
+    return others.over({node: HeldLease(until) for node, until in leases.items()}, now, moment)
+
+
 def test_a_lease_is_over_once_the_time_it_had_left_has_passed() -> None:
     others = OtherLeases(PATIENCE)
     lease = {"web-1": at(60)}
-    assert others.over(lease, at(0), 1000.0) == {}
-    assert others.over(lease, at(59.9), 1059.9) == {}
-    assert others.over(lease, at(60), 1060.0) == lease
+    assert over(others, lease, at(0), 1000.0) == {}
+    assert over(others, lease, at(59.9), 1059.9) == {}
+    assert over(others, lease, at(60), 1060.0) == lease
 
 
 def test_a_renewed_lease_counts_from_when_it_was_seen() -> None:
     others = OtherLeases(PATIENCE)
-    others.over({"web-1": at(60)}, at(0), 1000.0)
-    assert others.over({"web-1": at(115)}, at(55), 1055.0) == {}
-    assert others.over({"web-1": at(115)}, at(114), 1114.0) == {}
-    assert others.over({"web-1": at(115)}, at(115), 1115.0) == {"web-1": at(115)}
+    over(others, {"web-1": at(60)}, at(0), 1000.0)
+    assert over(others, {"web-1": at(115)}, at(55), 1055.0) == {}
+    assert over(others, {"web-1": at(115)}, at(114), 1114.0) == {}
+    assert over(others, {"web-1": at(115)}, at(115), 1115.0) == {"web-1": at(115)}
 
 
 def test_a_clock_set_forward_ends_no_lease() -> None:
     others = OtherLeases(PATIENCE)
-    others.over({"web-1": at(60), "web-2": at(58)}, at(0), 1000.0)
+    over(others, {"web-1": at(60), "web-2": at(58)}, at(0), 1000.0)
     # A second later it is five minutes later; one of the two has not renewed its lease yet.
     seen = {"web-1": at(60), "web-2": at(361)}
-    assert others.over(seen, at(301), 1001.0) == {}
-    assert others.over(seen, at(360), 1060.0) == {"web-1": at(60)}
-    assert others.over({"web-2": at(361)}, at(361), 1061.0) == {"web-2": at(361)}
+    assert over(others, seen, at(301), 1001.0) == {}
+    assert over(others, seen, at(360), 1060.0) == {"web-1": at(60)}
+    assert over(others, {"web-2": at(361)}, at(361), 1061.0) == {"web-2": at(361)}
 
 
 def test_a_clock_set_back_keeps_no_dead_node_alive() -> None:
     others = OtherLeases(PATIENCE)
-    others.over({"web-1": at(60)}, at(0), 1000.0)
-    assert others.over({"web-1": at(60)}, at(-240), 1060.0) == {"web-1": at(60)}
+    over(others, {"web-1": at(60)}, at(0), 1000.0)
+    assert over(others, {"web-1": at(60)}, at(-240), 1060.0) == {"web-1": at(60)}
 
 
 def test_a_lease_that_looks_over_at_first_sight_is_watched_for_a_while() -> None:
     others = OtherLeases(PATIENCE)
     lease = {"web-1": at(-3600)}
-    assert others.over(lease, at(0), 1000.0) == {}
-    assert others.over(lease, at(19), 1019.0) == {}
-    assert others.over(lease, at(20), 1020.0) == lease
+    assert over(others, lease, at(0), 1000.0) == {}
+    assert over(others, lease, at(19), 1019.0) == {}
+    assert over(others, lease, at(20), 1020.0) == lease
 
 
 def test_who_has_no_time_to_watch_believes_the_clock() -> None:
     others = OtherLeases(0.0)
     leases = {"web-1": at(-1), "web-2": at(1)}
-    assert others.over(leases, at(0), 1000.0) == {"web-1": at(-1)}
+    assert over(others, leases, at(0), 1000.0) == {"web-1": at(-1)}
 
 
 def test_nodes_that_are_gone_are_forgotten() -> None:
     others = OtherLeases(PATIENCE)
-    others.over({"web-1": at(60)}, at(0), 1000.0)
-    others.over({}, at(10), 1010.0)
-    assert others.over({"web-1": at(60)}, at(70), 1070.0) == {}
+    over(others, {"web-1": at(60)}, at(0), 1000.0)
+    over(others, {}, at(10), 1010.0)
+    assert over(others, {"web-1": at(60)}, at(70), 1070.0) == {}
+
+
+def test_a_lease_that_ends_later_than_any_can_lasts_no_longer_than_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    others = OtherLeases(PATIENCE)
+    lease = {"web-1": HeldLease(at(3660), 60.0)}  # renewed before the machine came up with its clock behind
+    assert others.over(lease, at(0), 1000.0) == {}
+    assert "the clock was set back, or was ahead" in caplog.text
+    assert others.over(lease, at(59), 1059.0) == {}
+    assert others.over(lease, at(60), 1060.0) == {"web-1": at(3660)}
+    assert len(caplog.records) == 1

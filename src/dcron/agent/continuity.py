@@ -16,8 +16,10 @@ from threading import Lock
 
 from sqlalchemy import Connection
 
+from dcron.agent.clock import ClockWatch
 from dcron.database import Database
-from dcron.store import epochs
+from dcron.store import clock, epochs
+from dcron.store.clock import SetBack
 from dcron.store.epochs import Epoch
 
 log = logging.getLogger("dcron.agent")
@@ -74,9 +76,18 @@ class Continuity:
     """Compares what the database shows with what the agents of this spool have seen of it before."""
 
     def __init__(
-        self, database: Database, node_id: str, memory: Memory, on_doubt: Callable[[], None]
+        self,
+        database: Database,
+        node_id: str,
+        memory: Memory,
+        on_doubt: Callable[[], None],
+        patience: float = 60.0,
     ) -> None:
-        """`memory` is kept up to date; `on_doubt` is called when a heartbeat has to look into something."""
+        """`memory` is kept up to date; `on_doubt` is called when a heartbeat has to look into something.
+
+        `patience`: seconds that a clock which is behind at the start is given to be set.
+        """
+        self._patience = patience
         self._on_doubt = on_doubt
         self._database = database
         self._node_id = node_id
@@ -85,6 +96,11 @@ class Continuity:
         self._renewals = 0
         self._connections = -1
         self._timeline: str | None = None
+        self._clock = ClockWatch()
+        self._was_behind = False
+        self._since: float | None = None
+        self.ran_until: datetime | None = None
+        """Up to this occurrence some may have been started ahead of their times; None where none was."""
         self._doubt: str | None = None
 
     @property
@@ -115,6 +131,39 @@ class Continuity:
         issued = self._database.issued_ids(connection)
         self._settle(connection, now, 0, issued)
         self._doubt = None
+        self.ran_until = clock.ran_until(connection)
+        self._was_behind = clock.is_behind(connection, now)
+        if self._was_behind:
+            log.warning(
+                "the database's clock is behind: runs have ended at times that are still to come;"
+                " if it stays so for %gs, tasks are planned anew",
+                self._patience,
+            )
+
+    def look_at_clock(self, connection: Connection, now: datetime, before: float, after: float) -> None:
+        """Notice that the database's clock was set, and settle in this transaction what that has moved.
+
+        `now` was read between two moments of a clock that cannot be set.
+        """
+        step = self._clock.step(now, before, after)
+        if step > 0:
+            log.warning("the database's clock was set forward by %.0fs", step)
+        elif step < 0:
+            log.warning("the database's clock was set back by %.0fs", -step)
+        if step < 0 or self._is_still_behind(connection, now, after):
+            self._was_behind = False
+            _report_set_back(clock.set_back(connection, self._database, self._node_id, now))
+            self.ran_until = clock.ran_until(connection)
+
+    def _is_still_behind(self, connection: Connection, now: datetime, moment: float) -> bool:
+        """Whether the clock was behind at the start and is so yet: until then, it may be about to be set."""
+        if not self._was_behind:
+            return False
+        self._since = moment if self._since is None else self._since
+        if moment - self._since < self._patience:
+            return False
+        self._was_behind = clock.is_behind(connection, now)
+        return self._was_behind
 
     def examine(self, connection: Connection, now: datetime, newest: int, issued: int) -> bool:
         """Look at what a heartbeat returned; whether the database went back in time.
@@ -160,6 +209,15 @@ class Continuity:
         if self._doubt is None:
             self._doubt = reason
             self._on_doubt()
+
+
+def _report_set_back(done: SetBack | None) -> None:
+    if done:
+        log.warning(
+            "%d tasks are planned anew by the clock as it is now, and %d waiting runs are brought forward;"
+            " an occurrence that ran ahead of its time is not run again",
+            *(done.tasks, done.runs),
+        )
 
 
 def _report(reason: str, epoch: Epoch | None) -> None:

@@ -51,7 +51,7 @@ def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: s
     if result.message and result.reason != "spawn failed":
         reason = f"{reason}; {result.message}" if reason else result.message
     took = timedelta(seconds=max(0.0, result.finished_at - (result.started_at or result.finished_at)))
-    finished_at = min(now, started_at + took)
+    finished_at = max(started_at, min(now, started_at + took))  # the clock may have been set back meanwhile
     never_begun = result.reason == "spawn failed" or (
         result.reason in _NOT_ITS_OWN_END and result.started_at is None
     )

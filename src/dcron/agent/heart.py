@@ -31,7 +31,7 @@ class Heart:
         continuity: Continuity,
         ownership: Ownership,
         beat: float,
-        on_drain: Callable[[], None],
+        on_drain: Callable[[bool], None],
         on_outgrown: Callable[[str], None],
     ) -> None:
         """`beat`: seconds between two. `on_outgrown` takes the version of the tables."""
@@ -56,7 +56,9 @@ class Heart:
     def _beat_once(self) -> float:
         sent = self._lease.clock()
         with self._database.write() as connection:
+            before = self._lease.clock()
             now = self._database.now(connection)
+            self._continuity.look_at_clock(connection, now, before, self._lease.clock())
             offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)
             upkeep = None if self._lease.is_outgrown else self._keep_up(connection, now, renewal)
@@ -76,8 +78,7 @@ class Heart:
             log.warning("lost with it: %s", ", ".join(f"run {run_id}" for run_id in lost))
         if expired:
             log.warning("%d runs were not started in time", expired)
-        if renewal.draining:
-            self._on_drain()
+        self._on_drain(renewal.draining)
         return self._beat
 
     def _keep_up(

@@ -1,5 +1,6 @@
 """A node's lease, and what it sees of the others': by a clock that nobody can set."""
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from math import inf
@@ -8,12 +9,16 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row
 
+from dcron.agent.clock import TOLERANCE
 from dcron.agent.continuity import Continuity
 from dcron.agent.settings import Settings
 from dcron.database import Database
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import nodes
+from dcron.store.reaping import HeldLease
 from dcron.warden.linux import boottime
+
+log = logging.getLogger("dcron.agent")
 
 
 class Fenced(Exception):  # noqa: N818 - it is no error, but how a node ends
@@ -85,11 +90,20 @@ class _Seen(NamedTuple):
     over_at: float
 
 
+def _report_too_long(node_id: str, left: float, seconds: float) -> None:
+    log.warning(
+        "the lease of %s ends in %.0fs by the database's clock, and lasts %gs: the clock was set back, or was"
+        " ahead; without a renewal the node is declared dead in %gs",
+        *(node_id, left, seconds, seconds),
+    )
+
+
 class OtherLeases:
     """Since when the leases of the others have not moved.
 
     Wall clocks are set forward and back, and with them a SQLite file's idea of now. So a lease is over when
-    the time that it had left at first sight has passed without its being renewed.
+    the time that it had left at first sight has passed without a renewal. That is no more than a lease
+    lasts: one that ends later was renewed by a clock that was ahead.
     """
 
     def __init__(self, patience: float) -> None:
@@ -97,13 +111,16 @@ class OtherLeases:
         self._patience = patience
         self._seen: dict[str, _Seen] = {}
 
-    def over(self, leases: Mapping[str, datetime], now: datetime, moment: float) -> dict[str, datetime]:
+    def over(self, leases: Mapping[str, HeldLease], now: datetime, moment: float) -> dict[str, datetime]:
         """Those of the leases that are over; `now` is by the database's clock, `moment` by our own."""
         before, self._seen = self._seen, {}
-        for node_id, alive_until in leases.items():
+        for node_id, (alive_until, seconds) in leases.items():
             seen = before.get(node_id)
             if seen is None or seen.alive_until != alive_until:
                 left = (alive_until - now).total_seconds()
+                if seconds and left > seconds + TOLERANCE:
+                    _report_too_long(node_id, left, seconds)
+                    left = seconds
                 seen = _Seen(alive_until, moment + max(left, self._patience))
             self._seen[node_id] = seen
         return {node: seen.alive_until for node, seen in self._seen.items() if moment >= seen.over_at}

@@ -79,10 +79,11 @@ class Session:
         self._recorded = threading.Event()
         self._attention = threading.Event()
         self._asked_to_stop = 0
+        self._draining = False
         self._threads: list[threading.Thread] = []
         self.warden = _warden(settings.spool, self.node_id)
         memory = Memory.of(settings.spool, str(database.address))
-        self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set)
+        self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set, settings.lease)
         lease = Lease(self.node_id, settings, self._continuity, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
         self.turns = Turns(database, settings, self.node_id, lease, self._continuity, self.live, launch, kill)
@@ -181,11 +182,15 @@ class Session:
         self._asked_to_stop += 1
         self._attention.set()
 
-    def drain(self) -> None:
-        """Take nothing new; what runs runs on."""
-        if not self.turns.closed:
-            log.warning("node %s drains: it takes no new runs", self.node_id)
-            self.turns.closed = True
+    def drain(self, draining: bool) -> None:
+        """Take nothing new while `draining` is true; what runs runs on."""
+        self.turns.draining = draining
+        if draining == self._draining:
+            return
+        self._draining = draining
+        what = "drains: it takes no new runs" if draining else "no longer drains: it takes runs again"
+        log.warning("node %s %s", self.node_id, what)
+        self._wake_turns.set()
 
     # The loops --------------------------------------------------------------------------------------
 

@@ -86,7 +86,9 @@ class Turns:
         self.in_a_hurry = False
         """Set when there is one pass alone: then late runs are not spread over time."""
         self.closed = False
-        """Set when the node drains, or the tables are of another version: then nothing new is claimed."""
+        """Set when the agent stops, or the tables are of another version: then nothing new is claimed."""
+        self.draining = False
+        """Set while the node drains: the same, until it no longer does."""
         self.wait_for_room = False
         """Whether, at the last look, something due was waiting for what runs here to end."""
 
@@ -106,7 +108,7 @@ class Turns:
         self.wait_for_room = not all(offer.has_room_for(lane) for lane in due)
         if fresh := self._live.cancel(look.cancel_requests):
             self._kill(fresh)
-        if self.closed:
+        if self.closed or self.draining:
             return LOOK_EVERY
         if look.to_plan and unlocked(self._plan):
             return 0.0
@@ -170,7 +172,7 @@ class Turns:
     def _lanes_to_take(self, look: Look) -> list[Lane]:
         """The lanes with something due that this node has room for; what is late goes at its own pace."""
         offer = self._offer()
-        paced = self._late_again is not None and look.now < self._late_again
+        paced = self._late_again is not None and look.now < self._late_again < look.now + LATE
         due = (head for head in look.heads if head.due_at <= look.now and offer.has_room_for(head.lane))
         return [head.lane for head in due if not (paced and look.now - head.due_at > LATE)]
 
@@ -193,13 +195,15 @@ class Turns:
         with self._database.write() as connection:
             now = self._database.now(connection)
             renewal = self._lease.renew(connection, now)
+            self.draining = renewal.draining
             if renewal.draining or self._lease.is_outgrown:
-                self._in_doubt, self.closed = None, True
+                self._in_doubt, self.closed = None, self.closed or self._lease.is_outgrown
                 return Batch()
             if self._continuity.is_in_doubt:
                 self._in_doubt = None
                 return Batch()
-            batch = claims.claim(connection, self._database, self._offer(), now, lanes)
+            ran_until = self._continuity.ran_until
+            batch = claims.claim(connection, self._database, self._offer(), now, lanes, ran_until)
             if not batch.moved_on:
                 orphans.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None

@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
-from dcron.cli.opening import opened_crontab, own_zone
+from dcron.cli.opening import new_task_zone, opened_crontab
 from dcron.cli.parameters import Db, Json, Words, takes
 from dcron.cli.policy_options import with_tries
 from dcron.cli.task_options import TaskOptions, command_text
@@ -19,6 +19,7 @@ from dcron.typed import default_name
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
     from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.settings import ChosenZone
 
 Schedule = Annotated[
     str,
@@ -54,13 +55,14 @@ def add(
     dcron add --timeout 5m '@every 90s' ./poll
     dcron add --except holidays '0 9 * * mon-fri' ./report
     """
-    line = _definition(schedule, command, options)
     with opened_crontab(db) as crontab:
+        chosen = _zone(crontab, options)
+        line = _definition(schedule, command, options, chosen)
         try:
             task = crontab.add(line, numbered=options.name is None)
         except ScheduleError as error:
             raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
-        _tell(crontab, task, options, as_json=as_json)
+        _tell(crontab, task, options, chosen, as_json=as_json)
     _warn_of_late_options(command)
 
 
@@ -76,14 +78,15 @@ def at(when: When, command: Words, options: TaskOptions, as_json: Json = False, 
     """
     from dcron.schedule import parse_face, resolve, zone
 
-    here = zone(own_zone() if options.tz is None else options.tz)
     with opened_crontab(db) as crontab:
+        chosen = _zone(crontab, options)
+        here = zone(chosen.name)
         now = crontab.now()
         moment = parse_face(when, here, now)
         instant = resolve(moment, here)
         if instant <= now:
             raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
-        _add_once(crontab, moment, command, options, as_json=as_json)
+        _add_once(crontab, moment, command, options, chosen, as_json=as_json)
 
 
 @takes(TaskOptions)
@@ -100,7 +103,7 @@ def in_(duration: Span, command: Words, options: TaskOptions, as_json: Json = Fa
         raise UsageError(f"{duration} is no time at all; give a longer one")
     with opened_crontab(db) as crontab:
         moment = crontab.now() + timedelta(seconds=seconds)
-        _add_once(crontab, moment, command, options, as_json=as_json)
+        _add_once(crontab, moment, command, options, _zone(crontab, options), as_json=as_json)
 
 
 def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str:
@@ -109,30 +112,47 @@ def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str:
     return "; put the schedule in quotes" if is_field and len(command) > 4 else ""
 
 
+def _zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
+    """The zone that was asked for, else that of new tasks. Raises ZoneError."""
+    from dcron.schedule import zone
+    from dcron.services.settings import ChosenZone
+
+    return new_task_zone(crontab) if options.tz is None else ChosenZone(zone(options.tz).key, "as asked for")
+
+
 def _add_once(
-    crontab: "Crontab", moment: datetime, command: Sequence[str], options: TaskOptions, *, as_json: bool
+    crontab: "Crontab",
+    moment: datetime,
+    command: Sequence[str],
+    options: TaskOptions,
+    chosen: "ChosenZone",
+    *,
+    as_json: bool,
 ) -> None:
     if moment.microsecond:  # a schedule has whole seconds; never early
         moment = moment.replace(microsecond=0) + timedelta(seconds=1)
     # A time on the zone's clock stays one: then it is told what daylight saving does to it.
     zulu = "" if moment.tzinfo is None else "Z"
-    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options)
+    line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options, chosen)
     task = crontab.add(line, once=True, numbered=options.name is None)
-    _tell(crontab, task, options, as_json=as_json)
+    _tell(crontab, task, options, chosen, as_json=as_json)
     _warn_of_late_options(command)
 
 
-def _definition(schedule: str, command: Sequence[str], options: TaskOptions) -> "Definition":
+def _definition(
+    schedule: str, command: Sequence[str], options: TaskOptions, chosen: "ChosenZone"
+) -> "Definition":
     from dcron.model import Definition
 
     text, argv = command_text(command)
-    timezone = own_zone() if options.tz is None else options.tz
-    made = {"timezone": timezone, "name": options.name if options.name is not None else default_name(text)}
-    said = with_tries(options.values(timezone))
+    made = {"timezone": chosen.name, "name": options.name if options.name is not None else default_name(text)}
+    said = with_tries(options.values(chosen.name))
     return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})
 
 
-def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bool) -> None:
+def _tell(
+    crontab: "Crontab", task: "Task", options: TaskOptions, chosen: "ChosenZone", *, as_json: bool
+) -> None:
     from dcron.cli import cautions, shapes
     from dcron.cli.tables import print_facts
 
@@ -141,7 +161,7 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
     if as_json:
         printing.emit(shapes.task_shape(view, now))
     else:
-        print_facts(_understood(view, options, now))
+        print_facts(_understood(view, options, chosen, now))
     cautions.print_warnings(task, now)
     cautions.print_crowd(crontab, view, now)
     cautions.print_unserved(crontab, view)
@@ -149,7 +169,7 @@ def _tell(crontab: "Crontab", task: "Task", options: TaskOptions, *, as_json: bo
 
 
 def _understood(
-    view: "TaskView", options: TaskOptions, now: datetime
+    view: "TaskView", options: TaskOptions, chosen: "ChosenZone", now: datetime
 ) -> Iterator[tuple[str, str | list[str] | None]]:
     from dcron.telling import asked as policies
     from dcron.telling import forecast
@@ -159,6 +179,9 @@ def _understood(
     yield "when", forecast.explanation(task)
     count = 1 if task.once else 3
     yield "next", forecast.next_runs(task, now, count, planned=view.next_run_at)
+    if options.tz is None:
+        hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all"
+        yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
     yield "command", forecast.command_line(task)
     yield "with", policies.lines(task)
     if options.on_lost == "retry" and options.tries is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import printing
+from dcron.cli.naming import agreed
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, Verb
 from dcron.cli.tables import Column, print_facts, print_table
@@ -132,7 +133,7 @@ def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
         from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
-        name = calendars.find(name)
+        name = agreed(calendars.whole, "remove calendar", name, force=force, asks=True)
         stored = calendars.get(name)
         if not calendars.users(name):  # else it is refused below, whatever anybody says
             printing.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)

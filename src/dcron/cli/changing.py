@@ -1,13 +1,15 @@
 """`set`, `rm`, `pause` and `resume`: lines that stand in the crontab."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dcron.cli import printing
+from dcron.cli.naming import all_to_change
 from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Force, Json, Name, takes
+from dcron.cli.parameters import Db, Force, Json, WholeNames, takes
 from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
@@ -24,7 +26,7 @@ _TELLING = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 
 @takes(TaskOptions)
 def set_(
-    target: Name,
+    targets: WholeNames,
     options: TaskOptions,
     schedule: Annotated[
         str | None, typer.Option("--schedule", metavar="SCHEDULE", help="When it runs.")
@@ -43,7 +45,7 @@ def set_(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Change a task: only what is given.
+    """Change tasks: only what is given.
 
     -e, --need and --limit add a value or replace the one of that name; the others stay. --require replaces
     all tags.
@@ -54,31 +56,56 @@ def set_(
     dcron set backup --name backup-full
     """
     with opened_crontab(db) as crontab:
-        task = crontab.get(target)
-        changed = cleared(clear or [], task)
-        given = options.values(task.timezone if options.tz is None else options.tz)
-        require_one_wish(clear or [], given)
-        changed |= _added(given, replace(task, **changed))
+        tasks = all_to_change(crontab, "set", targets)
+        if options.name is not None and len(tasks) > 1:
+            raise UsageError("--name: give one task, for a name belongs to one")
+        given = options.words() | options.policies()
         if schedule is not None:
-            changed["schedule"] = schedule
+            given["schedule"] = schedule
         if command is not None:
-            changed |= {"command": command, "argv": None}
-        if not changed and not clear:
+            given |= {"command": command, "argv": None}
+        edits = [(task, _changed(task, given, options, clear or [])) for task in tasks]
+        if not clear and not any(changed for _, changed in edits):
             raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
-        _tell(crontab, crontab.edit(task, changed), before=task, as_json=as_json)
+        changed = crontab.edit_all(edits)
+        if as_json:
+            _print_json(crontab, changed)
+        for before, after in zip(tasks, changed, strict=True):
+            _tell(crontab, after, before=before, as_json=as_json)
 
 
-def rm(name: Name, force: Force = False, db: Db = None) -> None:
-    """Remove a task. Its past runs stay on record; what runs now runs on."""
+def _changed(
+    task: "Task", given: dict[str, Any], options: TaskOptions, clear: Sequence[str]
+) -> dict[str, Any]:
+    """The fields of this task that were given or cleared; times are in its zone, or in that it gets."""
+    changed = cleared(clear, task)
+    given = given | options.rules(task.timezone if options.tz is None else options.tz)
+    require_one_wish(clear, given)
+    return changed | _added(given, replace(task, **changed))
+
+
+def rm(names: WholeNames, force: Force = False, db: Db = None) -> None:
+    """Remove tasks. Their past runs stay on record; what runs now runs on.
+
+    It is done wholly or not at all.
+    """
+    from dcron.telling.words import plural
+
     with opened_crontab(db) as crontab:
-        task = crontab.get(name)
-        printing.require_consent(f"remove {task.name} ({task.schedule}, {task.command})", force=force)
-        crontab.remove(task)
-        printing.data(f"removed  {task.name}")
+        found = all_to_change(crontab, "remove", names, force=force, asks=True)
+        if len(found) == 1:
+            (task,) = found
+            what = f"{task.name} ({task.schedule}, {task.command})"
+        else:
+            what = f"{plural(len(found), 'task')}: {', '.join(task.name for task in found)}"
+        printing.require_consent(f"remove {what}", force=force)
+        crontab.remove(*found)
+        for task in found:
+            printing.data(f"removed  {task.name}")
 
 
 def pause(
-    name: Name,
+    names: WholeNames,
     until: Annotated[
         str | None,
         typer.Option("--until", metavar="TIME", help="End the pause by itself then: 'tomorrow 09:00', +2h…"),
@@ -89,29 +116,32 @@ def pause(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Let a task start nothing until it is resumed. What runs now runs on."""
+    """Let tasks start nothing until they are resumed. What runs now runs on."""
     from dcron.schedule import parse_time, zone
     from dcron.telling import words
 
     with opened_crontab(db) as crontab:
-        task = crontab.get(name)
-        end = parse_time(until, zone(task.timezone), crontab.now()) if until else None
-        paused = crontab.pause(task, reason, end)
-        told = f" until {words.full(end.astimezone(zone(task.timezone)))}" if end else ""
+        found = all_to_change(crontab, "pause", names)
+        now = crontab.now()
+        ends = [parse_time(until, zone(task.timezone), now) if until else None for task in found]
+        paused = crontab.pause_all(list(zip(found, ends, strict=True)), reason)
         if as_json:
             _print_json(crontab, paused)
-        else:
-            printing.data(f"paused   {paused.name}{told}")
+            return
+        for task, end in zip(paused, ends, strict=True):
+            told = f" until {words.full(end.astimezone(zone(task.timezone)))}" if end else ""
+            printing.data(f"paused   {task.name}{told}")
 
 
-def resume(name: Name, as_json: Json = False, db: Db = None) -> None:
-    """End a task's pause. What was due meanwhile is recorded as skipped."""
+def resume(names: WholeNames, as_json: Json = False, db: Db = None) -> None:
+    """End the pauses of tasks. What was due meanwhile is recorded as skipped."""
     with opened_crontab(db) as crontab:
-        resumed = crontab.resume(crontab.get(name))
+        resumed = crontab.resume_all(all_to_change(crontab, "resume", names))
         if as_json:
             _print_json(crontab, resumed)
-        else:
-            _print_facts("resumed", resumed, crontab)
+            return
+        for task in resumed:
+            _print_facts("resumed", task, crontab)
 
 
 def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
@@ -123,12 +153,11 @@ def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
 def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
     from dcron.cli import cautions
 
-    if as_json:
-        _print_json(crontab, task)
-    elif task.version == before.version:
-        printing.data(f"unchanged  {task.name}")
-    else:
-        _print_facts("changed", task, crontab)
+    if not as_json:
+        if task.version == before.version:
+            printing.data(f"unchanged  {task.name}")
+        else:
+            _print_facts("changed", task, crontab)
     if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
         now = crontab.now()
         cautions.print_warnings(task, now)
@@ -148,7 +177,8 @@ def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:
     print_facts([(done, task.name), *facts])
 
 
-def _print_json(crontab: "Crontab", task: "Task") -> None:
+def _print_json(crontab: "Crontab", changed: "Sequence[Task]") -> None:
     from dcron.cli import shapes
 
-    printing.emit(shapes.task_shape(crontab.view(task.name), crontab.now()))
+    now = crontab.now()
+    printing.emit_one_or_list([shapes.task_shape(crontab.view(task.name), now) for task in changed])

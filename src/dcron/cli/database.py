@@ -1,6 +1,6 @@
 """`db` and `info`: the database, and where everything is."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -8,10 +8,11 @@ from dcron import __version__
 from dcron.cli import printing
 from dcron.cli.opening import opened_database, own_zone
 from dcron.cli.parameters import Db, Json, Verb
-from dcron.errors import DatabaseError
+from dcron.errors import DatabaseError, Refused
 
 if TYPE_CHECKING:
     from dcron.database import Database
+    from dcron.migrations.outlook import Outlook
     from dcron.services.facts import DatabaseFacts
 
 db_app = typer.Typer(
@@ -30,21 +31,73 @@ def init(db: Db = None) -> None:
         migrations.prepare(database)
         done = "was ready already" if before else "is ready"
         printing.data(f"{database.address} {done} (schema {SCHEMA_VERSION})")
+        if before is None:
+            _record_zone(database)
+
+
+def _record_zone(database: "Database") -> None:
+    """Make this machine's zone, or the config file's, that of the new crontab's tasks."""
+    from dcron.config import actor, load_config
+    from dcron.services.crontab import Crontab
+    from dcron.services.settings import Settings, zone_without_setting
+    from dcron.settings import TIMEZONE
+
+    chosen = zone_without_setting(load_config().timezone)
+    Settings(Crontab(database, actor())).set(TIMEZONE.name, chosen.name)
+    printing.note(
+        f"new tasks have the time zone {chosen.name} ({chosen.origin});"
+        f" `dcron config set {TIMEZONE.name} ZONE` sets another"
+    )
 
 
 @db_app.command("upgrade", cls=Verb)
-def upgrade(db: Db = None) -> None:
-    """Bring the tables to the version that this dcron needs."""
+def upgrade(
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where it takes longer than running agents can wait.")
+    ] = False,
+    db: Db = None,
+) -> None:
+    """Bring the tables to the version that this dcron needs.
+
+    Agents that run take nothing new from then on, and finish what they run; start them again with this
+    dcron. It says how long it will take, and refuses where what they run would be stopped by it.
+    """
     from dcron import migrations
+    from dcron.cli.progress import ticking
+    from dcron.migrations.outlook import outlook
     from dcron.schema import SCHEMA_VERSION
 
     with opened_database(db) as database:
-        before = migrations.upgrade(database)
+        ahead = outlook(database) if migrations.current_version(database) != SCHEMA_VERSION else None
+        if ahead:
+            _say_what_is_ahead(ahead, force=force)
+        with ticking("upgrading", ahead.seconds if ahead else 0.0):
+            before = migrations.upgrade(database)
         if before == SCHEMA_VERSION:
             done = f"was at schema {before} already"
         else:
             done = f"is at schema {SCHEMA_VERSION} now (before: {before or 'no tables'})"
         printing.data(f"{database.address} {done}")
+
+
+def _say_what_is_ahead(ahead: "Outlook", *, force: bool) -> None:
+    """Name the agents that run and the time it will take. Raises Refused."""
+    from dcron.telling.words import rough_span
+
+    agents = ", ".join(ahead.agents[:5]) + (", …" if len(ahead.agents) > 5 else "")
+    if ahead.stops_what_runs and not force:
+        raise Refused(
+            f"the upgrade of {ahead.runs:,} runs takes about {rough_span(ahead.seconds)}, longer than the"
+            f" agents that run can wait ({agents}): what they run would be stopped;"
+            " stop them first, or use --force"
+        )
+    if ahead.agents:
+        printing.note(
+            f"agents run ({agents}): they take nothing new and finish what they run;"
+            " start each again with this dcron"
+        )
+    if ahead.runs:
+        printing.note(f"upgrading {ahead.runs:,} runs: about {rough_span(ahead.seconds)}")
 
 
 @db_app.command("url", cls=Verb)
@@ -89,6 +142,22 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
     return facts, None
 
 
+def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
+    """What keeps commits, and when some were lost."""
+    from dcron.cli.shapes import instant
+
+    known = facts and facts.replication
+    epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)
+    return {
+        "synchronous_replication": known and ("on" if known.is_synchronous else "off"),
+        "synchronous_standby_names": known and known.standby_names,
+        "synchronous_commit": known and known.commit,
+        "last_epoch_at": epoch and instant(epoch.at),
+        "last_epoch_reason": epoch and epoch.after.get("reason"),
+        "clock_set_back_at": step and instant(step.at),
+    }
+
+
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
     from dcron.config import config_path
     from dcron.schedule import tzdata_version
@@ -100,6 +169,7 @@ def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any
         "database_kind": database.product,
         "database_version": facts and facts.version,
         "journal_mode": facts and facts.journal_mode,
+        **_continuity(facts),
         "schema": facts and facts.schema,
         "tasks": facts and facts.tasks,
         "nodes_alive": facts and facts.nodes_alive,

@@ -1,16 +1,17 @@
 """`dead` and `retry`: runs that ended badly and are not tried again by themselves."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
+from dcron.cli.naming import agreed
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, RunId, Verb, run_number
+from dcron.cli.parameters import Db, Force, Json, NounGroup, RunId, Verb, run_number
 from dcron.cli.running import pages
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
@@ -24,12 +25,22 @@ if TYPE_CHECKING:
 COUNTED = 1000
 """Dead letters that a question before their end counts."""
 
-dead_app = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[dismiss ...]")
+
+class Dead(NounGroup):
+    """`dead`, `dead NAME` and `dead dismiss …`: what is no verb of its own is the name of a task."""
+
+    name_option = "--task"
+
+
+dead_app = typer.Typer(
+    cls=Dead, rich_markup_mode=None, add_completion=False, subcommand_metavar="[NAME | dismiss ...]"
+)
 
 
 @dead_app.callback(invoke_without_command=True)
 def dead(
     ctx: typer.Context,
+    task: Annotated[str | None, typer.Option("--task", metavar="NAME", hidden=True)] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
     before: Annotated[
         int | None,
@@ -38,12 +49,13 @@ def dead(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the runs that failed or were lost and are not tried again.
+    """List the runs that failed or were lost and are not tried again: of all tasks, or of one.
 
     The newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN` takes it off the list.
 
     \b
     dcron dead -n 50
+    dcron dead backup
     dcron retry 1307
     dcron dead dismiss 1307
     """
@@ -54,45 +66,54 @@ def dead(
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        found = pages(crontab, Wanted(dead=True, before_id=before), count + 1)
+        task_id = None if task is None else crontab.task_id(task)
+        found = pages(crontab, Wanted(task_id, dead=True, before_id=before), count + 1)
         if as_json:
             printing.emit_list(shapes.run_shape(each, now) for each in islice(found, count))
         else:
-            _print(found, count, now, is_first=before is None)
+            _print(found, count, now, task, is_first=before is None)
 
 
 @dead_app.command("dismiss", cls=Verb)
 def dismiss(
-    run_id: Annotated[
-        int | None,
-        typer.Argument(metavar="RUN", help="The run's number, as `dcron dead` shows it.", parser=run_number),
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN|NAME...",
+            help="Runs by their numbers, as `dcron dead` shows them; or tasks by their whole names.",
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Take runs off the list; their records and output stay.
+    """Take runs off the list, or all that a task has there; their records and output stay.
 
     \b
-    dcron dead dismiss 1307
+    dcron dead dismiss 1307 1311
+    dcron dead dismiss backup
     dcron dead dismiss --all
     """
-    if (run_id is not None) == everything:
-        raise UsageError("give a run's number, or --all for all of them")
+    if bool(which) == everything:
+        raise UsageError("give runs by number, or tasks by name, or --all for all of them")
     with opened_crontab(db) as crontab:
         from dcron.services.dead_letters import DeadLetters
 
         letters = DeadLetters(crontab)
-        if run_id is None:
-            _dismiss_all(letters, force=force, as_json=as_json)
+        if everything:
+            _dismiss_all(letters, {None: ""}, force=force, as_json=as_json)
             return
-        run = letters.dismiss(run_id)
-        if as_json:
-            printing.emit({"dismissed": 1})
-        else:
-            told = f"run {run.id} of {run.task}, {words.result(run, crontab.now())}"
-            printing.data(f"dismissed  {safe(told)}")
+        numbers = [word for word in which or [] if word.isascii() and word.isdigit()]
+        if numbers == which:
+            _dismiss_runs(letters, dict.fromkeys(map(run_number, numbers)), crontab.now(), as_json=as_json)
+            return
+        if numbers:
+            raise UsageError("give runs by number or tasks by name, not both at once")
+        tasks = dict(
+            agreed(crontab.whole_task_id, "dismiss", name, force=force, asks=True) for name in which or []
+        )
+        _dismiss_all(letters, tasks, force=force, as_json=as_json)
 
 
 def retry(run_id: RunId, as_json: Json = False, db: Db = None) -> None:
@@ -120,15 +141,16 @@ def retry(run_id: RunId, as_json: Json = False, db: Db = None) -> None:
             )
 
 
-def _print(found: Iterator[Run], count: int, now: datetime, *, is_first: bool) -> None:
+def _print(found: Iterator[Run], count: int, now: datetime, task: str | None, *, is_first: bool) -> None:
     from dcron.schedule import zone
 
     here = zone(own_zone())
     shown: list[int] = []
     if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
-        printing.note("there are no dead letters" if is_first else "there are no older ones")
+        of_task = f" of {task}" if task else ""
+        printing.note(f"there are no dead letters{of_task}" if is_first else "there are no older ones")
     if next(found, None):
-        printing.note(f"there are more: dcron dead --before {shown[-1]}")
+        printing.note(f"there are more: dcron dead {f'{task} ' if task else ''}--before {shown[-1]}")
 
 
 def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -> Iterator[list[str]]:
@@ -159,15 +181,28 @@ def _columns(here: tzinfo) -> list[Column]:
     ]
 
 
-def _dismiss_all(letters: "DeadLetters", *, force: bool, as_json: bool) -> None:
-    count = len(letters.page(COUNTED))
+def _dismiss_runs(letters: "DeadLetters", run_ids: Iterable[int], now: datetime, *, as_json: bool) -> None:
+    for run_id in run_ids:
+        letters.require_listed(run_id)
+    dismissed = [letters.dismiss(run_id) for run_id in run_ids]
+    if as_json:
+        printing.emit({"dismissed": len(dismissed)})
+        return
+    for run in dismissed:
+        printing.data(safe(f"dismissed  run {run.id} of {run.task}, {words.result(run, now)}"))
+
+
+def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: bool, as_json: bool) -> None:
+    """Dismiss all dead letters of these tasks, names by id; None stands for all tasks."""
+    count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in tasks)
+    of_tasks = f" of {', '.join(filter(None, tasks.values()))}" if None not in tasks else ""
     if count:
-        told = f"{COUNTED:,} dead letters or more" if count == COUNTED else words.plural(count, "dead letter")
-        printing.require_consent(f"dismiss {told}", force=force)
-    dismissed = letters.dismiss_all()
+        told = f"{COUNTED:,} dead letters or more" if count >= COUNTED else words.plural(count, "dead letter")
+        printing.require_consent(f"dismiss {told}{of_tasks}", force=force)
+    dismissed = sum(letters.dismiss_all(task_id) for task_id in tasks)
     if as_json:
         printing.emit({"dismissed": dismissed})
     elif dismissed:
-        printing.data(f"dismissed  {words.plural(dismissed, 'dead letter')}")
+        printing.data(f"dismissed  {words.plural(dismissed, 'dead letter')}{of_tasks}")
     else:
-        printing.note("there are no dead letters")
+        printing.note(f"there are no dead letters{of_tasks}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, MaybeName
+from dcron.cli.naming import all_to_change
+from dcron.cli.opening import new_task_zone, opened_crontab
+from dcron.cli.parameters import Db, SomeNames
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ ROUNDS = 100
 
 
 def edit(
-    name: MaybeName = None,
+    names: SomeNames = None,
     force: Annotated[
         bool, typer.Option("-f", "--force", help="Apply what was changed without asking.")
     ] = False,
     db: Db = None,
 ) -> None:
-    """Change the crontab, or one task, as text in your editor.
+    """Change the crontab, or some tasks, as text in your editor.
 
     The editor is $VISUAL or $EDITOR. What was saved is checked; then you see what would change, and the next
     runs of every schedule that does, and are asked. It is done wholly or not at all.
@@ -49,8 +50,9 @@ def edit(
     from dcron.services.editing import Editing
 
     with opened_crontab(db) as crontab:
-        editing = Editing(crontab, own_zone())
-        draft = editing.text(None if name is None else [name])
+        editing = Editing(crontab, new_task_zone(crontab).name)
+        wanted = all_to_change(crontab, "edit", names, force=force) if names else []
+        draft = editing.text([task.name for task in wanted] or None)
         with TextFile(draft.text) as file, _nothing_lost(file, draft):
             changes = _edited(crontab, editing, draft, file, force=force)
             if changes.changes:
@@ -67,12 +69,12 @@ def _edited(
 
     crontab.database.close()  # nobody's connection idles while somebody types; it opens again by itself
     for _ in range(ROUNDS):
-        changes = revise(editing, draft, file, open_editor, again=_is_attended())
+        changes = revise(editing, draft, file, open_editor, again=printing.is_attended())
         for notice in changes.notices:
             printing.complain(f"warning: {notice}")
         if not changes.changes:
             return changes
-        _show(changes, crontab.now())
+        show(changes, crontab.now())
         if force or not _wants_to_edit_on(changes):
             return changes
     raise Refused("nothing was changed")
@@ -114,7 +116,8 @@ def _tell_conflicts(conflict: "EditConflict") -> None:
             printing.note(f"  {line[:LONGEST]}")
 
 
-def _show(changes: "Changes", now: "datetime") -> None:
+def show(changes: "Changes", now: "datetime") -> None:
+    """Print changes of tasks as differences, with the runs they move."""
     for change in changes.changes[:SHOWN]:
         _show_change(change, now)
     if rest := changes.changes[SHOWN:]:
@@ -141,7 +144,7 @@ def _show_change(change: "Change", now: "datetime") -> None:
 
 def _wants_to_edit_on(changes: "Changes") -> bool:
     """Ask whether to apply; Enter is No where something is removed. Raises Refused where it is no."""
-    if not _is_attended():
+    if not printing.is_attended():
         raise Refused(f"{_summary(changes)}: nobody is here to say yes; repeat it with --force")
     default = "n" if changes.count("removed") else "y"
     choices = "[y/N/e]" if default == "n" else "[Y/n/e]"
@@ -157,10 +160,6 @@ def _wants_to_edit_on(changes: "Changes") -> bool:
     if answer not in ("y", "yes"):
         raise Refused("nothing was changed")
     return False
-
-
-def _is_attended() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _summary(changes: "Changes") -> str:

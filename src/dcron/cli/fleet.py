@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import printing
+from dcron.cli.naming import agreed
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json, Verb
-from dcron.cli.running import pauses
 from dcron.cli.tables import Alarm, Column, print_table
+from dcron.cli.waiting import pauses
 from dcron.errors import UsageError
 from dcron.model import Node, NodeState, Queue
 from dcron.quantities import format_amount
@@ -68,27 +69,30 @@ def nodes(as_json: Json = False, db: Db = None) -> None:
         _tell_of_zones(found, now)
 
 
+NodeName = Annotated[
+    str, typer.Argument(metavar="NODE", help="A node's whole name or ID, as `dcron nodes` shows it.")
+]
+
+
 def drain(
-    node: Annotated[
-        str, typer.Argument(metavar="NODE", help="A node's name or ID, as `dcron nodes` shows it.")
-    ],
+    node: NodeName,
     wait: Annotated[bool, typer.Option("--wait", help="Return when nothing runs there any more.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
     """Let a node take nothing new; what it runs runs on.
 
-    It holds until the agent there is started again. Of a name, all nodes that live and have it.
+    It holds until `dcron undrain`, or until the agent there is started again. A name drains all living nodes
+    that have it, an ID one of them.
 
     \b
     dcron drain web-1 --wait && ssh web-1 reboot
     """
-    from dcron.cli import shapes
-
     with opened_crontab(db) as crontab:
         from dcron.services.fleet import Fleet
 
-        drained = Fleet(crontab).drain(node)
+        drained = agreed(Fleet(crontab).drain, "drain", node)
+        _mention_namesakes(drained, "drains")
         if not as_json:
             for each in drained:
                 busy = words.plural(each.running, "command") if each.running else "nothing"
@@ -96,11 +100,42 @@ def drain(
         if wait:
             _wait_until_idle(crontab, {each.id for each in drained})
         if as_json:
-            now = crontab.now()
-            ids = {each.id for each in drained}
-            printing.emit([shapes.node_shape(each, now) for each in crontab.nodes() if each.id in ids])
+            _print_nodes_as_json(crontab, drained)
         elif wait:
             printing.data("drained   nothing runs there any more")
+
+
+def undrain(node: NodeName, as_json: Json = False, db: Db = None) -> None:
+    """End the draining of a node: with its next heartbeat it takes runs again."""
+    with opened_crontab(db) as crontab:
+        from dcron.services.fleet import Fleet
+
+        found = agreed(Fleet(crontab).undrain, "undrain", node)
+        _mention_namesakes(found, "undrains")
+        if as_json:
+            _print_nodes_as_json(crontab, found)
+            return
+        for each in found:
+            told = "takes runs again" if each.draining else "was not draining"
+            printing.data(f"undrained  {safe(each.id)}, which {told}")
+
+
+def _mention_namesakes(found: Sequence[Node], does: str) -> None:
+    """Say so where a name has more than one living node."""
+    if len(found) > 1:
+        ids = ", ".join(each.id for each in found)
+        printing.note(
+            f"{found[0].name} is the name of {len(found)} living agents, all of them meant: {ids};"
+            f" an ID {does} one"
+        )
+
+
+def _print_nodes_as_json(crontab: "Crontab", wanted: Sequence[Node]) -> None:
+    """Print these nodes as they are now."""
+    from dcron.cli import shapes
+
+    now, ids = crontab.now(), {each.id for each in wanted}
+    printing.emit([shapes.node_shape(each, now) for each in crontab.nodes() if each.id in ids])
 
 
 @queue_app.command("set", cls=Verb)

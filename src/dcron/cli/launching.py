@@ -8,8 +8,9 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
+from dcron.cli.naming import to_change
 from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json, Name
+from dcron.cli.parameters import Db, Json, WholeName
 from dcron.cli.running import past_time
 from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState
@@ -72,7 +73,7 @@ def emit(
 
 
 def backfill(
-    name: Name,
+    name: WholeName,
     first: Annotated[
         str,
         typer.Option(
@@ -101,7 +102,7 @@ def backfill(
     with opened_crontab(db) as crontab:
         from dcron.services.launching import Launching
 
-        task = crontab.get(name)
+        task = to_change(crontab, "backfill", name)
         here, now = zone(task.timezone), crontab.now()
         begin, end = past_time(first, here, now), past_time(last, here, now)
         filled = Launching(crontab).backfill(task, begin, end, dry_run=dry_run)

@@ -1,7 +1,5 @@
 """`logs`: what a run printed, while it prints and afterwards, from any machine."""
 
-import codecs
-import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +8,11 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.opening import opened_crontab
+from dcron.cli.output import JsonOutput, Output, output_here
 from dcron.cli.parameters import Db, Json, run_number
-from dcron.cli.running import exit_code, pauses
+from dcron.cli.waiting import exit_code, pauses
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
-from dcron.safetext import safe_line
 from dcron.telling.words import result
 
 if TYPE_CHECKING:
@@ -48,14 +46,15 @@ def logs(
     dcron logs -f backup
     dcron logs 8123 > backup.log
     """
+    from dcron.cli.shapes import chunk_shape
+
     with opened_crontab(db) as crontab:
         run = _find(crontab, which, follow=follow)
-        if as_json:
-            _print_json(_chunks(crontab, run, follow=follow), follow=follow)
-        elif raw or not printing.is_terminal():
-            _write_bytes(_chunks(crontab, run, follow=follow))
+        chunks = _chunks(crontab, run, follow=follow)
+        if as_json and not follow:
+            printing.emit_list(chunk_shape(chunk) for chunk in chunks if chunk)
         else:
-            _write_inert(_chunks(crontab, run, follow=follow))
+            _write(chunks, JsonOutput() if as_json else output_here(raw=raw))
         if follow:
             run = crontab.find_run(run.id)
         told = result(run, crontab.now())
@@ -102,85 +101,10 @@ def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | 
             time.sleep(next(waiting))
 
 
-def _print_json(chunks: Iterator["Chunk | None"], *, follow: bool) -> None:
-    from dcron.cli.shapes import chunk_shape
-
-    shapes = (chunk_shape(chunk) for chunk in chunks if chunk)
-    if follow:
-        for shape in shapes:
-            printing.emit_line(shape)
-    else:
-        printing.emit_list(shapes)
-
-
-def _write_bytes(chunks: Iterator["Chunk | None"]) -> None:
-    sys.stdout.flush()
-    offset = 0
+def _write(chunks: Iterator["Chunk | None"], output: Output) -> None:
     for chunk in chunks:
         if chunk:
-            _tell_gap(offset, chunk)
-            offset = chunk.end
-            sys.stdout.buffer.write(chunk.data)
+            output.write(chunk)
         else:
-            sys.stdout.buffer.flush()
-    sys.stdout.buffer.flush()
-
-
-def _write_inert(chunks: Iterator["Chunk | None"]) -> None:
-    offset, lines = 0, _Lines()
-    for chunk in chunks:
-        if chunk is None:
-            lines.flush()
-            continue
-        if chunk.byte_offset != offset:
-            lines.end()
-            _tell_gap(offset, chunk)
-        offset = chunk.end
-        lines.write(chunk.stream, chunk.data)
-    lines.end()
-
-
-def _tell_gap(expected: int, chunk: "Chunk") -> None:
-    if chunk.byte_offset > expected:
-        sys.stdout.flush()
-        printing.note(f"[{chunk.byte_offset - expected:,} bytes in the middle were not kept]")
-
-
-class _Lines:
-    """Puts the chunks of both streams together to lines and prints these inert.
-
-    An unfinished line is shown when nothing follows it for a while.
-    """
-
-    def __init__(self) -> None:
-        decoder = codecs.getincrementaldecoder("utf-8")
-        self._decoders = {stream: decoder(errors="replace") for stream in ("out", "err")}
-        self._stream = ""
-        self._open = ""
-        self._shown = False
-
-    def write(self, stream: str, data: bytes) -> None:
-        """Print the lines that are whole by now."""
-        if stream != self._stream:
-            self.end()
-            self._stream = stream
-        *lines, self._open = (self._open + self._decoders[stream].decode(data)).split("\n")
-        for line in lines:
-            sys.stdout.write(safe_line(line) + "\n")
-            self._shown = False
-
-    def flush(self) -> None:
-        """Print what there is of a line that has not ended."""
-        if self._open:
-            sys.stdout.write(safe_line(self._open))
-            self._open, self._shown = "", True
-        sys.stdout.flush()
-
-    def end(self) -> None:
-        """End the line that is open."""
-        if self._stream:
-            self._open += self._decoders[self._stream].decode(b"", final=True)
-        self.flush()
-        if self._shown:
-            sys.stdout.write("\n")
-            self._shown = False
+            output.flush()
+    output.end()

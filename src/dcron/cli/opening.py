@@ -10,6 +10,7 @@ from dcron.errors import UsageError
 if TYPE_CHECKING:
     from dcron.database import Database
     from dcron.services.crontab import Crontab
+    from dcron.services.settings import ChosenZone
 
 
 @contextmanager
@@ -48,8 +49,16 @@ def opened_crontab(url: str | None) -> Iterator["Crontab"]:
         yield Crontab(database, actor())
 
 
+def new_task_zone(crontab: "Crontab") -> "ChosenZone":
+    """The zone of a new task that names none, the same for all users of the crontab where one is set."""
+    from dcron.config import load_config
+    from dcron.services.settings import Settings
+
+    return Settings(crontab).new_task_zone(load_config().timezone)
+
+
 def own_zone() -> str:
-    """The zone of new tasks and of this person's clock: the configured one, the machine's, or UTC."""
+    """The zone for times that this person is shown: the configured one, $TZ, the machine's, or UTC."""
     from dcron.config import load_config
     from dcron.schedule import default_zone
 

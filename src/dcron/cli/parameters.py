@@ -1,13 +1,13 @@
 """Arguments and options that several verbs share."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from dcron.model import LAST_RUN
 
@@ -43,6 +43,33 @@ Name = Annotated[
     typer.Argument(
         metavar="NAME",
         help="The task's name, or a beginning of it that no other has.",
+        autocompletion=_task_names,
+        show_default=False,
+    ),
+]
+WholeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The task's whole name; of a beginning you are asked on a terminal.",
+        autocompletion=_task_names,
+        show_default=False,
+    ),
+]
+WholeNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME...",
+        help="The tasks' whole names; of a beginning you are asked on a terminal.",
+        autocompletion=_task_names,
+        show_default=False,
+    ),
+]
+SomeNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME...",
+        help="Only these tasks, by their whole names; of a beginning you are asked on a terminal.",
         autocompletion=_task_names,
         show_default=False,
     ),
@@ -91,31 +118,32 @@ class CommandLast(Verb):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Bring the options together, and the rest behind a `--`."""
-        options, rest = self._split(args)
+        options, rest = split_options(self.params, args)
         if not rest:
             return super().parse_args(ctx, options)
         first, words = rest[0], rest[1:]
         if "--" not in args[: len(args) - len(rest)]:
-            more, words = self._split(words)
+            more, words = split_options(self.params, words)
             options += more
         if len(words) > 1 and any(map(str.isspace, words[0])):
-            more, rest = self._split(words[1:])
+            more, rest = split_options(self.params, words[1:])
             if not rest:
                 options, words = options + more, words[:1]
         return super().parse_args(ctx, [*options, "--", first, *words])
 
-    def _split(self, words: list[str]) -> tuple[list[str], list[str]]:
-        """The leading options with their values, and what follows them."""
-        takes_value = {
-            spelling: not getattr(parameter, "is_flag", False)
-            for parameter in self.params
-            for spelling in parameter.opts
-            if spelling.startswith("-")
-        }
-        at = 0
-        while at < len(words) and words[at].startswith("-") and words[at] not in ("-", "--"):
-            at += 2 if _wants_next(words[at], takes_value) else 1
-        return words[:at], words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
+
+def split_options(parameters: Sequence[Any], words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the leading options with their values, and what follows them."""
+    takes_value = {
+        spelling: not getattr(parameter, "is_flag", False)
+        for parameter in parameters
+        for spelling in parameter.opts
+        if spelling.startswith("-")
+    }
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("-", "--"):
+        at += 2 if _wants_next(words[at], takes_value) else 1
+    return words[:at], words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
 
 
 def _wants_next(word: str, takes_value: dict[str, bool]) -> bool:
@@ -126,6 +154,23 @@ def _wants_next(word: str, takes_value: dict[str, bool]) -> bool:
         if takes_value.get(f"-{letter}"):
             return position == len(word)
     return False
+
+
+class NounGroup(TyperGroup):
+    """A verb with verbs of its own that also takes one name: `dead backup`, `dead dismiss 12`."""
+
+    name_option = ""
+    """The hidden option that gets the name."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Give a word that is none of the verbs to the option, with or without options around it."""
+        options, rest = split_options(self.params, args)
+        if rest and rest[0] not in self.commands:
+            more, too_many = split_options(self.params, rest[1:])
+            if too_many:
+                ctx.fail(f"{ctx.info_name} takes one name; {too_many[0]!r} is one too many")
+            args = [*options, *more, self.name_option, rest[0]]
+        return super().parse_args(ctx, args)
 
 
 def takes(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

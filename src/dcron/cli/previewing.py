@@ -150,7 +150,7 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
         raise error
     with opened_crontab(db) as crontab:
         try:
-            task = crontab.get(name)
+            task = crontab.find(name)
         except NotFound:
             raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
         asked = options.rules(task.timezone if tz is None else tz)

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 from dcron.errors import Refused
@@ -73,6 +73,14 @@ def emit_list(values: Iterable[Any]) -> None:
     drawn("[]" if separator == "[\n" else "\n]")
 
 
+def emit_one_or_list(values: Sequence[Any]) -> None:
+    """Print one value as a document of its own, several as an array: what a verb with names did to each."""
+    if len(values) == 1:
+        emit(values[0])
+    else:
+        emit_list(values)
+
+
 def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) -> None:
     """A JSON object whose array under `key`, empty as it is given, is written while it is read."""
     before, after = json.dumps(document, indent=2).split(f'"{key}": []', 1)
@@ -84,11 +92,16 @@ def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) ->
     drawn(("]" if separator == "\n" else "\n  ]") + after)
 
 
+def is_attended() -> bool:
+    """Return whether a person can be asked and can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def require_consent(what: str, *, force: bool) -> None:
     """Ask before something is destroyed; silence is No. Raises Refused, also where nobody can be asked."""
     if force:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_attended():
         raise Refused(f"{what}: nobody is here to say yes; repeat it with --force")
     sys.stderr.write(f"{safe(what)}? [y/N] ")
     sys.stderr.flush()

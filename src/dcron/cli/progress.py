@@ -1,15 +1,20 @@
 """How far a long computation is: one line on stderr, for a person who has waited a second."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
+
+from dcron.telling.words import rough_span
 
 T = TypeVar("T")
 PATIENCE = 1.0
 """Seconds before anything is said."""
 EVERY = 0.1
 """Seconds between two words."""
+EVERY_IN_A_LOG = 30.0
 
 
 def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
@@ -33,3 +38,30 @@ def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator
         if width:
             sys.stderr.write(f"\r{'':<{width}}\r")
             sys.stderr.flush()
+
+
+@contextmanager
+def ticking(what: str, expected: float) -> Iterator[None]:
+    """While the block runs, say on stderr how long it has taken and what was `expected`, in seconds.
+
+    A terminal has one line that changes; a log gets a line every half minute.
+    """
+    is_terminal = sys.stderr.isatty()
+    over = threading.Event()
+
+    def tick() -> None:
+        began = time.monotonic()
+        while not over.wait(PATIENCE if is_terminal else EVERY_IN_A_LOG):
+            line = f"{what}: {rough_span(time.monotonic() - began)} of about {rough_span(expected)}"
+            sys.stderr.write(f"\r{line}  " if is_terminal else f"{line}\n")
+            sys.stderr.flush()
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        ticker.join()
+        if is_terminal:
+            sys.stderr.write("\r\033[K")

@@ -1,7 +1,6 @@
 """`run`, `runs` and `cancel`: turns of tasks."""
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import islice
@@ -11,59 +10,72 @@ import typer
 
 from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
+from dcron.cli.naming import all_to_change
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, MaybeName, Name, RunId, run_number
+from dcron.cli.parameters import Db, Force, Json, MaybeName, RunId, WholeNames, run_number
+from dcron.cli.policy_options import named
 from dcron.cli.tables import Alarm, Column, print_table
-from dcron.errors import UsageError
+from dcron.cli.waiting import Waiting, exit_code
+from dcron.errors import ExitCode, UsageError
 from dcron.model import Run, RunState
-from dcron.safetext import safe
 from dcron.telling import words
 from dcron.telling.words import HELD
 from dcron.typed import text_or_file
+from dcron.typed import wait as wait_of
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
     from dcron.store.runs import Wanted
 
 PAGE = 500
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
-"""Seconds between two looks at a run that somebody waits for."""
 
 
 def run(
-    name: Name,
+    names: WholeNames,
     payload: Annotated[
         str | None,
         typer.Option(
             "--payload", metavar="TEXT|@FILE", help="What the command gets on stdin and in $DCRON_PAYLOAD."
         ),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end; exit as the command did.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the end of its last attempt; exit as the command did.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait, and print what it writes as it comes.")
+    ] = False,
+    timeout: Annotated[
+        str | None,
+        typer.Option("--timeout", metavar="30m", help="Wait no longer than this; then exit with 124."),
+    ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Run a task now, on whichever node is free. A paused one too."""
+    """Run tasks now, on whichever node is free. Paused ones too.
+
+    While it waits it says what for. Ctrl-C and --timeout end the waiting, not the run.
+
+    \b
+    dcron run backup --wait --timeout 2h
+    dcron run backup --follow
+    """
     from dcron.cli import shapes
 
     text = text_or_file(payload, "--payload") if payload is not None else None
+    seconds = named("timeout", wait_of, timeout) if timeout is not None else None
+    if seconds is not None and not (wait or follow):
+        raise UsageError("--timeout bounds the waiting; give --wait or --follow with it")
     with opened_crontab(db) as crontab:
-        started = crontab.run(crontab.get(name), text)
+        made = crontab.run_all(all_to_change(crontab, "run", names), text)
         mention_idleness(crontab)
-        if wait:
-            _say_where(started, as_json=as_json)
-            shares = _wait(crontab, started)
-            started = next((share for share in shares if exit_code(share)), shares[0])
+        if wait or follow:
+            raise typer.Exit(_wait(crontab, made, seconds, follow=follow, as_json=as_json))
         if as_json:
-            printing.emit(shapes.run_shape(started, crontab.now()))
-        elif wait:
-            for share in shares:
-                _say_end(share, crontab.now())
-        else:
-            printing.data(
-                f"run {started.id} of {started.task} is due; `dcron logs -f {started.id}` follows it"
-            )
-    if wait:
-        raise typer.Exit(exit_code(started))
+            now = crontab.now()
+            printing.emit_one_or_list([shapes.run_shape(run, now) for run in made])
+            return
+        for run in made:
+            printing.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
 
 
 def runs(
@@ -141,45 +153,54 @@ def cancel(run_id: RunId, force: Force = False, as_json: Json = False, db: Db = 
             )
 
 
-def exit_code(run: Run) -> int:
-    """What a command that waited for the run exits with: the command's own code, as a shell would tell it."""
-    if run.state is RunState.SUCCEEDED:
-        return 0
-    if run.state is not RunState.FAILED:
-        return 1
-    if run.signal is not None:
-        return 128 + run.signal
-    return run.exit_code or 1
+def _wait(
+    crontab: "Crontab", made: Sequence[Run], seconds: float | None, *, follow: bool, as_json: bool
+) -> int:
+    """Wait for the ends of these runs, print them, and return the exit code."""
+    from dcron.cli import shapes
+    from dcron.cli.output import JsonOutput, output_here
 
-
-def pauses() -> Iterator[float]:
-    """Seconds to wait between looks: ever longer."""
-    pause = FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(LONGEST_PAUSE, pause * 1.5)
-
-
-def _wait(crontab: "Crontab", run: Run) -> list[Run]:
-    """The run at its end; of one for every node each share."""
-    shares, waiting = crontab.shares(run.id), pauses()
-    while not all(share.state.is_final for share in shares):
-        time.sleep(next(waiting))
-        shares = crontab.shares(run.id)
-    return shares
-
-
-def _say_where(run: Run, *, as_json: bool) -> None:
     if not as_json and printing.is_terminal():
-        printing.note(f"run {run.id} of {run.task} is due; Ctrl-C stops the waiting, not the run")
+        due = ", ".join(f"run {run.id} of {run.task}" for run in made)
+        printing.note(f"due: {due}; Ctrl-C stops the waiting, not the run")
+    output = (JsonOutput if as_json else output_here) if follow else None
+    waiting = Waiting(crontab, made, new_output=output)
+    in_time = waiting.wait(seconds)
+    now, runs_of_nodes = crontab.now(), [run for each in waiting.ends for run in each]
+    if as_json:
+        told = [shapes.run_shape(_worst(each), now) for each in waiting.ends]
+        if follow:
+            for shape in told:
+                printing.emit_line(shape)
+        else:
+            printing.emit_one_or_list(told)
+    for run in runs_of_nodes:
+        if not run.state.is_final:
+            printing.note(
+                f"run {run.id} of {run.task} is {run.state.value} still, and goes on;"
+                f" `dcron cancel {run.id}` ends it"
+            )
+        elif not as_json:
+            _say_end(run, now, aside=follow)
+    return exit_code(_worst(runs_of_nodes)) if in_time else ExitCode.TIMED_OUT
 
 
-def _say_end(run: Run, now: datetime) -> None:
+def _worst(runs: Sequence[Run]) -> Run:
+    """The first of the runs that did not succeed, else the first."""
+    return next((run for run in runs if exit_code(run)), runs[0])
+
+
+def _say_end(run: Run, now: datetime, *, aside: bool) -> None:
+    """Print how the run ended; `aside` where stdout has its output."""
     where = f" on {run.node}" if run.node else ""
     reason = f": {run.reason}" if run.reason and run.state is not RunState.SUCCEEDED else ""
     duration = run.duration(now)
     after = f" after {words.took(duration)}" if duration is not None else ""
-    printing.data(safe(f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"))
+    told = f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"
+    if aside:
+        printing.note(told)
+    else:
+        printing.data(told)
 
 
 def _states(names: Sequence[str]) -> list[RunState] | None:

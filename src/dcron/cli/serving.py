@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dcron.cli import printing
 from dcron.cli.opening import opened_database
 from dcron.cli.parameters import Db
 from dcron.errors import UsageError
@@ -33,13 +34,17 @@ def agent(
         typer.Option("--capacity", metavar="gpu=1", help="What tasks may need: cpu=4, mem=8G; repeatable."),
     ] = None,
     lease: Annotated[
-        str,
-        typer.Option("--lease", metavar="DURATION", help="Without a heartbeat for so long a node is dead."),
-    ] = "60s",
+        str | None,
+        typer.Option(
+            "--lease", metavar="DURATION", help="Without a heartbeat for so long a node is dead; else 60s."
+        ),
+    ] = None,
     grace: Annotated[
-        str,
-        typer.Option("--grace", metavar="DURATION", help="What running commands get when the agent stops."),
-    ] = "30s",
+        str | None,
+        typer.Option(
+            "--grace", metavar="DURATION", help="What running commands get when the agent stops; else 30s."
+        ),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due now, wait for its end, and stop.")
     ] = False,
@@ -55,15 +60,18 @@ def agent(
     from dcron.config import load_config, own_node_name, spool_directory
 
     config = load_config()
+    for problem in config.unread:
+        printing.complain(f"warning: {problem}; what it says under [agent] is not heeded")
+    said = config.agent
     settings = Settings(
-        name=name or config.agent_name or own_node_name(),
+        name=name or said.get("name") or own_node_name(),
         spool=spool_directory(config),
-        slots=slots or default_slots(),
-        lease=_duration(lease, "--lease"),
-        grace=_duration(grace, "--grace"),
-        tags=tuple(tag or ()),
-        queues=tuple(dict.fromkeys(queue or ())),
-        capacity=_capacity(capacity or []),
+        slots=slots or said.get("slots") or default_slots(),
+        lease=_duration(lease or said.get("lease", "60s"), "--lease"),
+        grace=_duration(grace or said.get("grace", "30s"), "--grace"),
+        tags=tuple(tag or said.get("tag", ())),
+        queues=tuple(dict.fromkeys(queue or said.get("queue", ()))),
+        capacity=_capacity(capacity or said.get("capacity", [])),
     )
     _log_to_stderr()
     with opened_database(db) as database:

@@ -41,6 +41,8 @@ class CrontabFile:
     warnings: tuple[Notice, ...]
     lines: Mapping[str, int]
     """By name, the line each task stands on, for what is checked only later."""
+    system: bool = False
+    """Whether the file names an account in each line."""
 
 
 def read(text: str, *, source: str, timezone: str, system: bool = False) -> CrontabFile:
@@ -59,7 +61,7 @@ def read(text: str, *, source: str, timezone: str, system: bool = False) -> Cron
         pass
     reader.problems.raise_any()
     notices = sorted(reader.notices, key=lambda notice: notice.line)
-    return CrontabFile(tuple(definitions), tuple(notices), reader.lines())
+    return CrontabFile(tuple(definitions), tuple(notices), reader.lines(), reader.system)
 
 
 def _refuse_unreadable(text: str, source: str) -> None:
@@ -78,7 +80,7 @@ class _Reader:
         self.problems = Problems(source)
         self.notices: list[Notice] = []
         self._source = source
-        self._system = system
+        self.system = system
         self._surroundings = Surroundings(timezone)
         self._block = Block()
         self._drafts: list[Draft] = []
@@ -183,7 +185,7 @@ class _Reader:
     def _expect_accounts(self, word: Word) -> None:
         if self._drafts:
             raise BadLine(word.column, "system stands above the first task, for the whole file")
-        self._system = True
+        self.system = True
 
     def _assign(self, assignment: Assignment) -> None:
         name, value, column = assignment
@@ -210,7 +212,7 @@ class _Reader:
             self._block = block
             self._close_block()
             block = self._block
-        job = read_job(line, system=self._system)
+        job = read_job(line, system=self.system)
         said = {"user": job.user, "command": job.command, "stdin": job.stdin}
         self._keep(block.above(self._line, job.schedule, said, self._surroundings))
         if job.quiet:
@@ -229,7 +231,7 @@ class _Reader:
                 self._refuse(BadLine(column, message, line=line))
         unnamed = [draft for draft in self._drafts if draft.name is None]
         said = [_said(draft) for draft in unnamed]
-        prefix = names.prefix_for(self._source) if self._system else ""
+        prefix = names.prefix_for(self._source) if self.system else ""
         for draft, name in zip(unnamed, names.assign(said, taken=by_name, prefix=prefix), strict=True):
             draft.name = name
         self._tell_duplicates(unnamed, said)

@@ -1,7 +1,16 @@
 """The one place that knows which database it is: connections, transactions, clock, locks, errors, wake-up."""
 
-from dcron.database.engine import Database
+from dcron.database.engine import Database, Replication
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
 from dcron.database.rows import Columns, beside_id, locked
 
-__all__ = ["Columns", "Database", "beside_id", "is_refusal", "is_transient", "lacks_tables", "locked"]
+__all__ = [
+    "Columns",
+    "Database",
+    "Replication",
+    "beside_id",
+    "is_refusal",
+    "is_transient",
+    "lacks_tables",
+    "locked",
+]

@@ -1,11 +1,12 @@
 """Connections, transactions and the database's clock, for SQLite and Postgres alike."""
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -59,6 +60,20 @@ _POSTGRES_CONNECT = {
 }
 
 
+class Replication(NamedTuple):
+    """How a Postgres server replicates what is committed."""
+
+    standby_names: str
+    """Empty where no commit waits for a standby."""
+    commit: str
+    """The server's `synchronous_commit`. dcron's own transactions that write set it to `on`."""
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether what dcron commits is on a standby before it is acknowledged."""
+        return bool(self.standby_names)
+
+
 class Database:
     """One shared crontab's database. Cheap to make: nothing is opened before the first transaction.
 
@@ -100,10 +115,28 @@ class Database:
         """How a SQLite file is journaled; None for Postgres."""
         return connection.scalar(text("PRAGMA journal_mode")) if self.is_sqlite else None
 
+    def replication(self, connection: Connection) -> Replication | None:
+        """Return what a Postgres server says of synchronous replication; None for SQLite."""
+        if self.is_sqlite:
+            return None
+        names, commit = (
+            str(connection.scalar(text(f"SHOW {name}")) or "")
+            for name in ("synchronous_standby_names", "synchronous_commit")
+        )
+        return Replication(names, commit)
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that only reads, ended as soon as the block is left. Raises DatabaseError."""
         with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that only reads, and whose statements all see one state. Raises DatabaseError."""
+        with self._transaction("BEGIN") as connection:
+            if not self.is_sqlite:  # there a reader sees one state anyway
+                connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
             yield connection
 
     @contextmanager
@@ -148,6 +181,14 @@ class Database:
         """
         if not self.is_sqlite:
             connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+
+    def take_time(self, connection: Connection) -> None:
+        """Lift the limits on how long a statement of this transaction may take: an upgrade of many rows."""
+        if not self.is_sqlite:
+            connection.execute(text("SELECT set_config('statement_timeout', '0', true)"))
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, PatientConnection)
+            driver.answer = math.inf
 
     def lock_order(self, connection: Connection) -> None:
         """Let nobody else change what comes after what until this transaction ends.

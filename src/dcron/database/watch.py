@@ -5,6 +5,7 @@ A watch is a hint that lets an agent start sooner. Nothing depends on it.
 
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,8 @@ from dcron.database.url import Address
 
 _LOOK_EVERY = 0.1
 """Seconds between two looks at a SQLite file: 0.2 % of a core."""
+_WAKE_EVERY = 0.05
+"""Seconds between two wake-ups by notices: any role that may connect can send hundreds a second."""
 
 
 class ChangeWatch(Protocol):
@@ -66,18 +69,33 @@ class PostgresWatch:
         self._address = address
         self._channel = channel
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._next = 0.0
 
     def wait(self, stop: threading.Event) -> bool:
+        stop.wait(max(0.0, self._next - time.monotonic()))
+        changed = self._wait(stop)
+        self._next = time.monotonic() + _WAKE_EVERY
+        return changed
+
+    def _wait(self, stop: threading.Event) -> bool:
         if self._address.transaction_pooling:  # a pooler takes the listening connection away
             stop.wait()
             return False
         if self._connection is None:
             self._connection = self._listen()
             return not stop.is_set()  # whatever was said while nobody listened
+        if self._drained():  # it came since the last wake-up
+            return True
         while not stop.is_set():
-            for _ in self._connection.notifies(timeout=0.5, stop_after=1):
+            if any(True for _ in self._connection.notifies(timeout=0.5, stop_after=1)):
+                self._drained()
                 return True
         return False
+
+    def _drained(self) -> bool:
+        """Take in all notices that have arrived; return whether there was one."""
+        assert self._connection
+        return sum(1 for _ in self._connection.notifies(timeout=0)) > 0
 
     def _listen(self) -> psycopg.Connection[tuple[object, ...]]:
         url = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)

@@ -1,14 +1,16 @@
 """Making and upgrading the tables. Alembic does the work and is loaded only when there is some."""
 
+from datetime import timedelta
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, inspect, select, text, update
 
 from dcron.database import Database
 from dcron.errors import DatabaseError, SchemaVersionError
-from dcron.schema import SCHEMA_VERSION, metadata
+from dcron.schema import SCHEMA_VERSION, metadata, nodes
 
 VERSION_TABLE = "dcron_version"
+VERSIONS = Path(__file__).parent / "versions"
 _LOCK = 0x6463726F6E  # "dcron"
 
 
@@ -63,18 +65,34 @@ def upgrade(database: Database) -> str | None:
         before = _version(connection)
         if before == SCHEMA_VERSION:
             return before
+        began = database.now(connection)
+        if before is not None:
+            database.take_time(connection)
         if before is not None and before not in known_versions():
             raise _wrong_version(database, before)
         _refuse_other_peoples_tables(connection, before, database)
         if not database.is_sqlite:
             _require_right_to_create(connection, database)
         _run_alembic(connection)
+        if before is not None:
+            _send_agents_home(connection, database.now(connection) - began)
     return before
+
+
+def _send_agents_home(connection: Connection, took: timedelta) -> None:
+    """Let the agents that run take nothing new, and give their leases the time that the upgrade took.
+
+    They may be of an earlier release, which knows nothing of these tables but drains when it is asked to.
+    """
+    living = select(nodes.c.id, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
+    for node in connection.execute(living).all():
+        values = {"draining": True, "alive_until": node.alive_until + took}
+        connection.execute(update(nodes).where(nodes.c.id == node.id).values(values))
 
 
 def known_versions() -> list[str]:
     """The versions this program can make, oldest first."""
-    return sorted(path.name[:4] for path in (Path(__file__).parent / "versions").glob("0*.py"))
+    return sorted(path.name[:4] for path in VERSIONS.glob("0*.py"))
 
 
 def _version(connection: Connection) -> str | None:

@@ -30,6 +30,8 @@ _ANSWERS, _DATES = 8, 100
 _STILL_NONE = timedelta(days=1)
 """How long a schedule without an occurrence is taken to have none: what is looked for lies far ahead."""
 
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def schedule_of(text: str, name: str) -> Schedule:
     """The schedule as read for the task of this name. Raises ScheduleError."""
@@ -54,6 +56,13 @@ def fires_soon(line: Definition, now: datetime) -> bool:
     """Whether the line, calendars considered, has something to run within ten years. Raises ScheduleError."""
     found = next_wanted(line, now)
     return found is not None and found < now + _SOON
+
+
+def has_ended(line: Definition, now: datetime) -> bool:
+    """Return whether the line had occurrences, and none is left. Raises ScheduleError or ZoneError."""
+    if not is_timed(line) or next_occurrence(line, now):
+        return False
+    return next_occurrence(line, _LONG_AGO) is not None
 
 
 def rules_of(line: Definition) -> Rules:

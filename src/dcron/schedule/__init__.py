@@ -17,7 +17,14 @@ from dcron.schedule.preview import (
 )
 from dcron.schedule.rules import Fold, Gap, Rules
 from dcron.schedule.times import format_duration, parse_duration, parse_face, parse_time, resolve
-from dcron.schedule.zones import default_zone, tzdata_fingerprint, tzdata_version, zone, zone_names
+from dcron.schedule.zones import (
+    default_zone,
+    machine_zone,
+    tzdata_fingerprint,
+    tzdata_version,
+    zone,
+    zone_names,
+)
 
 __all__ = [
     "Advice",
@@ -40,6 +47,7 @@ __all__ = [
     "explain",
     "format_duration",
     "is_short_of_time",
+    "machine_zone",
     "next_run",
     "parse",
     "parse_calendar",

@@ -75,8 +75,14 @@ def default_zone(configured: str | None) -> str:
     """
     if configured:
         return zone(configured).key
-    machine = (_from_environment(), _from_timezone_file(), _from_localtime_link())
-    return next((name for name in machine if name in zone_names()), "UTC")
+    own = _from_environment()
+    return own if own in zone_names() else machine_zone() or "UTC"
+
+
+def machine_zone() -> str | None:
+    """The name of the zone that this machine is set to, whoever asks; None when it has no usable one."""
+    found = (_from_timezone_file(), _from_localtime_link())
+    return next((name for name in found if name in zone_names()), None)
 
 
 def _from_environment() -> str:

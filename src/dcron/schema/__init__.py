@@ -26,11 +26,12 @@ from dcron.schema.tables import (
     output,
     queues,
     runs,
+    settings,
     subscriptions,
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0006"
+SCHEMA_VERSION = "0008"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
@@ -59,5 +60,6 @@ __all__ = [
     "output",
     "queues",
     "runs",
+    "settings",
     "subscriptions",
 ]

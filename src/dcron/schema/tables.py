@@ -42,7 +42,7 @@ from dcron.schema.constraints import (
     one_word,
     partial_index,
 )
-from dcron.schema.types import Id, Instant, Json, Name
+from dcron.schema.types import Id, Instant, Json, Login, Name
 from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
 metadata = MetaData()
@@ -318,6 +318,8 @@ changes = Table(
     Column("version", Integer),
     Column("before", Json()),
     Column("after", Json()),
+    # Who wrote it as the server knows it; the actor is what the client says.
+    Column("login", Text, default=Login()),
     sqlite_autoincrement=True,
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
@@ -345,6 +347,17 @@ queues = Table(
     CheckConstraint("max_running BETWEEN 0 AND 1000000", name="queues_max_running"),
     check_on("queues_types", of_types(max_running="'integer', 'null'"), "sqlite"),
     *one_word("queues", "name"),
+)
+
+# Shared by all users of the crontab; what they are is in `dcron.settings`.
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("changed_by", Text),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="settings_name_length"),
 )
 
 events = Table(

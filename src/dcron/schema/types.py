@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text, TypeDecorator
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from dcron.validation import Unreadable
 
@@ -60,6 +63,25 @@ class Json(TypeDecorator[Any]):
         except (ValueError, RecursionError):
             return Unreadable(value)
         return found if isinstance(found, self.kind) else Unreadable(value)
+
+
+class Login(FunctionElement[str]):
+    """Who writes, as the server knows it: Postgres' session user; for a file, the account of this process."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(Login, "postgresql")
+def _session_user(element: Login, compiler: SQLCompiler, **options: Any) -> str:
+    return "SESSION_USER"
+
+
+@compiles(Login, "sqlite")
+def _account(element: Login, compiler: SQLCompiler, **options: Any) -> str:
+    from dcron.config import account_name
+
+    return compiler.render_literal_value(account_name(), Text())
 
 
 # SQLite makes a growing, never re-used id only from INTEGER.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
-from dcron.services.beginnings import ENOUGH, only_one
+from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.services.crontab import Crontab
 from dcron.store import calendars, names
 from dcron.validation import NAME
@@ -34,7 +34,7 @@ class Calendars:
 
         Raises UsageError for a name that cannot be one, and for dates that cannot be told in bounded time.
         """
-        _require_reasonable(calendar)
+        require_reasonable(calendar)
         with self._database.write() as connection:
             now = self._database.now(connection)
             known = calendars.by_name(connection, calendar.name) is not None
@@ -69,6 +69,14 @@ class Calendars:
             name = only_one(beginning, names.beginning(connection, names.CALENDARS, beginning, ENOUGH))
         if name is None:
             raise _missing(beginning)
+        return name
+
+    def whole(self, name: str) -> str:
+        """Return the name of this calendar. Raises NotFound, as NotWhole where it only begins names."""
+        _require_name(name)
+        with self._database.read() as connection:
+            if whole("calendar", name, names.beginning(connection, names.CALENDARS, name, ENOUGH)) is None:
+                raise _missing(name)
         return name
 
     def every(self) -> Iterator[StoredCalendar]:
@@ -106,7 +114,7 @@ def _require_name(name: str) -> None:
         raise UsageError(f"{name[:60]!r} cannot be a calendar's name: use 1 to 100 of A-Z a-z 0-9 . _ -")
 
 
-def _require_reasonable(calendar: Calendar) -> None:
+def require_reasonable(calendar: Calendar) -> None:
     """Raise UsageError for a name that cannot be one, for too much, and for rules that name no date.
 
     Asked for a date, such a rule goes through four centuries, each time.

@@ -5,7 +5,7 @@ Every method is one transaction: it is done wholly or not at all, and a change s
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,17 +18,16 @@ from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError,
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import Graph
 from dcron.schedule import repeatable
-from dcron.services import order
-from dcron.services.beginnings import ENOUGH, only_one
+from dcron.services import order, sources
+from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
 from dcron.validation import require_name, require_runnable, require_text, require_valid
 
 PAGE = 500
-NUMBERED_NAME = 92
-"""Characters of a name that stay when a number is put behind it."""
 NAMES_COMPARED = 100_000
+NAMES_SHOWN = 5
 ENDED_NODES_SHOWN = timedelta(hours=24)
 
 
@@ -71,11 +70,28 @@ class TaskView:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did, or would do, by task name."""
+    """What an import did, or would do. Names are those of the crontab."""
 
     added: Sequence[str]
     changed: Sequence[str]
     unchanged: Sequence[str]
+    changes: Sequence[tuple[Task, Task]] = ()
+    """The changed tasks, before and after."""
+    accounts: Mapping[str, str | None] = field(default_factory=dict)
+    """By name, the account that each added or changed task runs as; None is the agent's own."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """By the name in the file, the name in the crontab where it is another."""
+    expired: Sequence[str] = ()
+    """Of those that are added or changed, the tasks whose last time has passed."""
+    others: Mapping[str, Task] = field(default_factory=dict)
+    """By the name in the file, the task of another source that has this name already."""
+
+    def is_agreed(self, agreed: "Imported") -> bool:
+        """Return whether this changes nothing but what that one showed."""
+        shown = {(before.id, before.version): after.definition() for before, after in agreed.changes}
+        return all(
+            shown.get((before.id, before.version)) == after.definition() for before, after in self.changes
+        )
 
 
 class BadLines(UsageError):  # noqa: N818 - said as people say it, like the others
@@ -85,6 +101,17 @@ class BadLines(UsageError):  # noqa: N818 - said as people say it, like the othe
         """Tell all of them, a line each."""
         super().__init__("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
         self.problems = problems
+
+
+class NotAgreed(Conflict):
+    """An import that would change tasks otherwise than was agreed."""
+
+    def __init__(self, imported: Imported) -> None:
+        """Keep what it would do."""
+        super().__init__(
+            "the crontab was changed meanwhile; repeat the import to see what it would change now"
+        )
+        self.imported = imported
 
 
 class Crontab:
@@ -129,7 +156,16 @@ class Crontab:
             return names.beginning(connection, names.TASKS, beginning, limit)
 
     def get(self, name: str) -> Task:
-        """The line of this name, or the only one whose name begins so. Raises NotFound or UsageError."""
+        """Return the line of exactly this name. Raises NotFound, as NotWhole where it only begins names."""
+        require_name(name)
+        with self.database.read() as connection:
+            if task := tasks.by_name(connection, name):
+                return task
+            whole("task", name, names.beginning(connection, names.TASKS, name, ENOUGH))
+        raise _no_task(name)
+
+    def find(self, name: str) -> Task:
+        """Return the line of this name, or the only one that begins so. Raises NotFound or UsageError."""
         with self.database.read() as connection:
             return self._find(connection, name)
 
@@ -179,69 +215,90 @@ class Crontab:
         with self.database.read() as connection:
             return flows.graph_around(connection, task.name)
 
-    @repeatable
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it changed."""
-        line = replace(task.definition(), **changed)
+        (edited,) = self.edit_all([(task, changed)])
+        return edited
+
+    @repeatable
+    def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
+        """Set fields of these lines as they were read. Raises UsageError, Refused or Conflict."""
+        lines = {task.id: replace(task.definition(), **changed) for task, changed in edits}
         with self.database.write() as connection:
             now = self.database.now(connection)
-            require_valid(line, now, task)
-            order.guard(connection, self.database, [(task, line)])
-            return self._replace(connection, task, line, now)
+            for task, _ in edits:
+                require_valid(lines[task.id], now, task)
+            order.guard(connection, self.database, [(task, lines[task.id]) for task, _ in edits])
+            locked = _locked(connection, [task for task, _ in edits])
+            edited = {task.id: self._replace(connection, task, lines[task.id], now) for task in locked}
+        return [edited[task.id] for task, _ in edits]
 
     @repeatable
-    def remove(self, task: Task) -> None:
-        """Take the line out; what waits for it is skipped, what runs runs on. Raises Conflict."""
+    def remove(self, *lines: Task) -> None:
+        """Take the lines out; what waits for them is skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
-            order.guard(connection, self.database, [(task, None)])
-            self._remove(connection, task, self.database.now(connection))
+            order.guard(connection, self.database, [(task, None) for task in lines])
+            now = self.database.now(connection)
+            going = {task.name for task in lines}
+            for task in _locked(connection, lines):
+                self._remove(connection, task, now, going)
 
-    @repeatable
     def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
         """Let the line start nothing until it is resumed, or until `until`. Raises Refused or Conflict."""
-        with self.database.write() as connection:
-            now = self.database.now(connection)
-            if not task.enabled:
-                raise Refused(
-                    f"{task.name} is paused already{f': {task.paused_reason}' if task.paused_reason else ''}"
-                )
-            if reason is not None:
-                require_text("reason", reason)
-            if until and until <= now:
-                raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
-            values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
-            values |= {"paused_at": now, "paused_until": until}
-            return self._change(connection, task, values, now, "pause")
+        (paused,) = self.pause_all([(task, until)], reason)
+        return paused
 
     @repeatable
-    def resume(self, task: Task) -> Task:
-        """End the pause. What fell into it is recorded as skipped, in one row. Raises Refused or Conflict."""
+    def pause_all(self, pauses: Sequence[tuple[Task, datetime | None]], reason: str | None) -> list[Task]:
+        """Pause these lines, each until its own time, or until it is resumed. Raises Refused or Conflict."""
+        if reason is not None:
+            require_text("reason", reason)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            if task.enabled:
-                raise Refused(f"{task.name} is not paused")
-            columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
-            resumed = self._change(
-                connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume"
-            )
-            agenda.record_paused_span(connection, task, now)
-            return resumed
+            ends = {task.id: until for task, until in pauses}
+            lines = _locked(connection, [task for task, _ in pauses])
+            for task in lines:
+                _require_pausable(task, ends[task.id], now)
+            paused = {task.id: self._pause(connection, task, reason, ends[task.id], now) for task in lines}
+        return [paused[task.id] for task, _ in pauses]
+
+    def resume(self, task: Task) -> Task:
+        """End the pause. What fell into it is recorded as skipped, in one row. Raises Refused or Conflict."""
+        (resumed,) = self.resume_all([task])
+        return resumed
+
+    @repeatable
+    def resume_all(self, lines: Sequence[Task]) -> list[Task]:
+        """End the pauses of these lines. Raises Refused or Conflict."""
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            if awake := next((task for task in lines if task.enabled), None):
+                raise Refused(f"{awake.name} is not paused")
+            resumed = {task.id: self._resume(connection, task, now) for task in _locked(connection, lines)}
+        return [resumed[task.id] for task in lines]
 
     # Runs -------------------------------------------------------------------------------------------
 
     def run(self, task: Task, payload: str | None = None) -> Run:
         """Make a run that is due now, paused or not."""
-        require_runnable(task)
+        (run,) = self.run_all([task], payload)
+        return run
+
+    def run_all(self, lines: Sequence[Task], payload: str | None = None) -> list[Run]:
+        """Make a run of each of these lines that is due now, paused or not."""
+        for task in lines:
+            require_runnable(task)
         if payload is not None:
             require_text("payload", payload)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            run_id = agenda.run_now(connection, task, now, payload)
-            changes.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+            made = []
+            for task in lines:
+                run_id = agenda.run_now(connection, task, now, payload)
+                changes.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+                made.append(run_id)
             self.database.notify(connection)
-            run = runs.by_id(connection, run_id)
-        assert run
-        return run
+            return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
 
     def find_run(self, run_id: int) -> Run:
         """The run of this id. Raises NotFound."""
@@ -259,6 +316,11 @@ class Crontab:
         with self.database.read() as connection:
             return runs.shares(connection, run)
 
+    def retry_of(self, run: Run) -> Run | None:
+        """The attempt that follows this run, if there is one."""
+        with self.database.read() as connection:
+            return runs.retry_of(connection, run.id)
+
     def require_flow(self, flow: int) -> None:
         """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
         with self.database.read() as connection:
@@ -274,10 +336,19 @@ class Crontab:
     def task_id(self, name: str) -> int:
         """The id under which the runs of this task stand, also of one that was removed. Raises NotFound."""
         with self.database.read() as connection:
-            removed = changes.last_of(connection, name)
-            if removed and tasks.by_name(connection, name) is None:
-                return int(removed.task_id)
-            return self._find(connection, name).id
+            removed = self._removed_id(connection, name)
+            return self._find(connection, name).id if removed is None else removed
+
+    def whole_task_id(self, name: str) -> tuple[int, str]:
+        """The same of exactly this name, and the name. Raises NotFound, as NotWhole for a beginning."""
+        with self.database.read() as connection:
+            removed = self._removed_id(connection, name)
+        return (self.get(name).id if removed is None else removed), name
+
+    def _removed_id(self, connection: Connection, name: str) -> int | None:
+        removed = changes.last_of(connection, name)
+        gone = removed and tasks.by_name(connection, name) is None
+        return int(removed.task_id) if removed and gone else None
 
     def last_run(self, name: str) -> Run:
         """The latest run of the task that was started. Raises NotFound."""
@@ -334,42 +405,44 @@ class Crontab:
     # Files ------------------------------------------------------------------------------------------
 
     @repeatable
-    def import_lines(self, lines: Sequence[Definition], *, dry_run: bool = False) -> Imported:
-        """Add what is new and rewrite what differs, by name, in one transaction; nothing is removed.
+    def import_lines(
+        self,
+        lines: Sequence[Definition],
+        source: str | None = None,
+        *,
+        prefix: str = "",
+        adopt: bool = False,
+        by_root: bool = False,
+        agreed: Imported | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Add what is new and rewrite what differs, in one transaction; nothing is removed.
 
-        Raises BadLines for lines that agents cannot run; then nothing is written.
+        Only tasks of this source are rewritten; with `adopt`, all of these names, and they become its own. A
+        line whose name belongs to another source becomes a task with a name of its own. `prefix` is put
+        before all names. `by_root` says that root imports. `agreed` holds the changes that may be made; with
+        None all may be.
+
+        Raises BadLines for lines that agents cannot run, Refused where a line from a source would run as
+        root although it names no account, NotAgreed where it changes more than that. Then nothing is written.
         """
-        added: list[Definition] = []
-        changed: list[str] = []
-        unchanged: list[str] = []
-        problems: dict[str, str] = {}
         self._compute_ahead(lines)
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
-            order.guard(connection, self.database, ((None, line) for line in lines))
-            for line in lines:
-                try:
-                    require_name(line.name)
-                    task = tasks.by_name(connection, line.name)
-                    if task and task.definition() == line:
-                        unchanged.append(line.name)
-                        continue
-                    require_valid(line, now, task)
-                    if task is None:
-                        added.append(line)
-                        continue
-                    if not problems:
-                        self._replace(connection, task, line, now)
-                    changed.append(line.name)
-                except UsageError as error:
-                    problems[line.name] = str(error)
-            if not problems:
-                problems = self._add_many(connection, added, now)
+            matches = self._match(connection, lines, source, prefix, adopt=adopt)
+            order.guard(connection, self.database, ((each.task, each.line) for each in matches))
+            imported, problems = self._import(connection, matches, source, now)
             if problems:
-                raise BadLines(problems)
+                raise BadLines(
+                    {each.named: problems[each.line.name] for each in matches if each.line.name in problems}
+                )
+            if source:
+                self._refuse_open_accounts(connection, imported, now, by_root=by_root)
+            if agreed and not imported.is_agreed(agreed):
+                raise NotAgreed(imported)
             if dry_run:
                 attempt.rollback()
-        return Imported([line.name for line in added], changed, unchanged)
+        return imported
 
     def _compute_ahead(self, lines: Sequence[Definition]) -> None:
         """Compute the lines' times, for the transaction to find them known."""
@@ -398,11 +471,103 @@ class Crontab:
             ) from None
         return self._settle(connection, task_id, now, "add", before=None)
 
-    def _add_many(self, connection: Connection, lines: Sequence[Definition], now: datetime) -> dict[str, str]:
+    def _match(
+        self,
+        connection: Connection,
+        lines: Sequence[Definition],
+        source: str | None,
+        prefix: str,
+        *,
+        adopt: bool,
+    ) -> list[sources.Match]:
+        for line in lines:
+            require_name(prefix + line.name)
+        named = tasks.by_names(connection, [prefix + line.name for line in lines])
+        own = tasks.of_source(connection, source) if source else []
+        own += [task for task in named if adopt or (task.source is None and source is None)]
+        ids = {task.id for task in own}
+        others = {task.name: task for task in named if task.id not in ids}
+
+        def all_names() -> list[str]:
+            return names.beginning(connection, names.TASKS, "", NAMES_COMPARED)
+
+        return sources.match(lines, own, others, all_names, prefix)
+
+    def _import(
+        self, connection: Connection, matches: Sequence[sources.Match], source: str | None, now: datetime
+    ) -> tuple[Imported, dict[str, str]]:
+        """Write the lines; what was done, and by name why others cannot be written."""
+        added: list[Definition] = []
+        changes: list[tuple[Task, Task]] = []
+        unchanged: list[Task] = []
+        expired: list[str] = []
+        problems: dict[str, str] = {}
+        for line, task in ((each.line, each.task) for each in matches):
+            try:
+                if task and task.definition() == line:
+                    unchanged.append(task)
+                    continue
+                require_runnable(line)
+                if policy.has_ended(line, now):
+                    expired.append(line.name)
+                else:
+                    require_valid(line, now, task)
+                if task is None:
+                    added.append(line)
+                elif not problems:
+                    changes.append((task, self._replace(connection, task, line, now)))
+            except UsageError as error:
+                problems[line.name] = str(error)
+        if not problems:
+            problems = self._add_many(connection, added, now, source)
+            # Also of tasks that are adopted.
+            tasks.set_source(
+                connection,
+                [task.id for each in matches if (task := each.task) and task is not each.other],
+                source,
+            )
+        written = [*added, *(after for _, after in changes)]
+        imported = Imported(
+            [line.name for line in added],
+            [after.name for _, after in changes],
+            [task.name for task in unchanged],
+            changes,
+            {line.name: line.user for line in written},
+            {each.named: each.line.name for each in matches if each.named != each.line.name},
+            expired,
+            {each.named: each.other for each in matches if each.other},
+        )
+        return imported, problems
+
+    def _refuse_open_accounts(
+        self, connection: Connection, imported: Imported, now: datetime, *, by_root: bool
+    ) -> None:
+        """Raise Refused where tasks name no account and would run as root."""
+        unnamed = [name for name, user in imported.accounts.items() if user is None]
+        if not unnamed:
+            return
+        roots = sorted({node.name for node in nodes.living(connection, now) if node.may_be_root})
+        if not roots and not by_root:
+            return
+        which = ", ".join(unnamed[:NAMES_SHOWN]) + (", …" if len(unnamed) > NAMES_SHOWN else "")
+        why = f"the agent of {roots[0]} may run as root" if roots else "root imports them"
+        raise Refused(
+            f"{len(unnamed):,} of the tasks name no account ({which}), and {why}: an agent would run them as"
+            " root. Say whose they are: --user NAME, or --user root"
+        )
+
+    def _add_many(
+        self, connection: Connection, lines: Sequence[Definition], now: datetime, source: str | None
+    ) -> dict[str, str]:
         """Write new lines with their first runs, a page at a time; what is wrong with which of them."""
         problems: dict[str, str] = {}
         for start in range(0, len(lines), PAGE):
-            written = tasks.add_many(connection, lines[start : start + PAGE], now, self.actor)
+            try:
+                with connection.begin_nested():
+                    page = lines[start : start + PAGE]
+                    written = tasks.add_many(connection, page, now, self.actor, source)
+            except IntegrityError:
+                raise Conflict("a task of one of these names was added meanwhile; repeat it") from None
             for task in written:
                 try:
                     self._require_calendars(task, now, before=None)
@@ -418,8 +583,9 @@ class Crontab:
         self.database.notify(connection)
         return problems
 
-    def _remove(self, connection: Connection, task: Task, now: datetime) -> None:
-        order.require_nothing_behind(connection, task)
+    def _remove(self, connection: Connection, task: Task, now: datetime, going: Collection[str] = ()) -> None:
+        """Take the line out. `going` are the names of all lines that leave in this transaction."""
+        order.require_nothing_behind(connection, task, going)
         if not tasks.remove(connection, task):
             raise self._conflict(connection, task)
         agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
@@ -427,13 +593,10 @@ class Crontab:
 
     def _free_name(self, connection: Connection, name: str) -> str:
         """The name itself, or with the lowest number that makes it one of its own."""
-        taken = set(names.beginning(connection, names.TASKS, name[:NUMBERED_NAME], limit=NAMES_COMPARED))
-        number = 1
-        free = name
-        while free in taken:
-            number += 1
-            free = f"{name[:NUMBERED_NAME]}-{number}"
-        return free
+        taken = set(
+            names.beginning(connection, names.TASKS, name[: sources.NUMBERED_NAME], limit=NAMES_COMPARED)
+        )
+        return sources.free_name(name, taken)
 
     def _replace(self, connection: Connection, task: Task, line: Definition, now: datetime) -> Task:
         if line == task.definition():
@@ -450,6 +613,19 @@ class Crontab:
         if line.name != task.name or line.every_node:
             order.require_nothing_behind(connection, task)
         return self._settle(connection, task.id, now, "set", before=task)
+
+    def _pause(
+        self, connection: Connection, task: Task, reason: str | None, until: datetime | None, now: datetime
+    ) -> Task:
+        values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self.actor}
+        values |= {"paused_at": now, "paused_until": until}
+        return self._change(connection, task, values, now, "pause")
+
+    def _resume(self, connection: Connection, task: Task, now: datetime) -> Task:
+        columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
+        resumed = self._change(connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume")
+        agenda.record_paused_span(connection, task, now)
+        return resumed
 
     def _change(
         self, connection: Connection, task: Task, values: dict[str, Any], now: datetime, action: str
@@ -493,7 +669,7 @@ class Crontab:
         ):
             if name and content is None:
                 raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
-        if task.except_calendar or task.only_calendar:
+        if (task.except_calendar or task.only_calendar) and not policy.has_ended(task, now):
             as_before = before and _calendars_of(before) == _calendars_of(task)
             try:
                 require_valid(task, now, before if as_before else None)
@@ -523,10 +699,10 @@ class Crontab:
         require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        whole = only_one(name, names.beginning(connection, names.TASKS, name, ENOUGH))
-        task = tasks.by_name(connection, whole) if whole else None
+        meant = only_one(name, names.beginning(connection, names.TASKS, name, ENOUGH))
+        task = tasks.by_name(connection, meant) if meant else None
         if task is None:
-            raise NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
+            raise _no_task(name)
         return task
 
     def _views(self, connection: Connection, lines: Sequence[Task]) -> list[TaskView]:
@@ -550,10 +726,33 @@ class Crontab:
 
     def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:
         last = changes.last_of_line(connection, task.id)
-        who = f"{last.actor}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}" if last else "somebody"
+        who = (
+            f"{changes.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
+            if last
+            else "somebody"
+        )
         if tasks.by_id(connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
+
+
+def _locked(connection: Connection, lines: Sequence[Task]) -> list[Task]:
+    """Lock the lines if there are several; return them in the order in which they are to be written."""
+    if len(lines) > 1:
+        tasks.lock(connection, [task.id for task in lines])
+    return sorted(lines, key=lambda task: task.id)
+
+
+def _require_pausable(task: Task, until: datetime | None, now: datetime) -> None:
+    if not task.enabled:
+        because = f": {task.paused_reason}" if task.paused_reason else ""
+        raise Refused(f"{task.name} is paused already{because}")
+    if until and until <= now:
+        raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
+
+
+def _no_task(name: str) -> NotFound:
+    return NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
 
 
 def _calendars_of(line: Definition) -> tuple[str | None, str | None]:

@@ -23,9 +23,9 @@ class DeadLetters:
         self._database = crontab.database
         self._actor = crontab.actor
 
-    def page(self, limit: int, before_id: int | None = None) -> list[Run]:
-        """The dead letters, the newest first, older than the run `before_id`."""
-        return self._crontab.runs(Wanted(dead=True, before_id=before_id), limit)
+    def page(self, limit: int, before_id: int | None = None, task_id: int | None = None) -> list[Run]:
+        """The dead letters, of all tasks or of one, the newest first, older than the run `before_id`."""
+        return self._crontab.runs(Wanted(task_id, dead=True, before_id=before_id), limit)
 
     def retry(self, run_id: int) -> Run:
         """Try a run that ended badly, or never ran, once more: as its line is now, due at once.
@@ -55,17 +55,23 @@ class DeadLetters:
         with self._database.write() as connection:
             run = self._find(connection, run_id)
             if not runs.dismiss(connection, [run_id]):
-                told = _TELL.get(run.state, f"is {run.state}")
-                raise Refused(f"run {run_id} of {run.task} is no dead letter: it {told}")
+                raise _not_listed(run)
             self._note(connection, [run])
         return replace(run, dead_at=None)
 
-    def dismiss_all(self) -> int:
-        """Take all runs off the list, some at a time; how many."""
+    def require_listed(self, run_id: int) -> None:
+        """Raise NotFound where there is no such run, and Refused where it is no dead letter."""
+        with self._database.read() as connection:
+            run = self._find(connection, run_id)
+        if run.dead_at is None:
+            raise _not_listed(run)
+
+    def dismiss_all(self, task_id: int | None = None) -> int:
+        """Take all runs off the list, or all of one task, some at a time; how many."""
         dismissed = 0
         while True:
             with self._database.write() as connection:
-                found = runs.newest(connection, Wanted(dead=True), _AT_ONCE)
+                found = runs.newest(connection, Wanted(task_id, dead=True), _AT_ONCE)
                 dismissed += runs.dismiss(connection, [run.id for run in found])
                 self._note(connection, found)
             if len(found) < _AT_ONCE:
@@ -91,6 +97,11 @@ class DeadLetters:
         for run in dismissed:
             if line := lines.get(run.task_id):
                 changes.record(connection, now, self._actor, "dismiss", after=line, detail={"run": run.id})
+
+
+def _not_listed(run: Run) -> Refused:
+    told = _TELL.get(run.state, f"is {run.state}")
+    return Refused(f"run {run.id} of {run.task} is no dead letter: it {told}")
 
 
 def _tell_of(other: Run, run: Run) -> str:

@@ -54,7 +54,7 @@ class Editing:
     def text(self, names: Sequence[str] | None = None) -> Draft:
         """The lines of these names, or all but one-offs, as a text.
 
-        Names may be unique beginnings. Raises NotFound, UsageError, or Refused for a text that is too long.
+        Raises NotFound, or Refused for a text that is too long.
         """
         whole = names is None
         found = self._whole() if names is None else [self._crontab.get(name) for name in names]

@@ -1,12 +1,15 @@
 """What a database says of itself, for people who look after it."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row
 
 from dcron import migrations
-from dcron.database import Database
+from dcron.database import Database, Replication
 from dcron.model import NodeState
 from dcron.schema import SCHEMA_VERSION
-from dcron.store import nodes, tasks
+from dcron.store import epochs, nodes, tasks
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,12 @@ class DatabaseFacts:
     tasks: int | None
     """None where the tables are missing, or of another version."""
     nodes_alive: int | None
+    replication: Replication | None = None
+    """Postgres's; None for SQLite."""
+    last_epoch: Row[Any] | None = None
+    """The note of the last time that the database went back in time."""
+    last_set_back: Row[Any] | None = None
+    """The note of the last time that its clock was set back."""
 
 
 def database_facts(database: Database) -> DatabaseFacts:
@@ -28,10 +37,13 @@ def database_facts(database: Database) -> DatabaseFacts:
     with database.read() as connection:
         version = ".".join(map(str, connection.dialect.server_version_info or ()))
         journal = database.journal_mode(connection)
+        replication = database.replication(connection)
     schema = migrations.current_version(database)
     if schema != SCHEMA_VERSION:
-        return DatabaseFacts(version, journal, schema, None, None)
+        return DatabaseFacts(version, journal, schema, None, None, replication)
     with database.read() as connection:
         now = database.now(connection)
         living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
-        return DatabaseFacts(version, journal, schema, tasks.count(connection), len(living))
+        happened = epochs.last(connection, "epoch"), epochs.last(connection, "clock")
+        count = tasks.count(connection)
+        return DatabaseFacts(version, journal, schema, count, len(living), replication, *happened)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
-from dcron.services.beginnings import only_one
+from dcron.services.beginnings import ENOUGH, whole
 from dcron.services.crontab import Crontab
 from dcron.store import nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
@@ -23,27 +23,35 @@ class Fleet:
         with self._database.read() as connection:
             return nodes.living(connection, self._database.now(connection))
 
-    def find(self, beginning: str) -> list[Node]:
-        """The living nodes of this ID or name, or of the only one that begins so.
+    def find(self, name: str) -> list[Node]:
+        """Return the living nodes of exactly this ID or name.
 
-        Raises NotFound or UsageError.
+        Raises NotFound, as NotWhole where it only begins names or IDs.
         """
         with self._database.read() as connection:
             living = nodes.listing(connection, self._database.now(connection))
-        name = only_one(beginning, _names_beginning(beginning, living)) if beginning else None
-        if name is None:
-            raise NotFound(f"there is no living node {beginning!r}; `dcron nodes` shows those there are")
-        return [node for node in living if name in (node.id, node.name)]
+        if found := [node for node in living if name in (node.id, node.name)]:
+            return found
+        if name:
+            whole("living node", name, _names_beginning(name, living)[:ENOUGH])
+        raise NotFound(f"there is no living node {name!r}; `dcron nodes` shows those there are")
 
     def drain(self, name: str) -> list[Node]:
         """Let the living nodes of this ID or name take nothing new; what they run runs on.
 
-        It holds until their agents are started again. Raises NotFound or UsageError.
+        It holds until `undrain`, or until their agents are started again. Raises NotFound.
         """
+        return self._mark(name, draining=True)
+
+    def undrain(self, name: str) -> list[Node]:
+        """Let the living nodes of this ID or name take runs again. Raises NotFound."""
+        return self._mark(name, draining=False)
+
+    def _mark(self, name: str, *, draining: bool) -> list[Node]:
         found = self.find(name)
         with self._database.write() as connection:
             for node in found:
-                nodes.drain(connection, node.id)
+                nodes.drain(connection, node.id, draining=draining)
             self._database.notify(connection)
         return found
 

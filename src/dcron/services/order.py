@@ -3,7 +3,7 @@
 The checks of a change, made in the transaction that writes it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection
 
@@ -57,9 +57,9 @@ def problem_of(
     return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
 
 
-def require_nothing_behind(connection: Connection, task: Task) -> None:
-    """Raise Refused where other lines come after this one: they name it."""
-    behind = flows.directly_behind(connection, task.name)
+def require_nothing_behind(connection: Connection, task: Task, going: Collection[str] = ()) -> None:
+    """Raise Refused where other lines come after this one, and do not leave with it: they name it."""
+    behind = [name for name in flows.directly_behind(connection, task.name) if name not in going]
     if behind:
         raise Refused(
             f"{', '.join(behind)} {'comes' if len(behind) == 1 else 'come'} after {task.name};"

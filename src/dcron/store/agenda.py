@@ -1,13 +1,23 @@
 """The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Integer, bindparam, delete, insert, select, text, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Integer,
+    bindparam,
+    delete,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from dcron import policy
 from dcron.errors import UsageError
@@ -15,7 +25,7 @@ from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT, Lane
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, runs
-from dcron.store import blocked, changes, queues, skips, tasks
+from dcron.store import blocked, changes, clock, queues, skips, tasks
 from dcron.store import nodes as store_nodes
 from dcron.store.skips import Skip
 from dcron.validation import require_runnable
@@ -81,6 +91,50 @@ def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> No
         connection.execute(insert(runs), turns)
     tasks.subscribe(connection, lines)
     tasks.mark_all_planned(connection, lines)
+
+
+def plan_restored(
+    connection: Connection, lines: Sequence[Task], kept: Mapping[str, datetime | None], now: datetime
+) -> list[Task]:
+    """Give lines that were written just now the next turns that were kept for them, by name.
+
+    A turn whose time has passed is due at once, and the line's catch-up rule says what of it runs; one after
+    which nothing more would come is left out. Returns the lines it was left out of. A line that cannot be
+    run is marked with the reason.
+    """
+    turns, well, over = [], [], []
+    for task in lines:
+        try:
+            require_runnable(task)
+            turn = _kept_turn(task, kept.get(task.name), now)
+        except UsageError as error:
+            tasks.mark_planned(connection, task, str(error))
+            continue
+        well.append(task)
+        if turn and task.enabled:
+            turns.append(waiting(task, Trigger.SCHEDULE, turn))
+        elif kept.get(task.name) and task.enabled:
+            over.append(task)
+    if turns:
+        connection.execute(insert(runs), turns)
+    tasks.subscribe(connection, well)
+    tasks.mark_all_planned(connection, well)
+    return over
+
+
+def _kept_turn(task: Task, kept: datetime | None, now: datetime) -> datetime | None:
+    """The turn that was kept, if it is one of the line's; else the first from now on."""
+    if kept is None or not policy.is_timed(task):
+        return kept if kept and policy.delay_of(task) else _first_turn(task, now)
+    if policy.next_occurrence(task, kept - INSTANT) != kept:
+        return _first_turn(task, now)
+    return kept if kept > now or policy.next_occurrence(task, kept) else None
+
+
+def turns_of(connection: Connection, task_ids: Collection[int]) -> dict[int, datetime]:
+    """The scheduled time of each of these lines' next turn, as far as they have one."""
+    query = select(runs.c.task_id, runs.c.scheduled_for).where(text(NEXT), runs.c.task_id.in_(task_ids))
+    return {row.task_id: row.scheduled_for for row in connection.execute(query)}
 
 
 def plan_after(
@@ -274,14 +328,35 @@ def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[dat
     waiting = connection.execute(select(*columns).where(runs.c.task_id == task.id, *TURN)).first()
     if waiting is None or not policy.same_times(task, waiting.task, waiting.spec):
         return _first_open(connection, task, now), None
+    if task.planned_version == 0 and waiting.scheduled_for > now:
+        return _not_later(connection, task, now, waiting)
     if policy.delay_of(task):
         return waiting.scheduled_for, None
     if waiting.scheduled_for <= now or (waiting.tzdata or "") >= tzdata_version():
         return waiting.scheduled_for, None
+    return _by_newer_zones(task, now, waiting)
+
+
+def _by_newer_zones(task: Task, now: datetime, waiting: Any) -> tuple[datetime | None, Moved | None]:
     wanted = policy.next_occurrence(task, now)
     if wanted == waiting.scheduled_for:
         return wanted, None
     return wanted, Moved(task.name, waiting.scheduled_for, wanted, waiting.tzdata)
+
+
+def _not_later(
+    connection: Connection, task: Task, now: datetime, waiting: Any
+) -> tuple[datetime | None, Moved | None]:
+    """The turn of a line planned from scratch: a clock that was ahead may have put it too far away."""
+    if delay := policy.delay_of(task):
+        return min(waiting.scheduled_for, now + delay), None
+    if (waiting.tzdata or "") < tzdata_version():
+        return _by_newer_zones(task, now, waiting)
+    settled = clock.settled_between(connection, task.id, now, waiting.scheduled_for)
+    first = policy.next_occurrence(task, now)
+    while first in settled and first < waiting.scheduled_for:
+        first = policy.next_occurrence(task, first)
+    return min(filter(None, (first, waiting.scheduled_for))), None
 
 
 def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:

@@ -51,6 +51,11 @@ def last_of_line(connection: Connection, task_id: int) -> Row[Any] | None:
     return connection.execute(query).first()
 
 
+def changed_by(actor: str, login: str | None) -> str:
+    """Return the actor, and the database login (on SQLite the account) if its name is another."""
+    return actor if login in (None, actor.partition("@")[0]) else f"{actor} (as {login})"
+
+
 def _text_of(line: Definition | None) -> dict[str, Any] | None:
     if line is None:
         return None

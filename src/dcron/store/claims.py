@@ -4,7 +4,7 @@ docs/architecture.md tells the protocol; each function here is one of its steps 
 How runs end is in `ends`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -29,7 +29,7 @@ from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schema import ALIVE, Instant, runs
-from dcron.store import blocked, due, ends, every_node, flows, skips, successors, tasks
+from dcron.store import blocked, clock, due, ends, every_node, flows, skips, successors, tasks
 from dcron.store.due import Claimed, Offer
 from dcron.validation import Unreadable, require_runnable
 
@@ -54,17 +54,24 @@ class Batch:
 
 
 def claim(
-    connection: Connection, database: Database, offer: Offer, now: datetime, lanes: Iterable[Lane]
+    connection: Connection,
+    database: Database,
+    offer: Offer,
+    now: datetime,
+    lanes: Iterable[Lane],
+    ran_until: datetime | None = None,
 ) -> Batch:
     """Write my ID on due runs of these lanes that nobody has, as many as I can take.
 
+    Up to `ran_until` occurrences may have been started ahead of their times; those are skipped.
     The caller has renewed its node's row before, and calls `blocked.unblock` for what came out blocked.
     """
     found = due.lock(connection, offer, now, lanes)
     batch = Batch()
     if not found:
         return batch
-    _decide(found, due.count_alive(connection, database, offer.node_id, found), now, batch)
+    early = _ran_early(connection, ran_until)
+    _decide(found, due.count_alive(connection, database, offer.node_id, found), now, batch, early)
     _write_spread(connection, database, offer.node_id, now, batch)
     _write_owner(connection, database, offer.node_id, now, batch)
     _write_skipped(connection, database, now, batch)
@@ -122,10 +129,16 @@ def _owned() -> Executable:
     return select(runs.c.id, runs.c.state).where(runs.c.owner == bindparam("node_id"), text(ALIVE))
 
 
-def _decide(found: Sequence[Claimed], alive: due.Alive, now: datetime, batch: Batch) -> None:
+def _decide(
+    found: Sequence[Claimed],
+    alive: due.Alive,
+    now: datetime,
+    batch: Batch,
+    early: Callable[[Claimed], str | None],
+) -> None:
     for run in found:
         turn, too_late = _with_successor(run, now, batch)
-        reason = too_late or _refusal(turn, now)
+        reason = too_late or _refusal(turn, now) or early(turn)
         if reason:
             batch.skipped.append((turn, reason))
             continue
@@ -145,6 +158,20 @@ def _decide(found: Sequence[Claimed], alive: due.Alive, now: datetime, batch: Ba
                 alive.all[turn.task.id] += 1
                 alive.made_up[turn.task.id] += trigger is Trigger.BACKFILL
                 batch.claimed.append(turn)
+
+
+def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[Claimed], str | None]:
+    """Why a turn is skipped that ran while the clock was ahead; the database is asked only of such times."""
+
+    def reason(turn: Claimed) -> str | None:
+        if ran_until is None or turn.trigger is not Trigger.SCHEDULE or turn.scheduled_for > ran_until:
+            return None
+        run_id = clock.early_run(connection, turn.task.id, turn.scheduled_for, turn.id)
+        if run_id is None:
+            return None
+        return f"it ran ahead of its time, as run {run_id}, while the clock was ahead"
+
+    return reason
 
 
 def _beginning(turn: Claimed) -> Trigger:

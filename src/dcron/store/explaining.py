@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, or_, select, text
 from dcron.model import Block, Event, Run, Trigger
 from dcron.schema import ALIVE, DUE, UNHANDLED, changes, events, nodes, queues, runs
 from dcron.store import spine
+from dcron.store.changes import changed_by
 
 MOST_UNFINISHED = 500
 MOST_CHANGES = 1000
@@ -32,6 +33,12 @@ class Change:
     task: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    login: str | None
+
+    @property
+    def author(self) -> str:
+        """Who says to have made it, and the login if that is another name."""
+        return changed_by(self.actor, self.login)
 
 
 @dataclass(frozen=True)

@@ -108,10 +108,10 @@ def is_alive(connection: Connection, node_id: str) -> bool:
     return connection.scalar(alive) is not None
 
 
-def drain(connection: Connection, node_id: str) -> None:
-    """Tell a node, if it is still there, to take nothing new."""
+def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
+    """Mark a node, if it is alive, so that it takes nothing new; or take the mark away."""
     alive = (nodes.c.id == node_id, nodes.c.died_at.is_(None))
-    connection.execute(update(nodes).where(*alive).values(draining=True))
+    connection.execute(update(nodes).where(*alive).values(draining=draining))
 
 
 def _node_from(row: Any) -> Node:

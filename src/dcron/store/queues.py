@@ -51,6 +51,11 @@ def put(connection: Connection, name: str, max_running: int | None, now: datetim
         connection.execute(setting)
 
 
+def limits(connection: Connection) -> dict[str, int | None]:
+    """The limit of each queue that was given one, or had one."""
+    return {row.name: row.max_running for row in connection.execute(select(queues).order_by(queues.c.name))}
+
+
 def listing(connection: Connection) -> list[Queue]:
     """The queues that have a limit, or runs that are alive, in the order of names."""
     limits = {row.name: row.max_running for row in connection.execute(select(queues))}

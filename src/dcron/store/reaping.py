@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Executable, select, update
 
@@ -20,14 +21,21 @@ def sign_off(connection: Connection, database: Database, node_id: str, now: date
     orphans.settle_nodeless(connection, now, limit=1000)
 
 
-def leases(connection: Connection) -> dict[str, datetime]:
-    """Until when the nodes that nobody has declared dead are alive, by their IDs."""
-    return {row.id: row.alive_until for row in connection.execute(_leases())}
+class HeldLease(NamedTuple):
+    """Until when a node is alive, and how many seconds its lease lasts; None where it did not say."""
+
+    alive_until: datetime
+    seconds: float | None = None
+
+
+def leases(connection: Connection) -> dict[str, HeldLease]:
+    """Return the leases of the nodes that were not declared dead, by their IDs."""
+    return {row.id: HeldLease(row.alive_until, row.lease) for row in connection.execute(_leases())}
 
 
 @cache
 def _leases() -> Executable:
-    return select(nodes.c.id, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
+    return select(nodes.c.id, nodes.c.alive_until, nodes.c.lease).where(nodes.c.died_at.is_(None))
 
 
 def reap(

@@ -149,12 +149,19 @@ def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, date
 def instead_of(connection: Connection, run: Run) -> Run | None:
     """What stands in the way of another attempt: its retry, or another run of the task in their flow."""
     done = (RunState.SKIPPED, RunState.FAILED, RunState.LOST, RunState.CANCELLED)
-    retry = (runs.c.retry_of == run.id, runs.c.retry_of.is_not(None))
+    if retry := retry_of(connection, run.id):
+        return retry
     in_flow = (runs.c.flow == run.flow, runs.c.flow.is_not(None), runs.c.task_id == run.task_id)
-    for other in (retry, (*in_flow, runs.c.id != run.id, runs.c.state.not_in(done))):
-        if row := connection.execute(select(*COLUMNS).where(*other).limit(1)).first():
-            return run_from(row)
-    return None
+    other = (*in_flow, runs.c.id != run.id, runs.c.state.not_in(done))
+    row = connection.execute(select(*COLUMNS).where(*other).limit(1)).first()
+    return run_from(row) if row else None
+
+
+def retry_of(connection: Connection, run_id: int) -> Run | None:
+    """The attempt that follows this run, if there is one."""
+    retry = (runs.c.retry_of == run_id, runs.c.retry_of.is_not(None))
+    row = connection.execute(select(*COLUMNS).where(*retry).limit(1)).first()
+    return run_from(row) if row else None
 
 
 def add(connection: Connection, values: dict[str, Any]) -> Run:

@@ -1,6 +1,6 @@
 """The crontab: its lines, written and read."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -32,6 +32,8 @@ from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab
 from dcron.validation import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
+PAGE = 500
+"""Names or ids in one statement."""
 
 
 def _content_of(calendar: Column[Any]) -> ColumnElement[str]:
@@ -64,13 +66,37 @@ def add(connection: Connection, line: Definition, now: datetime, actor: str, *, 
     return added
 
 
-def add_many(connection: Connection, lines: Sequence[Definition], now: datetime, actor: str) -> list[Task]:
+def add_many(
+    connection: Connection, lines: Sequence[Definition], now: datetime, actor: str, source: str | None
+) -> list[Task]:
     """Write new lines, not yet planned. Raises IntegrityError when one of the names is taken."""
-    author = {"changed_at": now, "changed_by": actor}
+    author = {"changed_at": now, "changed_by": actor, "source": source}
     connection.execute(insert(crontab), [{**_values(line), **author} for line in lines])
     names = [line.name for line in lines]
     rows = connection.execute(select(*COLUMNS).where(crontab.c.name.in_(names)))
     return [task_from(row) for row in rows]
+
+
+def add_with_state(
+    connection: Connection,
+    lines: Sequence[tuple[Definition, Mapping[str, Any]]],
+    now: datetime,
+    actor: str,
+) -> list[Task]:
+    """Write new lines, not yet planned, each with other columns of its own.
+
+    Raises IntegrityError when one of the names is taken, or a value breaks a rule of the table.
+    """
+    author = {"changed_at": now, "changed_by": actor}
+    connection.execute(insert(crontab), [{**_values(line), **state, **author} for line, state in lines])
+    return by_names(connection, [line.name for line, _ in lines])
+
+
+def change_with_state(
+    connection: Connection, task: Task, line: Definition, state: Mapping[str, Any], now: datetime, actor: str
+) -> bool:
+    """Rewrite the line and other columns if it is still of the version read; return whether it was."""
+    return change(connection, task, {**_values(line), **state}, now, actor)
 
 
 def replace(connection: Connection, task: Task, line: Definition, now: datetime, actor: str) -> bool:
@@ -138,10 +164,25 @@ def _by_ids() -> Executable:
     return select(*COLUMNS).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
 
 
-def by_names(connection: Connection, names: Collection[str]) -> list[Task]:
+def by_names(connection: Connection, names: Sequence[str]) -> list[Task]:
     """The lines of exactly these names, as far as there are such."""
-    query = select(*COLUMNS).where(crontab.c.name.in_(names))
+    pages = (names[start : start + PAGE] for start in range(0, len(names), PAGE))
+    queries = (select(*COLUMNS).where(crontab.c.name.in_(page)) for page in pages)
+    return [task_from(row) for query in queries for row in connection.execute(query)]
+
+
+def of_source(connection: Connection, source: str) -> list[Task]:
+    """Return the tasks that were imported from this source, in the order of ids."""
+    query = select(*COLUMNS).where(crontab.c.source == source).order_by(crontab.c.id)
     return [task_from(row) for row in connection.execute(query)]
+
+
+def set_source(connection: Connection, task_ids: Sequence[int], source: str | None) -> None:
+    """Note where these tasks come from; their version stays, for they do what they did."""
+    for start in range(0, len(task_ids), PAGE):
+        ids = task_ids[start : start + PAGE]
+        different = crontab.c.source.is_distinct_from(source)
+        connection.execute(update(crontab).where(crontab.c.id.in_(ids), different).values(source=source))
 
 
 def lock(connection: Connection, task_ids: Collection[int]) -> None:

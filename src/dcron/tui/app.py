@@ -1,6 +1,5 @@
 """The app: what is on the screen first, and the database after."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +13,6 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input
 
 from dcron.errors import Conflict, DcronError
 from dcron.safetext import safe, safe_lines
@@ -22,6 +20,7 @@ from dcron.tui.acting import Act, Acted, Acting, Outcome
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.driver import Driver
 from dcron.tui.health import Health
+from dcron.tui.input_queue import IMPATIENT, OrderedApp
 from dcron.tui.keynames import key_name
 from dcron.tui.main import MainScreen
 from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
@@ -46,10 +45,6 @@ COMMANDS_SHARE = 4
 STILL = 1.0
 """Seconds after a key in which nobody's rows are sorted anew."""
 ERROR_SECONDS = 12.0
-OPENING = 0.3
-"""Seconds that keys wait for what is about to open or close; some screens have nothing that takes them."""
-SHOWING = 5.0
-"""Seconds that keys wait for the pane that is about to be shown: each has something that takes them."""
 
 
 def _palette() -> Any:
@@ -62,7 +57,7 @@ class Loaded(Message):
     """All that the views need is loaded."""
 
 
-class DcronApp(App[Exception]):
+class DcronApp(OrderedApp[Exception]):
     """`dcron tui`. Returns the error that ended it, or None."""
 
     CSS = CSS
@@ -92,9 +87,10 @@ class DcronApp(App[Exception]):
         self._uncounted = False
         """Whether something was written since, too soon after the last count."""
         self._key_at = 0.0
-        self._fetching = False
-        self._ahead: list[events.Key] | None = None
-        """What was typed since something was asked that will open what it is meant for."""
+        self._fetching_since: float | None = None
+        """When something was asked that will open what is typed after it; a monotonic time."""
+        self.errands = 0
+        """How many calls of the service are under way whose outcome opens something, or closes it."""
         self._connect = connect
         self._connecting = threading.Lock()
         self._crontab: Crontab | None = None
@@ -254,37 +250,18 @@ class DcronApp(App[Exception]):
         """
         if self._tells_that_it_is_away():
             return
-        self._ahead = []
-        self._fetching = True
+        self._fetching_since = time.monotonic()
 
         def received(answer: T) -> None:
-            self._fetching = False
+            self._fetching_since = None
             receive(answer)
-            self.call_later(self._type_ahead)
 
         def refused(error: DcronError) -> None:
-            self._forget_fetch()
+            self._fetching_since = None
+            self.forget_typed()  # it was for what does not open
             self.complain(error)
 
         self.reader.ask("fetch", question, received, refused, waits=False)
-
-    def _forget_fetch(self) -> None:
-        """Nobody waits for the answer any more, and what was typed for it is for nothing."""
-        self.reader.forget("fetch")
-        self._ahead, self._fetching = None, False
-
-    def forget_typed(self) -> None:
-        """What was typed for what opens now is for nothing."""
-        self._ahead = None
-
-    async def _type_ahead(self) -> None:
-        """Hand what was typed to what has opened."""
-        if self._fetching or self._ahead is None:
-            return
-        await _until(lambda: self.focused is not None)
-        keys, self._ahead = self._ahead, None
-        for key in keys:
-            await self.on_event(key)
 
     def _tells_that_it_is_away(self) -> bool:
         """Whether the database is lost; then nothing is kept for later, and that is told."""
@@ -365,52 +342,39 @@ class DcronApp(App[Exception]):
         return time.monotonic() - self._key_at < STILL
 
     async def on_event(self, event: events.Event) -> None:
-        """What is pasted into the palette is made inert here: its line is not one of ours."""
+        """Note when a key comes, and what of it is not for the widgets."""
+        if isinstance(event, events.AppBlur | events.AppFocus):
+            return  # the focus stays where it is: what is typed blindly goes where it would have gone
         if isinstance(event, events.Key) and not event.is_forwarded:
             self._key_at = time.monotonic()
-            if self._is_ahead(event) or (self.screen is self.main and await self._obey(event)):
+            if event is self._current and self._fetching_since is not None and event.key == "escape":
+                self.reader.forget("fetch")
+                self._fetching_since = None
                 return
         if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
-            event.text = safe(event.text)
+            event.text = safe(event.text)  # the palette's line is not one of ours
         await super().on_event(event)
 
-    def _is_ahead(self, event: events.Key) -> bool:
-        """Whether the key is for what is about to open; Esc waits no longer, and quitting never waits."""
-        bound = self.screen.active_bindings.get(event.key)
-        if self._ahead is None or (bound and bound.binding.action == "quit"):
-            return False
-        if self._fetching and event.key == "escape":
-            self._forget_fetch()
-        else:
-            self._ahead.append(event)
-        return True
+    def holds(self, event: events.Event) -> bool:
+        """Keys wait for what is being fetched, and in the palette for what is being found.
 
-    async def _obey(self, event: events.Key) -> bool:
-        """Do what the key is bound to, before the next key is looked at.
-
-        A key that goes to the widgets comes back to the app behind those typed right after it: what belongs
-        to the line that it opens would be taken for orders.
+        Esc and the key that quits wait no longer than a moment.
         """
-        prompt = self.main.prompt if isinstance(self.focused, Input) else None
-        if prompt and event.key not in ("enter", "escape"):
+        if not isinstance(event, events.Key | events.Paste):
             return False
-        if prompt and self.focused:
-            typed = asyncio.Event()
-            self.focused.call_later(typed.set)  # behind the letters that wait there
-            await _until(typed.is_set)
-        bound = self.screen.active_bindings.get(event.key)
-        if bound is None or not bound.enabled:
-            return False
-        had_keys = self.main.has_keys  # a terminal in the background has none
-        await self.run_action(bound.binding.action, bound.node)
-        if prompt:
-            await _until(lambda: self.main.prompt is not prompt)
-        if self.screen is self.main:
-            longest = SHOWING if had_keys else OPENING
-            await _until(lambda: self.screen is not self.main or self.main.has_keys, longest)
-        else:
-            await _until(lambda: self.focused is not None)
-        return True
+        if self._fetching_since is not None:
+            waits_long = time.monotonic() - self._fetching_since >= IMPATIENT
+            return not (waits_long and self.ends_waiting(event))
+        if self.errands:
+            return not self.ends_waiting(event)
+        if CommandPalette.is_open(cast("App[object]", self)):
+            return any(not each.is_finished for each in self.workers if each.node is self.screen)
+        return super().holds(event)
+
+    def was_dropped(self, dropped: Sequence[events.Event]) -> None:
+        """Say so."""
+        if any(isinstance(event, events.Key | events.Paste) for event in dropped):
+            self.tell("what was typed was ignored: it was for what is not read yet")
 
     def action_help(self) -> None:
         from dcron.tui.keys import help_content
@@ -453,13 +417,6 @@ class DcronApp(App[Exception]):
     def get_system_commands(self, screen: Any) -> Any:
         """None of Textual's own: the commands are dcron's words."""
         return ()
-
-
-async def _until(condition: Callable[[], bool], longest: float = OPENING) -> None:
-    """Wait for something on the screen, but not for long (seconds)."""
-    give_up = time.monotonic() + longest
-    while not condition() and time.monotonic() < give_up:
-        await asyncio.sleep(0.002)
 
 
 def _timed_counts(board: "Board") -> "tuple[Counts, float]":

@@ -10,6 +10,7 @@ from textual.content import Content
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
+from dcron.services.beginnings import NotWhole
 from dcron.services.board import Board, TaskDetail
 from dcron.tui import actions, recovering
 from dcron.tui.theme import THEMES
@@ -54,7 +55,10 @@ def _runs(app: "DcronApp", name: str) -> None:
     if not name:
         app.main.action_view("runs")
         return
-    _with_task(app, name, lambda task: app.main.drill(RunsPane(task_id=task.id, title=task.name)))
+    app.fetch(
+        lambda board: board.crontab.find(name),
+        lambda task: app.main.drill(RunsPane(task_id=task.id, title=task.name)),
+    )
 
 
 def _details(app: "DcronApp", name: str) -> None:
@@ -67,7 +71,7 @@ def _details(app: "DcronApp", name: str) -> None:
             heading = detail.row.task.name
             app.push_screen(Notice(heading, lambda: told(detail_facts(detail, app.health.now()))))
 
-    app.fetch(lambda board: board.task_detail(board.crontab.get(name).id), show)
+    app.fetch(lambda board: board.task_detail(board.crontab.find(name).id), show)
 
 
 def _why(app: "DcronApp", text: str) -> None:
@@ -125,8 +129,10 @@ def _drain(app: "DcronApp", name: str) -> None:
     app.fetch(found, lambda nodes: recovering.drain(app, nodes))
 
 
-def _on_task(act: Callable[["DcronApp", Sequence[Task]], None]) -> Callable[["DcronApp", str], None]:
-    return lambda app, name: _with_task(app, name, lambda task: act(app, [task]))
+def _on_task(
+    word: str, act: Callable[["DcronApp", Sequence[Task]], None], *, asks: bool = False
+) -> Callable[["DcronApp", str], None]:
+    return lambda app, name: _to_change(app, word, name, lambda task: act(app, [task]), asks=asks)
 
 
 def _new(app: "DcronApp", _: str) -> None:
@@ -138,11 +144,34 @@ def _new(app: "DcronApp", _: str) -> None:
 def _edit(app: "DcronApp", name: str) -> None:
     from dcron.tui.forms.opening import edit_task
 
-    _with_task(app, name, lambda task: edit_task(app, task))
+    _to_change(app, "edit", name, lambda task: edit_task(app, task))
 
 
-def _with_task(app: "DcronApp", name: str, do: Callable[[Task], None]) -> None:
-    app.fetch(lambda board: board.crontab.get(name), do)
+def _to_change(
+    app: "DcronApp", word: str, typed: str, do: Callable[[Task], None], *, asks: bool = False
+) -> None:
+    """Act on the task of this whole name; ask first about the only one whose name begins so.
+
+    An act that `asks` names the task in a question of its own.
+    """
+
+    def found(board: Board) -> tuple[Task, bool]:
+        try:
+            return board.crontab.get(typed), True
+        except NotWhole as beginning:
+            if len(beginning.names) != 1:
+                raise
+            return board.crontab.get(beginning.names[0]), asks
+
+    def go(answer: tuple[Task, bool]) -> None:
+        task, is_agreed = answer
+        if is_agreed:
+            do(task)
+            return
+        details = [f"{task.schedule}  {task.command}"]
+        app.confirm(f"{word} {task.name}", details, lambda yes: do(task) if yes else None)
+
+    app.fetch(found, go)
 
 
 def _filter(app: "DcronApp", text: str) -> None:
@@ -182,10 +211,10 @@ COMMANDS = {
         Command("logs", "RUN|TASK", "Show what a run printed.", _log),
         Command("new", "", "Write a new task.", _new),
         Command("edit", "TASK", "Change a task.", _edit),
-        Command("run", "TASK", "Run a task now.", _on_task(actions.run_now)),
-        Command("pause", "TASK", "Pause a task.", _on_task(actions.pause)),
-        Command("resume", "TASK", "Resume a task.", _on_task(actions.resume)),
-        Command("rm", "TASK", "Delete a task.", _on_task(actions.delete)),
+        Command("run", "TASK", "Run a task now.", _on_task("run", actions.run_now)),
+        Command("pause", "TASK", "Pause a task.", _on_task("pause", actions.pause)),
+        Command("resume", "TASK", "Resume a task.", _on_task("resume", actions.resume)),
+        Command("rm", "TASK", "Delete a task.", _on_task("rm", actions.delete, asks=True)),
         Command("cancel", "RUN", "Cancel a run.", _on_run(actions.cancel)),
         Command("retry", "RUN", "Try a run that ended badly again.", _on_run(recovering.retry)),
         Command("dismiss", "RUN", "Take a run off the dead letters.", _on_run(recovering.dismiss)),

@@ -4,12 +4,16 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from dcron.errors import UsageError
+from dcron.model import RunState, Trigger
 from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
 
 STATES = ("late", "failed", "paused", "running", "dead")
 """Words that stand for themselves; `text:late` looks for the word."""
 LONGEST = 200
 MOST_TERMS = 12
+_RUN_STATES = ("ok", *(state.value for state in RunState))
+_TASK_STATES = ("ok", "failed", "lost", "running", "paused", "late", "error", "new")
+_TASK_WORDS = (*_TASK_STATES, *(state.value for state in RunState if state.value not in _TASK_STATES))
 SHORTHANDS = {"state": "st", "tz": "zone", "cmd": "command"}
 
 
@@ -33,6 +37,18 @@ def parse_run_filter(text: str) -> Sequence[Term]:
     return parse_filter(text, RUN_FIELDS)
 
 
+def words_of(fields: Collection[str], field: str = "") -> Sequence[str]:
+    """Return the only values of a field, or nothing where any will do; without a field, all single words."""
+    of_tasks = "late" in fields
+    if field == "st":
+        return _TASK_WORDS if of_tasks else _RUN_STATES
+    if field == "trigger":
+        return [trigger.value for trigger in Trigger]
+    if field:
+        return ()
+    return [name if name in STATES else f"{name}:" for name in fields if name not in ("errors", "text")]
+
+
 def _term(word: str, fields: Collection[str]) -> Term:
     negated = word.startswith("!") and len(word) > 1
     word = word[1:] if negated else word
@@ -47,5 +63,8 @@ def _term(word: str, fields: Collection[str]) -> Term:
         near = get_close_matches(field, takes, n=1)
         hint = f"; did you mean {near[0]}:?" if near else f"; there are {', '.join(sorted(takes))}"
         raise UsageError(f"no field {field}:{hint}")
+    possible = words_of(fields, field)
+    if value and possible and value.lower() not in possible:
+        raise UsageError(f"{field}: is one of {', '.join(possible)}; not {value!r}")
     # While the value is being typed, the field alone asks for nothing yet.
     return Term(field, value, negated) if value else Term("text", "", negated=False)

@@ -1,6 +1,7 @@
 """The screen of the views: a stack of panes for each, between bar and hints."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events
@@ -8,9 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widgets import Input
 
-from dcron.errors import DcronError
+from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
 from dcron.tui.chrome import Bar, Hints, Tabs
 from dcron.tui.pane import Pane
@@ -26,6 +26,10 @@ WIDE = 110
 """Columns from which on there is room for the detail pane."""
 SHORT = 12
 """Lines below which tabs and hints give way to rows."""
+
+
+_LEAVING = ("main.back", "main.quit", "app.quit")
+"""The keys that do something before anything is loaded."""
 
 
 class MainScreen(Screen[None]):
@@ -54,7 +58,7 @@ class MainScreen(Screen[None]):
         self.view: View = VIEWS[0]
         self._stacks: dict[str, list[Pane]] = {}
         self.prompt: Prompt | None = None
-        """The line that is open for a filter or a command."""
+        """The line for filters and commands; None in the first moment, before there is anything to filter."""
 
     @property
     def dcron(self) -> "DcronApp":
@@ -69,9 +73,13 @@ class MainScreen(Screen[None]):
 
     @property
     def has_keys(self) -> bool:
-        """Whether what is open takes them: the line that is typed on, or the pane, if there is one yet."""
-        taker = self.prompt or self.pane
-        return taker is None or (self.focused is not None and taker in self.focused.ancestors)
+        """Whether what is open takes them: the line that is typed on, or the pane."""
+        taker = self.prompt if self._is_prompting else self.pane
+        return self.focused is not None and taker in self.focused.ancestors
+
+    @property
+    def _is_prompting(self) -> bool:
+        return self.prompt is not None and self.prompt.is_open
 
     def crumbs(self) -> list[str]:
         """The way to what is shown, inert."""
@@ -91,6 +99,10 @@ class MainScreen(Screen[None]):
     def begin(self) -> None:
         """The views can be opened without holding up the screen: show the first."""
         if self.pane is None and self.query_one("#body").is_attached:  # it is not when one has quit by now
+            from dcron.tui.prompt import Prompt
+
+            self.prompt = Prompt()
+            self.mount(self.prompt, before=self.query_one(Hints))
             self._show()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -182,7 +194,7 @@ class MainScreen(Screen[None]):
 
     def _focus(self, pane: Pane) -> None:
         """Give it the keys, but for what is being typed."""
-        if self.prompt:
+        if self._is_prompting or pane is not self.pane:
             return
         for widget in pane.query("*"):
             if widget.focusable:
@@ -197,50 +209,74 @@ class MainScreen(Screen[None]):
             return self.pane is not None and self.pane.can_filter
         return super().check_action(action, parameters)
 
-    async def action_filter(self) -> None:
-        pane = self.pane
+    def action_filter(self) -> None:
+        pane, prompt = self.pane, self.prompt
         assert pane
+        assert prompt
         before = pane.filter_text
 
+        def apply(text: str) -> None:
+            """A filter that is wrong leaves the one that was kept in force."""
+            try:
+                if pane.filter_text != text:
+                    pane.set_filter(text)
+            except UsageError:
+                if pane.filter_text != before:
+                    pane.set_filter(before)
+                raise
+
         def done(text: str | None) -> None:
-            self._close_prompt(pane)
-            wanted = before if text is None else text
-            if pane.filter_text != wanted:
-                self._try(lambda: pane.set_filter(wanted))
-            self.redraw_chrome()
+            apply(before if text is None else text)
+            self._close_prompt()
 
-        from dcron.tui.prompt import Prompt
+        prompt.open("/", before, typed=apply, done=done, complete=pane.complete_filter)
 
-        await self._open_prompt(Prompt("/", before, typed=pane.set_filter, done=done))
-
-    async def action_command(self, text: str = "") -> None:
+    def action_command(self, text: str = "") -> None:
         from dcron.tui.commands import run_command
-        from dcron.tui.prompt import Prompt
+        from dcron.tui.completion import complete_command
 
         def done(text: str | None) -> None:
-            self._close_prompt(self.pane)
+            self._close_prompt()
             if text:
                 self._try(lambda: run_command(self.dcron, text))
 
-        await self._open_prompt(Prompt(":", text, typed=None, done=done))
+        assert self.prompt
+        self.prompt.open(":", text, typed=None, done=done, complete=partial(complete_command, self.dcron))
 
-    async def _open_prompt(self, prompt: "Prompt") -> None:
-        """The next key is already its."""
-        if self.prompt:  # left by a click elsewhere
-            await self.prompt.remove()
-        self.prompt = prompt
-        await self.mount(prompt, before=self.query_one(Hints))
-        self.set_focus(prompt.query_one(Input))
+    def on_prompt_left(self) -> None:
+        """Something else was clicked: it has the keys, or else the pane."""
+        if self.focused is None and self.pane:
+            self._focus(self.pane)
+        self.redraw_chrome()
 
-    def _close_prompt(self, pane: Pane | None) -> None:
-        if self.prompt:
-            self.prompt.remove()
-            self.prompt = None
-        if pane:
-            self._focus(pane)
+    def _close_prompt(self) -> None:
+        assert self.prompt
+        self.prompt.close()
+        if self.pane:
+            self._focus(self.pane)
+        self.redraw_chrome()
 
     def _try(self, do: Callable[[], None]) -> None:
         try:
             do()
         except DcronError as error:
             self.dcron.complain(error)
+
+    # Keys -------------------------------------------------------------------------------------------
+
+    def holds(self, event: events.Event) -> bool:
+        """A key for rows waits until there are those that it is meant for."""
+        if not isinstance(event, events.Key | events.Paste):
+            return False
+        if self.prompt and self.prompt.is_open:
+            return self.prompt.is_completing
+        bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
+        if self.prompt is None:
+            return bound is None or bound.binding.id not in _LEAVING
+        if (bound and bound.node in (self, self.app)) or self.dcron.health.lost_at is not None:
+            return False
+        return not (self.pane and self.has_keys and self.pane.is_ready)
+
+    def hears(self, event: events.Event) -> bool:
+        """All that is typed counts."""
+        return True

@@ -1,7 +1,7 @@
 """Dialogs. What they say is foreign text in part, so it is `Content` of inert text and never markup."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, TypeVar
 
 from textual import events
@@ -17,15 +17,17 @@ from dcron.tui.forms.entries import LONGEST, Entry
 from dcron.tui.keynames import key_of, told_keys
 
 PATIENCE = 0.3
-"""Seconds in which a new dialog hears no key: it was typed for what was there before."""
+"""Seconds in which a new question hears no consent: the key was typed before the question was read."""
 
 Answer = TypeVar("Answer")
 
 
 class Dialog(ModalScreen[Answer]):
-    """A box over the screen. Keys that were typed before it was seen do not reach it."""
+    """A box over the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", id="dialog.leave")]
+    UNREAD: ClassVar[Collection[str] | None] = ()
+    """The actions that count even before the dialog can have been read; None for all keys."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,12 +38,18 @@ class Dialog(ModalScreen[Answer]):
         self._opened = time.monotonic()
         self.app.clear_notifications()
 
-    async def on_event(self, event: events.Event) -> None:
-        """Drop the keys that come too soon, whoever would get them."""
-        if isinstance(event, events.Key | events.Paste) and time.monotonic() - self._opened < PATIENCE:
-            event.stop()
-            return
-        await super().on_event(event)
+    def holds(self, event: events.Event) -> bool:
+        """A dialog waits for nothing."""
+        return False
+
+    def hears(self, event: events.Event) -> bool:
+        """What was typed before the dialog was seen was meant for something else, unless it is harmless."""
+        if self.UNREAD is None or not isinstance(event, events.Key | events.Paste):
+            return True
+        if event.time - self._opened >= PATIENCE:
+            return True
+        bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
+        return bound is not None and bound.binding.action in self.UNREAD
 
     def action_leave(self) -> None:
         self.dismiss(None)
@@ -56,6 +64,7 @@ class Confirm(Dialog[bool]):
         Binding("tab,left,right,h,l", "other", "the other answer", id="confirm.other", show=False),
         Binding("enter", "answer", "the marked answer", id="confirm.answer", show=False),
     ]
+    UNREAD = ("no", "leave", "answer")  # the marked answer is No as long as nothing else was heard
 
     def __init__(self, question: str, details: Sequence[str] = ()) -> None:
         super().__init__()
@@ -94,6 +103,8 @@ class Confirm(Dialog[bool]):
 class Ask(Dialog[str | None]):
     """A question with a line to answer it on; Esc is no answer."""
 
+    UNREAD = ("leave",)
+
     def __init__(self, question: str, text: str = "", *, hint: str = "", must_be: str | None = None) -> None:
         """With `must_be`, Enter does nothing until exactly that was typed."""
         super().__init__()
@@ -124,6 +135,7 @@ class Choose(Dialog[str | None]):
         Binding("up,k,shift+tab", "move(-1)", "up", id="choose.up", show=False),
         Binding("enter", "answer", "choose", id="choose.answer", show=False),
     ]
+    UNREAD = None
 
     def __init__(self, question: str, choices: Sequence[str]) -> None:
         super().__init__()
@@ -167,6 +179,7 @@ class Notice(Dialog[None]):
         Binding("pagedown,ctrl+d", "scroll(10)", "page down", id="notice.page_down", show=False),
         Binding("pageup,ctrl+u", "scroll(-10)", "page up", id="notice.page_up", show=False),
     ]
+    UNREAD = None
 
     def __init__(self, heading: str, told: Callable[[], Content]) -> None:
         """`told` is asked every second what there is to read."""

@@ -31,7 +31,7 @@ class Commands(Provider):
     async def _do(self, command: Command) -> None:
         app = cast("DcronApp", self.app)
         if command.takes and not command.takes.startswith("["):
-            await app.main.action_command(f"{command.word} ")
+            app.main.action_command(f"{command.word} ")
         else:
             command.run(app, "")
 

@@ -1,6 +1,6 @@
 """What fills the screen between the tabs and the hints: a pane, and the kind that is a table."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import on
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first 
     from dcron.services.board import Board
     from dcron.store.filters import Term
     from dcron.tui.app import DcronApp
+    from dcron.tui.completion import Completion
 
 T = TypeVar("T")
 FACTS_PAUSE = 0.12
@@ -37,6 +38,11 @@ class Pane(Widget):
     def dcron(self) -> "DcronApp":
         """The app, as what it is."""
         return cast("DcronApp", self.app)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether what is shown is what keys are meant for."""
+        return True
 
     def ask(self, what: Hashable, question: "Callable[[Board], T]", receive: Callable[[T], None]) -> None:
         """Ask the database in the reader's thread; only the latest answer of each kind arrives, if at all."""
@@ -60,6 +66,9 @@ class Pane(Widget):
     def set_filter(self, text: str) -> None:
         """Show only what this filter lets through. Raises UsageError."""
 
+    def complete_filter(self, text: str, take: "Callable[[Completion], None]") -> None:
+        """Find what may follow the text of a filter."""
+
     def counted(self) -> str:
         """How much is shown, for the bar."""
         return ""
@@ -82,6 +91,7 @@ class TablePane(Pane):
         super().__init__()
         self.table = RowTable(self.columns(), lambda: self.dcron.health.now(), keeps_top=self.keeps_top)
         self.table.note = "..."
+        self.table.awaits_ids = True
         self.terms: Sequence[Term] = ()
         self.errors_only = False
         self.order = self.orders[0] if self.orders else ""
@@ -96,8 +106,24 @@ class TablePane(Pane):
         """The terms of a filter as it was typed. Raises UsageError."""
         raise NotImplementedError
 
+    def filter_fields(self) -> Collection[str]:
+        """The fields that a filter may name."""
+        return ()
+
+    def complete_filter(self, text: str, take: "Callable[[Completion], None]") -> None:
+        """Find what may follow the text of a filter."""
+        from dcron.tui.completion import complete_filter
+
+        complete_filter(self.dcron, self.filter_fields(), text, take)
+
     def compose(self) -> ComposeResult:
         yield self.table
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the rows are those that were asked for, and the one under the cursor is known."""
+        table = self.table
+        return not table.awaits_ids and (table.cursor_id is None or table.cursor_row is not None)
 
     def on_mount(self) -> None:
         """Ask at once."""
@@ -151,7 +177,7 @@ class TablePane(Pane):
         self.backwards = not self.backwards if order == self.order else False
         self.order = order
         self._show_order()
-        self.reload()
+        self._ask_for_others()
 
     def action_reverse(self) -> None:
         if self.orders:

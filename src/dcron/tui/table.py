@@ -168,6 +168,8 @@ class RowTable(ScrollView, can_focus=True):
 
         Most say minutes and hours: what did not change lately is looked at only now and then.
         """
+        if not self.is_attached:  # the screen is being left, and its styles are gone
+            return
         self._ticks += 1
         self._region = self.scrollable_content_region
         if self._ticks % QUIET_TICKS == 0:

@@ -42,7 +42,8 @@ Prompt { height: 1; layout: horizontal; background: $surface; }
 Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
 Prompt Input:focus { border: none; }
 Prompt .prompt--sign { width: auto; }
-Prompt .prompt--told { width: auto; max-width: 60%; color: $text-error; }
+Prompt .prompt--told { width: auto; max-width: 60%; color: $foreground-muted; }
+Prompt .prompt--told.-wrong { color: $text-error; text-style: bold; }
 .-short Tabs, .-short Hints { display: none; }
 ModalScreen { align: center middle; }
 .dialog {

@@ -24,7 +24,16 @@ from dcron.warden.accounts import AccountError, identity_of
 from dcron.warden.descendants import process, send
 from dcron.warden.ending import ORPHAN_GRACE
 from dcron.warden.journal import HEAD, TAIL, JournalReader, Result
-from dcron.warden.protocol import Identity, Lines, Message, MessageTooLongError, Start, encode, start_message
+from dcron.warden.protocol import (
+    Identity,
+    Lines,
+    Message,
+    MessageTooLongError,
+    Start,
+    encode,
+    faulty_start,
+    start_message,
+)
 from dcron.warden.spool import Spool
 
 _START_LIMIT = 10.0
@@ -173,6 +182,7 @@ class Warden:
         at = None if boottime == math.inf else max(0.0, boottime)
         self._asked += 1
         self._send(encode({"do": "deadline", "at": at, "grace": grace}))
+        self.wake()  # a thread that waits in `events` must now count the warden's silence
 
     def stop(self, grace: float) -> bool:
         """End what runs (SIGTERM, grace, SIGKILL) and the warden; return whether it ended in time.
@@ -361,32 +371,30 @@ def _spawn_warden(spool: Spool, head: int, tail: int) -> tuple[socket.socket, su
 
 
 def _encode_job(job: Job, lookup: Callable[[str | None], Identity | None]) -> bytes:
-    fault = None
-    identity = None
+    """Return the message that asks for a job; one that cannot be asked for fails alone, with the reason."""
     try:
-        identity = lookup(job.user)
+        return encode(start_message(_start_of(job, lookup)))
     except AccountError as error:
         fault = str(error)
-    if not job.argv:
-        fault = "there is no command"
-    start = Start(
+    except (MessageTooLongError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        fault = f"cannot be started: {error}"
+    return encode(start_message(faulty_start(job.run_id, fault)))
+
+
+def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> Start:
+    return Start(
         run_id=job.run_id,
         argv=job.argv,
         env=dict(job.env),
         cwd=job.cwd,
-        identity=identity,
+        identity=lookup(job.user),
         stdin=job.stdin,
         timeout=job.timeout,
         grace=job.grace,
         umask=job.umask,
         limits=dict(job.limits),
-        fault=fault,
+        fault=None if job.argv else "there is no command",
     )
-    try:
-        return encode(start_message(start))
-    except MessageTooLongError as error:
-        hollow = start._replace(argv=(), env={}, stdin=None, fault=f"cannot be started: {error}")
-        return encode(start_message(hollow))
 
 
 def _writable(sock: socket.socket, timeout: float) -> bool:

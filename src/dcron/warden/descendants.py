@@ -19,6 +19,8 @@ from dcron.warden.linux import boottime
 
 _ROUNDS = 20
 """Looks at /proc without a pause while new processes keep appearing."""
+_FORKED_ONLY = 0x40
+"""PF_FORKNOEXEC in the flags of /proc/PID/stat."""
 _PAUSE = 0.02
 """Seconds between looks while processes die."""
 
@@ -91,6 +93,19 @@ def process(pid: int) -> Process | None:
     # A zombie with other threads is a process whose main thread alone has ended.
     alive = state not in (b"Z", b"X") or int(threads) > 1
     return Process(pid, int(ppid), int(group), int(session), int(started), alive)
+
+
+def never_executed(pid: int) -> bool:
+    """Return whether a process, not yet waited for, was only forked and never became a program."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        line = os.read(fd, 1024)
+    finally:
+        os.close(fd)
+    return bool(int(line[line.rindex(b")") + 2 :].split()[6]) & _FORKED_ONLY)
 
 
 def children() -> list[int]:

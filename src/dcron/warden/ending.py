@@ -26,6 +26,10 @@ class Owner(Protocol):
     pid: int
     known: set[tuple[int, int]]
 
+    @property
+    def exited(self) -> bool:
+        """Whether the leader was reaped."""
+
 
 def members(
     processes: Processes, warden: int, runs: Iterable[Owner]
@@ -36,6 +40,7 @@ def members(
     and it came to the warden, by its environment. `known` of each run is brought up to date.
     """
     by_session = {run.pid: run for run in runs}
+    by_pid = {pid: run for pid, run in by_session.items() if not run.exited}
     by_key = {key: run for run in by_session.values() for key in run.known}
     by_id = {run.run_id: run for run in by_session.values()}
     for run in by_session.values():
@@ -45,7 +50,7 @@ def members(
     stack: list[tuple[Process, Owner | None]] = [(each, None) for each in processes.children(warden)]
     while stack:
         each, owner = stack.pop()
-        owner = owner or by_session.get(each.session) or by_key.get(each.key)
+        owner = owner or by_pid.get(each.pid) or by_session.get(each.session) or by_key.get(each.key)
         if owner is None and each.alive and each.ppid == warden:
             owner = by_id.get(_run_id_in_environment(each.pid))
         if owner:

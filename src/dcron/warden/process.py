@@ -9,6 +9,7 @@ it is cancelled or too slow, all of them when the lease is over or the agent is 
 
 import os
 import select
+import signal
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -19,18 +20,23 @@ from resource import RLIMIT_NOFILE, getrlimit, struct_rusage
 from time import time
 
 from dcron.warden.cgroups import Cgroups
+from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, late
 from dcron.warden.control import Control
-from dcron.warden.descendants import Processes
+from dcron.warden.descendants import Processes, never_executed
 from dcron.warden.ending import ORPHAN_GRACE, Ending, members
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
 from dcron.warden.linux import Alarm, boottime
 from dcron.warden.protocol import Message, Start, read_start
-from dcron.warden.run import Run, not_started
-from dcron.warden.spawning import NOT_STARTED, StartError, spawn
+from dcron.warden.run import REFUSALS, Run, not_started
+from dcron.warden.spawning import StartError, spawn
 from dcron.warden.timers import Timer, Timers
 
 _PIPE_PATIENCE = 1.0
 """Seconds after the leader's exit in which background processes may still add to the output."""
+_LAST_READS = 32
+"""Reads of a pipe that no process holds open: more than the largest pipe (1 MiB) needs."""
+_BEGIN_PATIENCE = 60.0
+"""Seconds a child has to become its program. More than the 45 for which a lease on a file holds it up."""
 _BURST = 16
 """Starts in one turn of the loop (0.5 ms each); output, deaths and the deadline get theirs in between."""
 _DESCRIPTORS = 32
@@ -44,15 +50,6 @@ _KILL_PAUSE = 0.02
 _STUCK_PAUSE = 0.5
 """The same for those that do not die within _STUCK seconds (uninterruptible sleep)."""
 _STUCK = 2.0
-
-_REFUSALS: dict[Reason, str] = {
-    "lease": "not started: the lease was over",
-    "agent gone": "not started: the agent was gone",
-    "guard gone": "not started: the warden's guard was gone",
-    "stopped": "not started: the agent was stopping",
-    "cancelled": "cancelled before it was started",
-    "timeout": "its time was over before it was started",
-}
 
 
 class WardenProcess:
@@ -89,6 +86,8 @@ class WardenProcess:
         self._waiting: deque[Start] = deque()
         self._runs: dict[int, Run] = {}
         self._leaders: dict[int, Run] = {}
+        self._beginning: dict[int, Run] = {}
+        """Runs whose children are still on the way to their programs, by pid."""
         self._children_died = False
         self._sweep: Ending | None = None
         self._farewell: Reason | None = None
@@ -228,20 +227,56 @@ class WardenProcess:
         cgroup = self._cgroups.make(start.run_id, start.limits)
         try:
             self._check_descriptors()
-            pid, out, err = spawn(start, self._devnull, cgroup)
-        except StartError as error:
+            spawned = spawn(start, self._devnull, cgroup)
+        except Exception as error:  # whatever it is, it ends this run alone
             self._cgroups.remove(cgroup)
-            message = str(error)
-            self._report(not_started(start, self._node_id, "spawn failed", message, error.exit_code), journal)
+            code, message = NOT_STARTED, f"cannot be started: {error}"
+            if isinstance(error, StartError):
+                code, message = error.exit_code, str(error)
+            self._report(not_started(start, self._node_id, "spawn failed", message, code), journal)
             return
-        run = Run(start, pid, {out, err}, journal, cgroup)
-        self._runs[run.run_id] = self._leaders[pid] = run
-        self._watch(out, partial(self._on_output, run, out, OUT))
-        self._watch(err, partial(self._on_output, run, err, ERR))
+        run = Run(start, spawned, journal, cgroup)
+        self._runs[run.run_id] = self._leaders[run.pid] = run
+        self._watch(spawned.out, partial(self._on_output, run, spawned.out, OUT))
+        self._watch(spawned.err, partial(self._on_output, run, spawned.err, ERR))
+        now = boottime()
+        if run.begun:
+            self._say_started(run)
+        else:
+            self._beginning[run.pid] = run
+            self._watch(run.status, lambda _: self._on_status(run))
+            run.begin = self._timers.at(now + _BEGIN_PATIENCE, partial(self._give_up, run))
         if start.timeout is not None:
-            out_of_time = partial(self._kill, run.run_id, "timeout")
-            run.timeout = self._timers.at(boottime() + start.timeout, out_of_time)
-        self._control.say({"is": "started", "run": run.run_id, "pid": pid, "at": run.started_at})
+            run.timeout = self._timers.at(now + start.timeout, partial(self._kill, run.run_id, "timeout"))
+
+    def _on_status(self, run: Run) -> None:
+        """Hear whether the program has begun. Said once: by its failure, or by the end of the pipe."""
+        try:
+            data = os.read(run.status, MOST_STATUS)
+        except BlockingIOError:
+            return
+        self._unwatch(run.status)
+        os.close(run.status)
+        run.status = -1
+        self._timers.cancel(run.begin)
+        del self._beginning[run.pid]
+        if data:
+            run.failure = failure(data)
+        run.begun = not data and not never_executed(run.pid)
+        if run.begun:
+            self._say_started(run)
+
+    def _say_started(self, run: Run) -> None:
+        self._control.say({"is": "started", "run": run.run_id, "pid": run.pid, "at": run.started_at})
+
+    def _give_up(self, run: Run) -> None:
+        """Kill a child that is held up on its way to its program, by a lease on the file or a hung mount."""
+        self._on_status(run)
+        if run.begun is None:
+            run.failure = late(run.start)
+            run.ending = Ending(boottime(), run.cgroup)
+            os.kill(run.pid, signal.SIGKILL)
+            self._pursue_at(boottime())
 
     def _check_descriptors(self) -> None:
         """Refuse to start more than we can look after: without a free descriptor there is no killing."""
@@ -251,7 +286,7 @@ class WardenProcess:
             raise StartError(NOT_STARTED, f"too many commands at a time for {limit} open files (ulimit -n)")
 
     def _refuse(self, start: Start, reason: Reason) -> None:
-        self._report(not_started(start, self._node_id, reason, _REFUSALS[reason]), self._journal(start))
+        self._report(not_started(start, self._node_id, reason, REFUSALS[reason]), self._journal(start))
 
     def _journal(self, start: Start) -> JournalWriter:
         return JournalWriter(f"{self._directory}/{start.run_id}", self._head, self._tail)
@@ -259,16 +294,20 @@ class WardenProcess:
     # -- output
 
     def _on_output(self, run: Run, fd: int, kind: int, events: int) -> None:
-        """Read once, or to the end when nobody can write any more: neither waits."""
-        while True:
-            data = os.read(fd, PAYLOAD)
+        """Read once, or to the end when no process can write any more: neither waits.
+
+        Not for ever: a process that holds the read end may open the other one again, and write.
+        """
+        for _ in range(_LAST_READS if events & select.EPOLLHUP else 1):
+            try:
+                data = os.read(fd, PAYLOAD)
+            except BlockingIOError:  # its owner has opened the other end, and was quicker
+                return
             if not data:
                 self._close_pipe(run, fd)
                 return
             run.journal.write(kind, time(), data)
             self._control.announce(run.run_id)
-            if not events & select.EPOLLHUP:
-                return
 
     def _close_pipe(self, run: Run, fd: int) -> None:
         del self._handlers[fd]
@@ -278,7 +317,9 @@ class WardenProcess:
 
     def _drain(self, fd: int, _: int) -> None:
         """Throw away what a finished run's background processes write: a closed pipe would kill them."""
-        if not os.splice(fd, self._devnull, PAYLOAD):
+        with suppress(BlockingIOError):
+            if os.splice(fd, self._devnull, PAYLOAD, flags=os.SPLICE_F_NONBLOCK):
+                return
             del self._handlers[fd]
             os.close(fd)
 
@@ -293,12 +334,26 @@ class WardenProcess:
         self._children_died = False
         with suppress(ChildProcessError):
             while True:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                pid = self._next_to_reap()
+                if pid is None:
+                    return
+                pid, status, usage = os.wait4(pid, os.WNOHANG)
                 if not pid:
                     return
                 run = self._leaders.pop(pid, None)
                 if run is not None:
                     self._on_exit(run, status, usage)
+
+    def _next_to_reap(self) -> int | None:
+        """Return a dead child, after a look at whether it had become its program; -1 is any: all have."""
+        if not self._beginning:
+            return -1
+        dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if dead is None:
+            return None
+        if dead.si_pid in self._beginning:
+            self._on_status(self._beginning[dead.si_pid])
+        return dead.si_pid
 
     def _on_exit(self, run: Run, status: int, usage: struct_rusage) -> None:
         run.exit(status, usage)

@@ -7,7 +7,7 @@ standard input travels as base64.
 
 import json
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 MAX_LINE = 16 << 20
@@ -15,7 +15,13 @@ MAX_LINE = 16 << 20
 
 Message = dict[str, Any]
 
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_LONGEST = 1e9
+"""Seconds of a timeout or a grace: thirty years, far below what a timer can hold."""
+_LONGEST_VALUE = 100
+"""Characters of a wrong value in a message."""
+_MOST_ID = (1 << 32) - 2
+"""The largest user or group; the next number means "leave it as it is"."""
 
 
 class MessageTooLongError(ValueError):
@@ -64,8 +70,42 @@ def start_message(start: Start) -> Message:
 
 
 def read_start(message: Message) -> Start:
-    """Return the start that `start_message` wrote."""
+    """Return the start that `start_message` wrote.
+
+    A field that is not what it should be becomes the start's fault: it fails that run, and nothing else.
+    Raises ValueError if it does not even say which run it is about.
+    """
+    run_id: Any = message.get("run_id")
+    if not _is_integer(run_id, 0, 1 << 63):
+        raise ValueError(f"a start of run {run_id!r}")
+    try:
+        return _checked_start(message)
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        return faulty_start(run_id, f"cannot be started: {error}")
+
+
+def faulty_start(run_id: int, fault: str) -> Start:
+    """Return a start that does nothing but fail."""
+    return Start(
+        run_id=run_id,
+        argv=(),
+        env={},
+        cwd=None,
+        identity=None,
+        stdin=None,
+        timeout=None,
+        grace=0.0,
+        umask=0o022,
+        limits={},
+        fault=fault,
+    )
+
+
+def _checked_start(message: Message) -> Start:
     fields = {name: message[name] for name in Start._fields}
+    for name, is_right in _CHECKS.items():
+        if not is_right(fields[name]):
+            raise ValueError(f"{name} cannot be {_shortened(fields[name])}")
     fields["argv"] = tuple(fields["argv"])
     if fields["stdin"] is not None:
         fields["stdin"] = a2b_base64(fields["stdin"])
@@ -73,6 +113,57 @@ def read_start(message: Message) -> Start:
         uid, gid, groups = fields["identity"]
         fields["identity"] = Identity(uid, gid, tuple(groups))
     return Start(**fields)
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def _is_integer(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _is_seconds(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value <= _LONGEST  # type: ignore[operator]  # false for NaN
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+
+
+def _is_map(value: object, of: type) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) and type(v) is of for k, v in value.items())
+
+
+def _is_identity(value: object) -> bool:
+    if not (isinstance(value, list | tuple) and len(value) == len(Identity._fields)):
+        return False
+    uid, gid, groups = value
+    numbers = [uid, gid, *groups] if isinstance(groups, list | tuple) else [None]
+    return all(_is_integer(each, 0, _MOST_ID) for each in numbers)
+
+
+def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or check(value)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_CHECKS: dict[str, Callable[[object], bool]] = {
+    "argv": _are_texts,
+    "env": lambda value: _is_map(value, str),
+    "cwd": _or_none(_is_text),
+    "identity": _or_none(_is_identity),
+    "stdin": _or_none(_is_text),
+    "timeout": _or_none(_is_seconds),
+    "grace": _is_seconds,
+    "umask": lambda value: _is_integer(value, 0, 0o777),
+    "limits": lambda value: _is_map(value, int),
+    "fault": _or_none(_is_text),
+}
 
 
 class Lines:

@@ -5,25 +5,42 @@ from resource import struct_rusage
 from time import time
 
 from dcron.warden.cgroups import Cgroup
+from dcron.warden.child import NOT_STARTED
 from dcron.warden.ending import Ending
 from dcron.warden.journal import JournalWriter, Reason, Result
 from dcron.warden.linux import OwnPeak, boottime
 from dcron.warden.protocol import Start
+from dcron.warden.spawning import Spawned
 from dcron.warden.timers import Timer
 
 _own_peak = OwnPeak()
 
+REFUSALS: dict[Reason, str] = {
+    "lease": "not started: the lease was over",
+    "agent gone": "not started: the agent was gone",
+    "guard gone": "not started: the warden's guard was gone",
+    "stopped": "not started: the agent was stopping",
+    "cancelled": "cancelled before it was started",
+    "timeout": "its time was over before it was started",
+}
+"""What is said of a run that never began, by the reason for its end."""
+
 
 class Run:
-    """A command that was started and has no result yet."""
+    """A command that was forked and has no result yet."""
 
-    def __init__(
-        self, start: Start, pid: int, pipes: set[int], journal: JournalWriter, cgroup: Cgroup | None
-    ) -> None:
+    def __init__(self, start: Start, spawned: Spawned, journal: JournalWriter, cgroup: Cgroup | None) -> None:
+        self.start = start._replace(stdin=None, env={})
         self.run_id = start.run_id
         self.grace = start.grace
-        self.pid = pid
-        self.pipes = pipes
+        self.pid = spawned.pid
+        self.status = spawned.status
+        """Read end of its status pipe; -1 once that has said its word."""
+        self.begun: bool | None = True if spawned.status < 0 else None
+        """Whether its program has begun; None while its child is still on the way there."""
+        self.failure: tuple[int, str] | None = None
+        """Exit code and message, if the program could not be begun."""
+        self.pipes = {spawned.out, spawned.err}
         """Read ends that have not come to their end."""
         self.journal = journal
         self.cgroup = cgroup
@@ -36,6 +53,8 @@ class Run:
         self.gone = False
         """Set once it was, and none of its processes is left."""
         self.timeout: Timer | None = None
+        self.begin: Timer | None = None
+        """For a program that does not begin."""
         self.patience: Timer | None = None
         """For pipes that somebody in the background holds open after the leader's exit."""
         self._began = boottime()
@@ -60,6 +79,8 @@ class Run:
 
     def result(self, node_id: str) -> Result:
         """Return the result; the duration is right even when the wall clock was set meanwhile."""
+        if not self.begun:
+            return self._never_begun(node_id)
         code = None if self._status is None else os.waitstatus_to_exitcode(self._status)
         usage = self._usage
         return Result(
@@ -76,6 +97,15 @@ class Run:
             total_bytes=self.journal.total_bytes,
             last_segment=self.journal.segment,
         )
+
+    def _never_begun(self, node_id: str) -> Result:
+        if self.failure is not None:
+            code, message = self.failure
+            return not_started(self.start, node_id, "spawn failed", message, code)
+        if self.reason is not None:
+            return not_started(self.start, node_id, self.reason, REFUSALS[self.reason])
+        message = "its process was killed before the program began"
+        return not_started(self.start, node_id, "spawn failed", message, NOT_STARTED)
 
     def _message(self) -> str | None:
         remarks = []

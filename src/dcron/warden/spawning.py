@@ -1,22 +1,20 @@
-"""From a start to a process: its pipes, its directory, its user, its limits, or why there is none."""
+"""From a start to a process with its pipes, or the reason why there is none."""
 
 # The warden goes without pathlib, a quarter of its start-up.
-# ruff: noqa: PTH110, PTH118
+# ruff: noqa: PTH118
 
-import errno
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from dcron.warden.cgroups import Cgroup
+from dcron.warden.child import NOT_FOUND, NOT_STARTED, Plan, become
 from dcron.warden.ending import RUN_ID
-from dcron.warden.limits import LimitError, confine, rlimits
+from dcron.warden.limits import LimitError, rlimits
+from dcron.warden.linux import fork_alone
 from dcron.warden.protocol import Start
-
-_NOT_FOUND = 127
-NOT_STARTED = 126
+from dcron.warden.quick import quick_program
 
 
 class StartError(Exception):
@@ -27,101 +25,123 @@ class StartError(Exception):
         self.exit_code = exit_code
 
 
-def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> tuple[int, int, int]:
-    """Start a command in a session of its own; return its pid and the read ends of stdout and stderr."""
+class Spawned(NamedTuple):
+    """A child that becomes the command, and the read ends of its pipes. Reading them never waits."""
+
+    pid: int
+    out: int
+    err: int
+    status: int
+    """Closes when the program begins; before that, `child.failure` may come (see `child.become`). -1 if the
+    program has begun already."""
+
+
+def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> Spawned:
+    """Start a child that becomes the command, in a session of its own. Raises StartError.
+
+    It is forked, so that the warden need not wait for its exec, unless that is sure to be quick. Python
+    between fork and exec is safe here: the warden has one thread.
+    """
     if start.fault is not None:
         raise StartError(NOT_STARTED, start.fault)
     ours: list[int] = []
     theirs: list[int] = []
     try:
-        for _ in ("out", "err"):
-            read_end, write_end = os.pipe()
-            ours.append(read_end)
-            theirs.append(write_end)
-            if start.identity:  # or it could write to stdout, but not open /dev/stdout
-                os.fchown(write_end, start.identity.uid, start.identity.gid)
+        out, err = (_pipe(ours, theirs) for _ in range(2))
+        if start.identity:  # or it could write to stdout, but not open /dev/stdout
+            for fd in (out, err):
+                os.fchown(fd, start.identity.uid, start.identity.gid)
         stdin = devnull
         if start.stdin is not None:
             stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
             theirs.append(stdin)
             _fill(stdin, start.stdin)
-        prepare = _preparation(start, cgroup, theirs)
-        with _entered(start):
-            pid = _popen(start, prepare, stdin, *theirs[:2])
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        programs = _programs(start)
+        env = {**start.env, RUN_ID: str(start.run_id)}
+        pid = _popen(start, cgroup, programs, env, (stdin, out, err))
+        if pid is not None:
+            return Spawned(pid, ours[0], ours[1], -1)
+        entrance = -1
+        if cgroup is not None:
+            entrance = cgroup.open_entrance()
+            theirs.append(entrance)
+        plan = Plan(
+            start=start,
+            programs=programs,
+            env=env,
+            streams=(stdin, out, err),
+            status=_pipe(ours, theirs),
+            rlimits=rlimits(start.limits) if start.limits else {},
+            entrance=entrance,
+            counted=frozenset(cgroup.limits if cgroup is not None else ()),
+        )
+        pid = fork_alone()
+        if not pid:
+            become(plan)
+    except Exception as error:
         for fd in ours:
             os.close(fd)
-        raise _explained(start, error) from error
+        raise _explained(error) from error
     finally:
         for fd in theirs:
             os.close(fd)
-    return pid, ours[0], ours[1]
+    return Spawned(pid, ours[0], ours[1], ours[2])
 
 
-def _preparation(start: Start, cgroup: Cgroup | None, theirs: list[int]) -> Callable[[], None] | None:
-    """Return what the child does about its limits; what that needs open is added to `theirs`."""
-    if not start.limits:
+def _popen(
+    start: Start,
+    cgroup: Cgroup | None,
+    programs: tuple[bytes, ...],
+    env: Mapping[str, str],
+    streams: tuple[int, int, int],
+) -> int | None:
+    """Start the command by vfork; None if it has something to do before its exec, may be slow, or fails."""
+    if start.identity is not None or start.limits or cgroup is not None:
         return None
-    wanted = rlimits(start.limits)
-    if cgroup is None:
-        return partial(confine, wanted)
-    entrance = cgroup.open_entrance()
-    theirs.append(entrance)
-    return partial(confine, wanted, entrance, cgroup.limits)
-
-
-@contextmanager
-def _entered(start: Start) -> Iterator[None]:
-    """Be in the command's directory, entered with the rights of the command's user.
-
-    Popen would enter it as root, who may go where the user may not, and on NFS may not where the user may.
-    """
-    if start.cwd is None:
-        yield
-        return
-    if start.identity is None:
-        os.chdir(start.cwd)
-    else:
-        groups, gid, uid = os.getgroups(), os.getegid(), os.geteuid()
-        try:
-            os.setgroups(start.identity.groups)
-            os.setegid(start.identity.gid)
-            os.seteuid(start.identity.uid)
-            os.chdir(start.cwd)
-        finally:
-            os.seteuid(uid)
-            os.setegid(gid)
-            os.setgroups(groups)
     try:
-        yield
-    finally:
-        os.chdir("/")
-
-
-def _popen(start: Start, prepare: Callable[[], None] | None, stdin: int, stdout: int, stderr: int) -> int:
-    """Start the child. Popen takes vfork, but a fork for a change of user or a child to `prepare` for limits.
-
-    Limits are set in the child because the warden could not lower a hard limit of its own and have it back,
-    `prlimit` from outside may come after the command's first steps, and a shim would cost an interpreter.
-    Python between fork and exec is safe here: the warden has one thread.
-    """
-    user = start.identity
-    child = subprocess.Popen(
-        start.argv,
-        preexec_fn=prepare,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        env={**start.env, RUN_ID: str(start.run_id)},
-        umask=start.umask,
-        start_new_session=True,
-        close_fds=False,  # every descriptor of the warden is close-on-exec already
-        user=user and user.uid,
-        group=user and user.gid,
-        extra_groups=user and user.groups,
-    )
+        program = quick_program(start.cwd, programs)
+    except FileNotFoundError as error:
+        raise StartError(NOT_FOUND, f"there is no program {start.argv[0]!r}") from error
+    if program is None:
+        return None
+    stdin, stdout, stderr = streams
+    try:
+        child = subprocess.Popen(
+            start.argv,
+            executable=program,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=start.cwd,
+            env=env,
+            umask=start.umask,
+            start_new_session=True,
+            close_fds=False,  # every descriptor of the warden is close-on-exec already
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):  # the other way will say why
+        return None
     child.returncode = 0  # keeps Popen from waiting for it: the warden reaps
     return child.pid
+
+
+def _pipe(ours: list[int], theirs: list[int]) -> int:
+    """Make a pipe, and return its write end.
+
+    Our end does not block: who owns the command may open the other end of the same pipe for reading, and
+    take what we were just promised. The command's end blocks, as commands expect.
+    """
+    read_end, write_end = os.pipe()
+    ours.append(read_end)
+    theirs.append(write_end)
+    os.set_blocking(read_end, False)
+    return write_end
+
+
+def _programs(start: Start) -> tuple[bytes, ...]:
+    program = os.fsencode(start.argv[0])
+    if b"/" in program:
+        return (program,)
+    return tuple(os.path.join(os.fsencode(each), program) for each in os.get_exec_path(start.env))
 
 
 def _fill(fd: int, data: bytes) -> None:
@@ -132,23 +152,11 @@ def _fill(fd: int, data: bytes) -> None:
     os.lseek(fd, 0, os.SEEK_SET)
 
 
-def _explained(start: Start, error: Exception) -> StartError:
-    program = start.argv[0]
+def _explained(error: Exception) -> StartError:
+    if isinstance(error, StartError):
+        return error
     if isinstance(error, LimitError):
         return StartError(NOT_STARTED, str(error))
-    if not isinstance(error, OSError):
-        return StartError(NOT_STARTED, f"cannot start {program!r}: {error}")
-    if error.filename is None:
+    if isinstance(error, OSError):
         return StartError(NOT_STARTED, f"cannot start a process: {error.strerror}")
-    if error.filename == start.cwd:
-        return StartError(NOT_STARTED, f"cannot enter the directory {start.cwd!r}: {error.strerror}")
-    if error.errno == errno.ENOENT and not os.path.exists(os.path.join(start.cwd or "/", program)):
-        return StartError(_NOT_FOUND, f"there is no program {program!r}")
-    if error.errno == errno.ENOENT:
-        return StartError(_NOT_FOUND, f"the interpreter of {program!r} does not exist")
-    if error.errno == errno.E2BIG:
-        return StartError(
-            NOT_STARTED,
-            f"cannot start {program!r}: arguments or environment are too long (128 KiB each, 2 MiB in all)",
-        )
-    return StartError(NOT_STARTED, f"cannot start {program!r}: {error.strerror}")
+    return StartError(NOT_STARTED, f"cannot be started: {error}")

@@ -40,7 +40,12 @@ class Timers:
         return self._alarm.fd
 
     def at(self, when: float, call: Callable[[], None]) -> Timer:
-        """Make a call at a moment (`linux.boottime` seconds)."""
+        """Make a call at a moment (`linux.boottime` seconds). Raises ValueError if it is no finite number.
+
+        NaN is neither before nor after anything: it would hold up every timer behind it.
+        """
+        if not math.isfinite(when):
+            raise ValueError(f"no timer can be set to {when}")
         timer = Timer(when, next(self._order), call)
         heappush(self._heap, timer)
         return timer

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 from textual.app import App
@@ -14,6 +15,7 @@ from textual.pilot import Pilot
 from dcron.model import RunState
 from dcron.store import output
 from dcron.store.output import Chunk
+from dcron.tui.input_queue import OrderedApp
 from dcron.tui.log.reader import Which
 from dcron.tui.log.screen import LogScreen
 from dcron.tui.log.source import RunLog
@@ -108,6 +110,7 @@ class Viewer:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await cast("OrderedApp[None]", self.app).typed_through()
 
     async def type(self, sign: str, text: str) -> None:
         """Give a text to a prompt."""
@@ -129,7 +132,7 @@ class Viewer:
         await self.until(lambda: self.shown[0] == row)
 
 
-class Host(App[None]):
+class Host(OrderedApp[None]):
     """Nothing but a log; leaving the terminal to a pager is allowed."""
 
     def __init__(self, screen: LogScreen) -> None:

@@ -18,6 +18,7 @@ WARDEN = 10
 class Run:
     run_id: int
     pid: int
+    exited: bool = field(default=False, kw_only=True)
     known: set[tuple[int, int]] = field(default_factory=set)
 
 

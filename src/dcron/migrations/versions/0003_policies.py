@@ -7,6 +7,7 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+GOES_THROUGH_RUNS = True
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 NAME = sa.Text(collation="C").with_variant(sa.Text(), "sqlite")

@@ -57,6 +57,7 @@ _SKIPS = (
     ("missed", re.compile("missed: ")),
     ("expired", re.compile("expired")),
     ("paused", re.compile("paused")),
+    ("ran-early", re.compile("it ran ahead of its time")),
     ("calendar", re.compile("(not )?on calendar |there is no calendar ")),
     ("suspended", re.compile("suspended: |what it should execute cannot be read")),
     ("removed", re.compile("no longer wanted: removed")),

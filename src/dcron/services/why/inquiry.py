@@ -103,11 +103,13 @@ class Inquiry:
             sentence = f"{self.name} was a one-off, and left the crontab when its run had succeeded"
             return self.told(at, "removed", sentence)
         sentence = f"{self.name} was removed {self.by_whom(removal)}"
-        return self.told(at, "removed", sentence, {"by": removal.actor, "since": removal.at})
+        return self.told(
+            at, "removed", sentence, {"by": removal.actor, "login": removal.login, "since": removal.at}
+        )
 
     def by_whom(self, change: Change) -> str:
         """`by ann@desk, 2027-06-01 12:05 UTC`."""
-        return f"by {change.actor}, {self.clock.time(change.at)}"
+        return f"by {change.author}, {self.clock.time(change.at)}"
 
     def told(
         self, at: datetime | None, code: str, sentence: str, facts: dict[str, Any] | None = None

@@ -7,7 +7,7 @@ from itertools import chain
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import RunState, Trigger
-from dcron.services.why import passed, record, sources, waiting
+from dcron.services.why import incidents, passed, record, sources, waiting
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.stretch import MOST_TIMES, explained, rows_between
@@ -16,7 +16,8 @@ from dcron.store import explaining
 
 
 def explain(inquiry: Inquiry) -> list[Cause]:
-    found = [*_last(inquiry), *_now(inquiry), *_next(inquiry)]
+    happened = [*incidents.recent(inquiry), *incidents.overlong_leases(inquiry)]
+    found = [*_last(inquiry), *_now(inquiry), *_next(inquiry), *happened]
     # What is said of one time need not be said once more of another, or of all.
     first: dict[str, Cause] = {}
     for cause in found:

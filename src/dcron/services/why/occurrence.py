@@ -55,7 +55,9 @@ def _not_there(inquiry: Inquiry, moment: datetime) -> Cause:
     added = inquiry.life.first_after(moment - policy.INSTANT)
     assert added
     sentence = f"{inquiry.name} was not there yet: it was added {inquiry.by_whom(added)}"
-    return inquiry.told(moment, "not-yet", sentence, {"by": added.actor, "since": added.at})
+    return inquiry.told(
+        moment, "not-yet", sentence, {"by": added.actor, "login": added.login, "since": added.at}
+    )
 
 
 def _no_such_time(inquiry: Inquiry, line: Definition, schedule: Schedule, moment: datetime) -> list[Cause]:
@@ -101,7 +103,7 @@ def _had(line: Definition | None, moment: datetime) -> bool:
 def _edited(inquiry: Inquiry, moment: datetime, edit: Change, what: str, line: Definition | None) -> Cause:
     schedule = f" {line.schedule} ({line.timezone})" if line else ""
     sentence = f"{inquiry.name} was changed {inquiry.by_whom(edit)}: {what}{schedule}, which has this time"
-    return inquiry.told(moment, "edited", sentence, {"by": edit.actor, "since": edit.at})
+    return inquiry.told(moment, "edited", sentence, {"by": edit.actor, "login": edit.login, "since": edit.at})
 
 
 def _outside_window(inquiry: Inquiry, line: Definition, moment: datetime) -> Cause | None:

@@ -91,7 +91,7 @@ def _rested(inquiry: Inquiry, moment: datetime) -> Cause | None:
         return None  # it had ended by itself
     reason = (pause.after or {}).get("reason")
     sentence = f"{inquiry.name} was paused {inquiry.by_whom(pause)}{f': {reason}' if reason else ''}"
-    facts = {"by": pause.actor, "since": pause.at, "reason": reason}
+    facts = {"by": pause.actor, "login": pause.login, "since": pause.at, "reason": reason}
     return inquiry.told(moment, "paused", sentence, facts)
 
 

@@ -31,7 +31,7 @@ def _left_out(inquiry: Inquiry, run: Run) -> Cause:
             if pause is None:
                 return skipped(run, inquiry.clock)
             since = f"; since {inquiry.clock.time(pause.at)}"
-            return skipped(run, inquiry.clock, since, by=pause.actor, since=pause.at)
+            return skipped(run, inquiry.clock, since, by=pause.actor, login=pause.login, since=pause.at)
         case "missed":
             return skipped(run, inquiry.clock, _fleet_then(inquiry, run))
     return skipped(run, inquiry.clock)

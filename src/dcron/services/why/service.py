@@ -7,15 +7,16 @@ from itertools import chain
 from sqlalchemy import Connection
 
 from dcron.errors import ZoneError
+from dcron.model import Run
 from dcron.schedule import zone
 from dcron.services.crontab import Crontab
-from dcron.services.why import lately
+from dcron.services.why import lately, waiting
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.lifetime import changed_fields
 from dcron.services.why.meant import read_when
 from dcron.services.why.stretch import Span, explained, line_then, moments_between, of_span, rows_between
-from dcron.store import tasks
+from dcron.store import runs, tasks
 
 
 class Why:
@@ -55,6 +56,13 @@ class Why:
             then = line_then(inquiry, when)
             return [*_moment(then, when), *_since(then, when)]
 
+    def not_over(self, run: Run) -> list[Cause]:
+        """Return what a run that is not over waits for, or that it runs; nothing once it is over."""
+        with self._database.read() as connection:
+            inquiry = self._inquiry(connection, run.task, run.task_id)
+            current = runs.by_id(connection, run.id)
+            return waiting.explain(inquiry, current) if current and not current.state.is_final else []
+
     def _inquiry(self, connection: Connection, name: str, task_id: int) -> Inquiry:
         task = tasks.by_id(connection, task_id)
         now = self._database.now(connection)
@@ -80,7 +88,7 @@ def _since(inquiry: Inquiry, moment: datetime) -> Iterator[Cause]:
         fields = sorted({field for edit in edits for field in changed_fields(edit)})
         times = f" {len(edits)} times, last" if len(edits) > 1 else ""
         sentence = f"{inquiry.name} was changed since,{times} {inquiry.by_whom(last)}: {', '.join(fields)}"
-        facts = {"by": last.actor, "since": last.at, "fields": fields}
+        facts = {"by": last.actor, "login": last.login, "since": last.at, "fields": fields}
         yield inquiry.told(None, "changed-since", sentence, facts)
     removal = inquiry.life.removal()
     if removal and removal.at > moment:

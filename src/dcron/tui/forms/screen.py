@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 
 from dcron.errors import DatabaseError, DcronError, Refused, UsageError
@@ -49,6 +50,17 @@ class TaskForm(Form):
         """Go on saving, if that was asked for."""
         if self._saving:
             self._review(found)
+
+    def holds(self, event: events.Event) -> bool:
+        """While it is being saved keys wait for what comes of that; Esc takes back the wish to save."""
+        if not isinstance(event, events.Key | events.Paste):
+            return False
+        is_escape = isinstance(event, events.Key) and event.key == "escape"
+        return self._busy or (self._saving and not is_escape)
+
+    def hears(self, event: events.Event) -> bool:
+        """All that is typed counts."""
+        return True
 
     def action_save(self) -> None:
         if not self._saving and not self._busy and self.dcron.may_act([self]):

@@ -20,7 +20,8 @@ class LogPrompt(Input):
     LogPrompt:focus { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "Cancel", id="log.prompt-cancel", show=False)
+        Binding("escape", "cancel", "Cancel", id="log.prompt-cancel", show=False),
+        Binding("tab,shift+tab", "stay", "Stay", id="log.prompt-stay", show=False),
     ]
 
     class Entered(Message):
@@ -53,6 +54,14 @@ class LogPrompt(Input):
     def action_cancel(self) -> None:
         """Escape."""
         self._leave(None)
+
+    def action_stay(self) -> None:
+        """Nothing is completed here, and the keys stay."""
+
+    def on_blur(self) -> None:
+        """Something else has the keys now: it was clicked."""
+        if self.display:
+            self._leave(None)
 
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted may be of a log."""

@@ -67,11 +67,10 @@ class LogScreen(Screen[None]):
         Binding("t", "times", "Times", id="log.times"),
         Binding("e", "err_only", "Stderr only", id="log.err-only"),
         Binding("c", "colours", "Colours", id="log.colours"),
-        # Before the focused widget: what is typed right after them belongs to the prompt.
-        Binding("slash", "search", "Search", id="log.search", priority=True),
+        Binding("slash", "search", "Search", id="log.search"),
         Binding("n", "next_hit", "Next hit", id="log.next-hit"),
         Binding("N", "previous_hit", "Previous hit", id="log.previous-hit"),
-        Binding("ampersand", "filter", "Filter lines", id="log.filter", priority=True),
+        Binding("ampersand", "filter", "Filter lines", id="log.filter"),
         Binding("left_square_bracket", "previous_run", "Previous run", id="log.previous-run"),
         Binding("right_square_bracket", "next_run", "Next run", id="log.next-run"),
         Binding("vertical_line", "pager", "Pager", id="log.pager"),
@@ -224,13 +223,22 @@ class LogScreen(Screen[None]):
     def _toast(self, text: str) -> None:
         self.notify(safe(text), markup=False)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Within the prompt the signs that open it are text."""
-        if action in ("search", "filter"):
-            return not self.query_one(LogPrompt).display
-        return super().check_action(action, parameters)
-
     # Keys --------------------------------------------------------------------------------------------
+
+    def holds(self, event: events.Event) -> bool:
+        """Keys wait for the lines that they are meant for, and for a sought hit; leaving needs neither."""
+        is_prompting = self.query_one(LogPrompt).display
+        if not isinstance(event, events.Key) or is_prompting or self._reader.health.lost_at is not None:
+            return False
+        bound = self.active_bindings.get(event.key)
+        if (bound and bound.binding.action in ("back", "leave")) or self._why:
+            return False
+        is_read = self._seen is not None and self._seen.generation == self._reader.generation
+        return not (is_read and self._settled and self._seek is None)
+
+    def hears(self, event: events.Event) -> bool:
+        """All that is typed counts."""
+        return True
 
     def action_follow(self) -> None:
         """Stay with the end, or no longer."""

@@ -1,6 +1,6 @@
 """The dead letters: runs that failed, or were lost, and are not tried again by themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run
 from dcron.services.board import Letters
-from dcron.store.filters import Term
+from dcron.store.filters import RUN_FIELDS, Term
 from dcron.store.spine import LettersPage
 from dcron.telling import words
 from dcron.tui import recovering
@@ -65,6 +65,10 @@ class DeadPane(TablePane):
         """They are runs, with the fields of runs."""
         return parse_run_filter(text)
 
+    def filter_fields(self) -> Collection[str]:
+        """The same fields."""
+        return RUN_FIELDS
+
     def _sign(self, run: Run, now: datetime) -> Cell:
         look = run_standing(run).look
         return Cell(self.dcron.signs[look], look)
@@ -104,7 +108,7 @@ class DeadPane(TablePane):
 
     def _show(self, rows: dict[int, Run]) -> None:
         self._held = rows
-        if list(rows) != self.table.ids:
+        if list(rows) != self.table.ids or self.table.awaits_ids:
             self.show_ids(list(rows), "no dead letters: nothing failed for good, or all has been seen to")
         self.show_rows(rows)
 

@@ -1,6 +1,6 @@
 """The runs: those under way, and the latest of those that are over, of all tasks or of one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run, RunState
 from dcron.services.board import LatestRuns
-from dcron.store.filters import Term
+from dcron.store.filters import RUN_FIELDS, Term
 from dcron.store.spine import Place, RunsPage, WantedRuns
 from dcron.telling import words
 from dcron.tui import actions, recovering
@@ -69,6 +69,10 @@ class RunsPane(TablePane):
         """Runs have fields of their own."""
         return parse_run_filter(text)
 
+    def filter_fields(self) -> Collection[str]:
+        """The same fields."""
+        return RUN_FIELDS
+
     def _sign(self, run: Run, now: datetime) -> Cell:
         look = run_standing(run).look
         return Cell(self.dcron.signs[look], look)
@@ -111,7 +115,7 @@ class RunsPane(TablePane):
     def _show(self) -> None:
         finished = {i: run for i, run in self._finished.items() if i not in self._unfinished}
         rows = self._unfinished | finished
-        if list(rows) != self.table.ids:
+        if list(rows) != self.table.ids or self.table.awaits_ids:
             self.show_ids(list(rows), "nothing has run yet: r on a task runs it now")
         self.show_rows(rows)
 

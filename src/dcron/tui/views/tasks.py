@@ -1,7 +1,7 @@
 """The tasks: how each stands, when it runs next, how it went."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Task
 from dcron.services.board import Board, TaskDetail, TaskRow, TaskRows
-from dcron.store.filters import TASK_ORDERS, Term
+from dcron.store.filters import TASK_FIELDS, TASK_ORDERS, Term
 from dcron.tui import actions
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_standing
 from dcron.tui.columns import Column
@@ -95,6 +95,10 @@ class TasksPane(TablePane):
     def parse(self, text: str) -> Sequence[Term]:
         """Tasks have fields of their own."""
         return parse_task_filter(text)
+
+    def filter_fields(self) -> Collection[str]:
+        """The same fields."""
+        return TASK_FIELDS
 
     def _sign(self, row: TaskRow, now: datetime) -> Cell:
         look = task_standing(row, now).look

@@ -1,0 +1,91 @@
+"""`config`: the settings that all users of the crontab share."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab
+from dcron.cli.parameters import Db, Json, Verb
+from dcron.cli.tables import Column, print_table
+
+if TYPE_CHECKING:
+    from dcron.services.settings import Held
+
+COLUMNS = [Column("SETTING"), Column("VALUE", least=8), Column("CHANGED BY", spare=True), Column("HELP")]
+Name = Annotated[
+    str, typer.Argument(metavar="SETTING", help="As `dcron config list` shows it.", show_default=False)
+]
+
+config_app = typer.Typer(
+    help="Set what holds for all users of the crontab.", rich_markup_mode=None, add_completion=False
+)
+
+
+@config_app.command("list", cls=Verb)
+def list_settings(as_json: Json = False, db: Db = None) -> None:
+    """List the settings, with what holds while one is not set."""
+    from dcron.services.settings import Settings
+
+    with opened_crontab(db) as crontab:
+        found = Settings(crontab).every()
+    if as_json:
+        printing.emit_list(map(_shape, found))
+    else:
+        print_table(COLUMNS, map(_row, found))
+
+
+@config_app.command("set", cls=Verb)
+def set_setting(
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its new value.", show_default=False)],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Set a setting for all users of the crontab. Tasks that exist stay as they are.
+
+    \b
+    dcron config set timezone Europe/Berlin
+    """
+    from dcron.services.settings import Settings
+
+    with opened_crontab(db) as crontab:
+        held = Settings(crontab).set(name, value)
+    if as_json:
+        printing.emit(_shape(held))
+    else:
+        printing.data(f"{name}: {held.text}")
+
+
+@config_app.command("unset", cls=Verb)
+def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Let a setting's default hold again."""
+    from dcron.services.settings import Settings
+
+    with opened_crontab(db) as crontab:
+        settings = Settings(crontab)
+        was_set = settings.unset(name)
+        held = settings.get(name)
+    if as_json:
+        printing.emit(_shape(held))
+    elif was_set:
+        printing.data(f"{name}: not set; {held.setting.unset}")
+    else:
+        printing.note(f"{name} was not set")
+
+
+def _row(held: "Held") -> list[str]:
+    value = held.text if held.text is not None else f"not set: {held.setting.unset}"
+    return [held.setting.name, value, held.changed_by or "", held.setting.help]
+
+
+def _shape(held: "Held") -> dict[str, Any]:
+    from dcron.cli.shapes import instant
+
+    return {
+        "name": held.setting.name,
+        "value": held.value,
+        "help": held.setting.help,
+        "changed_at": instant(held.changed_at),
+        "changed_by": held.changed_by,
+    }

@@ -1,0 +1,173 @@
+"""`dump` and `restore`: the whole crontab without its history, as one file."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import printing
+from dcron.cli.opening import opened_crontab
+from dcron.cli.parameters import Db, Json
+from dcron.errors import Refused, UsageError
+from dcron.typed import read_text
+
+if TYPE_CHECKING:
+    from dcron.services.dumping import Restoration, Restored
+
+SHOWN = 20
+"""Names of one kind, and differences, that are printed; the rest are counted."""
+LONGEST = 1_000
+"""Characters of a line in a difference."""
+
+
+def dump(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Where to write; else stdout.", show_default=False)
+    ] = None,
+    db: Db = None,
+) -> None:
+    """Write the whole crontab, without its history, to one file.
+
+    Tasks with their pauses and next runs, one-offs, calendars, queue limits and settings; `dcron restore`
+    reads it back, on either kind of database. The file is readable for you alone: it has your tasks'
+    environment in it.
+
+    \b
+    dcron dump /var/backups/dcron.json
+    """
+    from dcron.dumpfile import write
+    from dcron.services.dumping import Dumping
+
+    with opened_crontab(db) as crontab:
+        found = Dumping(crontab).dump()
+    text = write(found)
+    if file is None or file == "-":
+        sys.stdout.write(text)
+        return
+    _replace_file(Path(file), text)
+    printing.note(f"{file}: {len(found.tasks):,} tasks, {len(found.calendars):,} calendars")
+
+
+def restore(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE|-", help="What `dcron dump` wrote, or - for stdin.", show_default=False),
+    ],
+    force: Annotated[bool, typer.Option("-f", "--force", help="Change what differs without asking.")] = False,
+    paused: Annotated[
+        bool, typer.Option("--paused", help="Pause every task that is written, so that nothing starts.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Bring back what `dcron dump` wrote.
+
+    Adds what is missing and changes what differs, after a question; removes nothing. It is done wholly or
+    not at all. A run that was to come before now is due at once, and the task's catch-up rule says what of
+    it runs; a task that had only that one time left is not started.
+
+    \b
+    dcron restore /var/backups/dcron.json --dry-run
+    dcron --db postgresql://db.example.org/cron restore --paused dcron.json
+    """
+    from dcron.dumpfile import MAX_BYTES, read
+    from dcron.services.dumping import Dumping, Restored
+
+    source = "<stdin>" if file == "-" else file
+    text = read_text(file, "restore", MAX_BYTES)
+    with opened_crontab(db) as crontab:
+        dumping = Dumping(crontab)
+        try:
+            wanted = read(text)
+            planned = dumping.compare(wanted)
+        except UsageError as error:
+            raise UsageError(f"{source}: {error}; nothing was restored") from None
+        if not as_json:
+            _show_differences(planned)
+        restored = Restored((), {})
+        if not dry_run:
+            _require_consent(planned, force=force)
+            restored = dumping.apply(wanted, planned, paused=paused)
+    _report(planned, restored, dry_run=dry_run, as_json=as_json)
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """Write the file whole or not at all, for its owner alone. Raises Refused."""
+    temporary = None
+    try:
+        number, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # it has mode 0600
+        with os.fdopen(number, "w", encoding="ascii") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise Refused(f"cannot write {path}: {error.strerror}") from None
+
+
+def _show_differences(planned: "Restoration") -> None:
+    for each in planned.changed[:SHOWN]:
+        printing.data(f"changed    {each.kind} {each.name}")
+        for line in each.lines():
+            printing.data(f"  {line[:LONGEST]}" + ("…" if len(line) > LONGEST else ""))
+    if len(planned.changed) > SHOWN:
+        printing.data(f"changed    … and {len(planned.changed) - SHOWN:,} more")
+    sys.stdout.flush()
+
+
+def _require_consent(planned: "Restoration", *, force: bool) -> None:
+    if planned.changed:
+        number = len(planned.changed)
+        what = f"change {'what differs' if number == 1 else f'these {number:,}'} to what the dump has"
+        printing.require_consent(what, force=force)
+
+
+def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_json: bool) -> None:
+    from dcron.services.dumping import KINDS
+
+    if as_json:
+        kinds = {
+            f"{kind}s": {
+                "added": list(planned.added[kind]),
+                "changed": planned.changed_names(kind),
+                "unchanged": list(planned.unchanged[kind]),
+            }
+            for kind in KINDS
+        }
+        ends = {"not_started": list(restored.over), "suspended": dict(restored.suspended)}
+        printing.emit({"dry_run": dry_run, **kinds, **ends})
+    else:
+        for kind in KINDS:
+            names = planned.added[kind]
+            for name in names[:SHOWN]:
+                printing.data(f"added      {kind} {name}")
+            if len(names) > SHOWN:
+                printing.data(f"added      … and {len(names) - SHOWN:,} {kind}s more")
+        would = "would be " if dry_run else ""
+        counts = [sum(map(len, planned.added.values())), len(planned.changed)]
+        counts.append(sum(map(len, planned.unchanged.values())))
+        told = "{:,} {}added, {:,} {}changed, {:,} unchanged"
+        printing.data(told.format(counts[0], would, counts[1], would, counts[2]))
+    _warn(restored)
+
+
+def _warn(restored: "Restored") -> None:
+    for name in restored.over[:SHOWN]:
+        printing.complain(
+            f"warning: {name} was to run once more, at a time that has passed: it was not started;"
+            f" `dcron run {name}` starts it now"
+        )
+    if len(restored.over) > SHOWN:
+        printing.complain(f"warning: {len(restored.over) - SHOWN:,} more were not started for this reason")
+    for name, reason in list(restored.suspended.items())[:SHOWN]:
+        printing.complain(f"warning: {name} is suspended: {reason}")
+    if len(restored.suspended) > SHOWN:
+        printing.complain(
+            f"warning: {len(restored.suspended) - SHOWN:,} more are suspended; see `dcron lint`"
+        )

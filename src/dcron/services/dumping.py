@@ -1,0 +1,306 @@
+"""A whole crontab without its history, as a value to keep, and to put back.
+
+A restore is checked first (`compare`) and then done (`apply`), in one transaction, wholly or not at all.
+It adds and changes; it removes nothing.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from dcron import settings as registry
+from dcron.database import Database
+from dcron.dumpfile import Dump, DumpedTask, Pause, task_json
+from dcron.errors import Conflict, Refused, UsageError, unexpected
+from dcron.model import DEFINITION_FIELDS, StoredCalendar, Task
+from dcron.schedule import Calendar, calendar_from_json, repeatable
+from dcron.services.calendars import require_reasonable
+from dcron.services.crontab import Crontab
+from dcron.store import agenda, calendars, changes, queues, settings, tasks
+from dcron.validation import MOST_RUNNING, Unreadable, require_name, require_queue
+
+PAGE = 500
+PAUSED_REASON = "restored with --paused"
+KINDS = ("setting", "calendar", "queue", "task")
+"""What a dump holds, in the order in which it is put back."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something of the dump that the crontab has otherwise; each value as JSON has it."""
+
+    kind: str
+    name: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    def lines(self) -> Iterator[str]:
+        """Say what differs: `-` begins what the crontab has, `+` what the dump has."""
+        for key in [*self.before, *(self.after.keys() - self.before.keys())]:
+            if self.before.get(key) != self.after.get(key):
+                yield f"-{key}: {json.dumps(self.before.get(key), ensure_ascii=False)}"
+                yield f"+{key}: {json.dumps(self.after.get(key), ensure_ascii=False)}"
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """What a restore does, or would do: names by kind."""
+
+    added: Mapping[str, Sequence[str]]
+    changed: Sequence[Difference]
+    unchanged: Mapping[str, Sequence[str]]
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """Of the tasks that are changed: what was compared."""
+
+    def changed_names(self, kind: str) -> list[str]:
+        """Return the names of this kind that are changed."""
+        return [each.name for each in self.changed if each.kind == kind]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came of a restore, beyond what it was to do."""
+
+    over: Sequence[str]
+    """Tasks that were to run once more, at a time that has passed: they have no next run."""
+    suspended: Mapping[str, str]
+    """Tasks that agents cannot run, with the reason."""
+
+
+class Dumping:
+    """Dumps of a crontab. Every method is one transaction."""
+
+    def __init__(self, crontab: Crontab) -> None:
+        """Use the crontab's database, and act as whoever acts there."""
+        self._database: Database = crontab.database
+        self._actor = crontab.actor
+
+    def dump(self) -> Dump:
+        """Return the crontab as it is at one moment. Raises Refused for a task whose JSON cannot be read."""
+        with self._database.snapshot() as connection:
+            return self._current(connection)
+
+    def compare(self, dump: Dump) -> Restoration:
+        """Return what a restore of the dump would do. Raises UsageError for what no crontab can hold."""
+        _require_possible(dump)
+        with self._database.snapshot() as connection:
+            return self._compare(connection, dump)
+
+    @repeatable
+    def apply(self, dump: Dump, agreed: Restoration, *, paused: bool = False) -> Restored:
+        """Put the dump back, if that still does what `agreed` says. With `paused` all it writes is paused.
+
+        Raises UsageError, or Conflict when somebody has changed the crontab meanwhile.
+        """
+        _require_possible(dump)
+        with self._database.write() as connection:
+            self._database.lock_order(connection)
+            now = self._database.now(connection)
+            if self._compare(connection, dump) != agreed:
+                raise Conflict("the crontab was changed meanwhile; look at the differences again")
+            try:
+                return self._write(connection, dump, agreed, now, paused=paused)
+            except IntegrityError as error:
+                raise UsageError(
+                    f"the dump holds what no crontab takes: {str(error.orig).splitlines()[0]}"
+                ) from None
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _current(self, connection: Connection, names: Collection[str] | None = None) -> Dump:
+        """What there is; of tasks only those of these names."""
+        found: dict[str, DumpedTask] = {}
+        for page in _pages(connection, names):
+            turns = agenda.turns_of(connection, [task.id for task in page])
+            found |= {task.name: _dumped(task, turns.get(task.id)) for task in page}
+        return Dump(
+            settings={
+                each.name: _readable(each.value, f"setting {each.name}")
+                for each in settings.every(connection)
+            },
+            calendars=_calendars(connection),
+            queues=queues.limits(connection),
+            tasks=found,
+        )
+
+    def _compare(self, connection: Connection, dump: Dump) -> Restoration:
+        current = self._current(connection, sorted(dump.tasks))
+        added: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        unchanged: dict[str, list[str]] = {kind: [] for kind in KINDS}
+        changed: list[Difference] = []
+        for kind in KINDS:
+            before, after = _shapes(current, kind), _shapes(dump, kind)
+            for name in sorted(after):
+                if name not in before:
+                    added[kind].append(name)
+                elif before[name] == after[name]:
+                    unchanged[kind].append(name)
+                else:
+                    changed.append(Difference(kind, name, before[name], after[name]))
+        versions = self._versions(connection, [each.name for each in changed if each.kind == "task"])
+        return Restoration(added, changed, unchanged, versions)
+
+    def _versions(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
+        return {task.name: task.version for page in _pages(connection, names) for task in page}
+
+    def _write(
+        self, connection: Connection, dump: Dump, agreed: Restoration, now: datetime, *, paused: bool
+    ) -> Restored:
+        for kind in ("setting", "calendar", "queue"):
+            for name in (*agreed.added[kind], *agreed.changed_names(kind)):
+                self._put(connection, kind, name, dump, now)
+        over = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now, paused=paused)
+        changed = [dump.tasks[name] for name in agreed.changed_names("task")]
+        self._change(connection, changed, now, paused=paused)
+        self._database.notify(connection)
+        written = [*agreed.added["task"], *agreed.changed_names("task")]
+        suspended = {
+            task.name: task.error for page in _pages(connection, written) for task in page if task.error
+        }
+        return Restored(over, suspended)
+
+    def _put(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
+        if kind == "setting":
+            settings.put(connection, name, dump.settings[name], now, self._actor)
+        elif kind == "queue":
+            queues.put(connection, name, dump.queues[name], now, self._actor)
+        else:
+            stored = StoredCalendar(
+                name=name, content=dump.calendars[name], changed_at=now, changed_by=self._actor
+            )
+            calendars.put(connection, stored)
+
+    def _add(
+        self, connection: Connection, lines: Sequence[DumpedTask], now: datetime, *, paused: bool
+    ) -> list[str]:
+        """Write new tasks, a page at a time; return those whose only time has passed."""
+        over: list[str] = []
+        for start in range(0, len(lines), PAGE):
+            page = lines[start : start + PAGE]
+            rows = [(line.definition, self._state(line, now, paused=paused)) for line in page]
+            written = tasks.add_with_state(connection, rows, now, self._actor)
+            kept = {line.definition.name: line.next for line in page}
+            over += [task.name for task in agenda.plan_restored(connection, written, kept, now)]
+            changes.record_added(connection, now, self._actor, written)
+        return sorted(over)
+
+    def _change(
+        self, connection: Connection, lines: Sequence[DumpedTask], now: datetime, *, paused: bool
+    ) -> None:
+        found = {
+            task.name: task
+            for page in _pages(connection, [x.definition.name for x in lines])
+            for task in page
+        }
+        tasks.lock(connection, [task.id for task in found.values()])
+        for line in lines:
+            before = found[line.definition.name]
+            state = self._state(line, now, paused=paused)
+            if not tasks.change_with_state(connection, before, line.definition, state, now, self._actor):
+                raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
+            after = tasks.by_id(connection, before.id)
+            assert after
+            agenda.plan(connection, after, now)
+            if not before.enabled and after.enabled:
+                agenda.record_paused_span(connection, before, now)
+            changes.record(connection, now, self._actor, "restore", before=before, after=after)
+
+    def _state(self, line: DumpedTask, now: datetime, *, paused: bool) -> dict[str, Any]:
+        """The columns of a task that are not its definition."""
+        pause = line.pause
+        if paused and pause is None:
+            pause = Pause(reason=PAUSED_REASON, by=self._actor, at=now)
+        held = pause or Pause()
+        return {
+            "once": line.once,
+            "source": line.source,
+            "enabled": pause is None,
+            "paused_reason": held.reason,
+            "paused_by": held.by,
+            "paused_at": held.at,
+            "paused_until": held.until,
+        }
+
+
+def _pages(connection: Connection, names: Collection[str] | None) -> Iterator[list[Task]]:
+    """All tasks, or those of these names, a page at a time."""
+    if names is None:
+        after = ""
+        while page := tasks.page(connection, after, PAGE):
+            yield page
+            after = page[-1].name
+        return
+    wanted = sorted(names)
+    for start in range(0, len(wanted), PAGE):
+        yield tasks.by_names(connection, wanted[start : start + PAGE])
+
+
+def _calendars(connection: Connection) -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    after = ""
+    while page := calendars.page(connection, after, PAGE):
+        found |= {each.name: _readable(each.content, f"calendar {each.name}") for each in page}
+        after = page[-1].name
+    return found
+
+
+def _dumped(task: Task, turn: datetime | None) -> DumpedTask:
+    for name in DEFINITION_FIELDS:
+        _readable(getattr(task, name), f"task {task.name}: {name}")
+    pause = Pause(reason=task.paused_reason, by=task.paused_by, at=task.paused_at, until=task.paused_until)
+    return DumpedTask(
+        definition=task.definition(),
+        once=task.once,
+        source=task.source,
+        pause=None if task.enabled else pause,
+        next=turn,
+    )
+
+
+def _readable(value: Any, where: str) -> Any:
+    if isinstance(value, Unreadable):
+        raise Refused(f"{where}: {value.text[:100]!r} is not JSON that can be read; mend it first")
+    return value
+
+
+def _shapes(dump: Dump, kind: str) -> dict[str, dict[str, Any]]:
+    """What the dump has of one kind, by name, as it is compared. A task's next run is not: it moves on."""
+    if kind == "task":
+        return {name: task_json(replace(task, next=None)) for name, task in dump.tasks.items()}
+    if kind == "calendar":
+        return {name: dict(content) for name, content in dump.calendars.items()}
+    if kind == "queue":
+        return {name: {"max_running": limit} for name, limit in dump.queues.items()}
+    return {name: {"value": value} for name, value in dump.settings.items()}
+
+
+def _calendar(name: str, content: Mapping[str, Any]) -> Calendar:
+    try:
+        calendar = calendar_from_json(name, content)
+        if unknown := sorted(content.keys() - calendar.to_json().keys()):
+            raise ValueError(f"there is no field {unknown[0]!r}")
+        return calendar
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"calendar {name[:100]!r} cannot be read: {unexpected(error)}") from None
+
+
+def _require_possible(dump: Dump) -> None:
+    """Raise UsageError for what no crontab can hold. A task that agents cannot run is kept, suspended."""
+    for name, value in dump.settings.items():
+        try:
+            registry.find(name).read(value)
+        except UsageError as error:
+            raise UsageError(f"setting {name[:60]!r}: {error}") from None
+    for name, content in dump.calendars.items():
+        require_reasonable(_calendar(name, content))
+    for name, limit in dump.queues.items():
+        require_queue("queue", name)
+        if limit is not None and not 0 <= limit <= MOST_RUNNING:
+            raise UsageError(f"queue {name}: {limit} is not 0 to {MOST_RUNNING:,}")
+    for name in dump.tasks:
+        require_name(name)

@@ -1,0 +1,46 @@
+"""The settings that all users of a crontab share: the registry. Their values are in the database."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from dcron.errors import UsageError
+from dcron.schedule import zone
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting."""
+
+    name: str
+    help: str
+    unset: str
+    """What holds while it is not set."""
+    read: Callable[[Any], Any]
+    """Makes the value, as JSON has it, of what was typed or stored. Raises UsageError."""
+    write: Callable[[Any], str] = str
+    """Makes the text that `config set` takes."""
+
+
+def _zone_name(value: Any) -> str:
+    return zone(value if isinstance(value, str) else repr(value)).key
+
+
+TIMEZONE = Setting(
+    "timezone",
+    "Time zone of new tasks that name none.",
+    "the config file's, else that of the machine where the task is added",
+    _zone_name,
+)
+SETTINGS: Mapping[str, Setting] = MappingProxyType({each.name: each for each in (TIMEZONE,)})
+
+
+def find(name: str) -> Setting:
+    """Return the setting of this name. Raises UsageError, with the nearest match."""
+    if name not in SETTINGS:
+        near = get_close_matches(name[:60], SETTINGS, n=1, cutoff=0.4)
+        meant = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"
+        raise UsageError(f"there is no setting {name[:60]!r}{meant}")
+    return SETTINGS[name]

@@ -1,0 +1,52 @@
+"""The settings that all users of a crontab share."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy.exc import IntegrityError
+
+from dcron.model import StoredSetting
+from dcron.schema import settings
+from dcron.validation import Unreadable
+
+COLUMNS = [settings.c[name] for name in StoredSetting.__dataclass_fields__]
+
+
+def _from(row: Row[Any]) -> StoredSetting:
+    values = dict(row._mapping)
+    try:
+        values["value"] = json.loads(row.value)
+    except (ValueError, RecursionError):
+        values["value"] = Unreadable(row.value)
+    return StoredSetting(**values)
+
+
+def every(connection: Connection) -> list[StoredSetting]:
+    """Return all that are set, in the order of names."""
+    return [_from(row) for row in connection.execute(select(*COLUMNS).order_by(settings.c.name))]
+
+
+def by_name(connection: Connection, name: str) -> StoredSetting | None:
+    """Return the setting of this name; None while it is not set."""
+    row = connection.execute(select(*COLUMNS).where(settings.c.name == name)).first()
+    return _from(row) if row else None
+
+
+def put(connection: Connection, name: str, value: Any, now: datetime, actor: str) -> None:
+    """Set it; `value` is what JSON has."""
+    values = {"value": json.dumps(value), "changed_at": now, "changed_by": actor}
+    known = update(settings).where(settings.c.name == name)
+    if connection.execute(known.values(values)).rowcount:
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(settings.insert().values(name=name, **values))
+    except IntegrityError:  # another process has set it meanwhile
+        connection.execute(known.values(values))
+
+
+def remove(connection: Connection, name: str) -> bool:
+    """Unset it; return whether it was set."""
+    return connection.execute(delete(settings).where(settings.c.name == name)).rowcount == 1

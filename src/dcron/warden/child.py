@@ -1,0 +1,125 @@
+"""Between fork and exec: the warden's child becomes the command, with the rights of the command's user.
+
+Entering a directory and executing a file take as long as their file system, or their owner, likes: a hung
+network mount, a lease on the program. So both happen here, in a process that may be killed, and never in the
+warden. It hears through the status pipe what failed; the pipe closes when the program begins.
+"""
+
+# The warden goes without pathlib, a quarter of its start-up.
+# ruff: noqa: PTH110
+
+import errno
+import os
+import signal
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+from dcron.warden.limits import Rlimit, confine
+from dcron.warden.protocol import Start
+
+NOT_FOUND = 127
+NOT_STARTED = 126
+MOST_STATUS = 4096
+"""Bytes of a failure: the kernel writes them to a pipe at one stroke."""
+
+_UNLIKE_PYTHON = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python, or the warden, handles in a way no command should inherit."""
+
+
+class Plan(NamedTuple):
+    """What the child does, made ready by the warden: the child has little time and may have little memory."""
+
+    start: Start
+    programs: tuple[bytes, ...]
+    """Paths to try, in this order."""
+    env: Mapping[str, str]
+    streams: tuple[int, int, int]
+    status: int
+    rlimits: Mapping[str, Rlimit]
+    entrance: int
+    """Open `cgroup.procs` of the command's cgroup; -1 without one."""
+    counted: frozenset[str]
+    """Limits which that cgroup holds."""
+
+
+def become(plan: Plan) -> NoReturn:
+    """Turn the calling process, which was just forked, into the command; or report why not, and exit."""
+    try:
+        program = plan.start.argv[0]
+        step = f"cannot start {program!r}"
+        try:
+            for each in _UNLIKE_PYTHON:
+                signal.signal(each, signal.SIG_DFL)
+            os.setsid()
+            for number, fd in enumerate(plan.streams):
+                os.dup2(fd, number)
+            os.umask(plan.start.umask)
+            step = "cannot become the user"
+            _become_user(plan.start)
+            step = f"cannot enter the directory {plan.start.cwd!r}"
+            if plan.start.cwd is not None:
+                os.chdir(plan.start.cwd)
+            step = f"cannot start {program!r}"
+            confine(plan.rlimits, plan.entrance, plan.counted)
+            _execute(plan)
+        except Exception as error:
+            _report(plan, step, error)
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def failure(status: bytes) -> tuple[int, str]:
+    """Return the exit code a shell would give, and the message, from what `become` wrote."""
+    code, _, message = status.decode(errors="replace").partition(" ")
+    return int(code), message
+
+
+def late(start: Start) -> tuple[int, str]:
+    """Return what is said of a child that had to be killed before it became its program."""
+    where = "" if start.cwd is None else f", or its directory {start.cwd!r},"
+    return NOT_STARTED, f"cannot start {start.argv[0]!r}: the file{where} did not answer in time"
+
+
+def _become_user(start: Start) -> None:
+    if start.identity is not None:
+        uid, gid, groups = start.identity
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+
+
+def _execute(plan: Plan) -> NoReturn:
+    """Try the paths as execvp does: what is found but cannot be executed says more than what is missing."""
+    worst: OSError | None = None
+    for path in plan.programs:
+        try:
+            os.execve(path, plan.start.argv, plan.env)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            worst = worst or error
+        except OSError as error:
+            if worst is None or worst.errno in (errno.ENOENT, errno.ENOTDIR):
+                worst = error
+    raise worst or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _report(plan: Plan, step: str, error: Exception) -> None:
+    code, message = _explained(plan, step, error)
+    os.write(plan.status, f"{code} {message}".encode(errors="replace")[:MOST_STATUS])
+
+
+def _explained(plan: Plan, step: str, error: Exception) -> tuple[int, str]:
+    program = plan.start.argv[0]
+    if not isinstance(error, OSError):
+        return NOT_STARTED, f"{step}: {error}"
+    if not step.startswith("cannot start"):
+        return NOT_STARTED, f"{step}: {error.strerror}"
+    if error.errno == errno.ENOENT and not any(os.path.exists(path) for path in plan.programs):
+        return NOT_FOUND, f"there is no program {program!r}"
+    if error.errno == errno.ENOENT:
+        return NOT_FOUND, f"the interpreter of {program!r} does not exist"
+    if error.errno == errno.E2BIG:
+        return (
+            NOT_STARTED,
+            f"{step}: arguments or environment are too long (128 KiB each, 2 MiB in all)",
+        )
+    return NOT_STARTED, f"{step}: {error.strerror}"

@@ -1,0 +1,47 @@
+"""A flood of notices, which any role that may connect can send, wakes an agent a bounded number of times."""
+
+import threading
+import time
+
+import psycopg
+
+from dcron.database import Database
+from dcron.database.engine import WAKE_CHANNEL
+
+FLOOD = 2.0
+"""Seconds."""
+
+
+def test_a_flood_of_notices_wakes_a_watch_twenty_times_a_second_at_most(postgres_server: str) -> None:
+    database = Database(postgres_server)
+    watch, stop, woken = database.watch(), threading.Event(), []
+    sent = 0
+
+    def keep_watching() -> None:
+        while not stop.is_set():
+            if watch.wait(stop):
+                woken.append(time.monotonic())
+
+    thread = threading.Thread(target=keep_watching)
+    thread.start()
+    with psycopg.connect(postgres_server, autocommit=True) as attacker:
+        time.sleep(0.5)
+        end = time.monotonic() + FLOOD
+        while time.monotonic() < end:
+            attacker.execute(f"NOTIFY {WAKE_CHANNEL}")
+            sent += 1
+        flooded = len(woken)
+        time.sleep(0.5)
+        rested = len(woken)
+        attacker.execute(f"NOTIFY {WAKE_CHANNEL}")
+        asked = time.monotonic()
+        time.sleep(0.5)
+    stop.set()
+    thread.join(5)
+    watch.close()
+    database.close()
+    assert sent > 100
+    assert 2 <= flooded <= 20 * (FLOOD + 0.5) + 2
+    assert rested - flooded <= 2, "what was sent is not looked at once more, notice by notice"
+    assert len(woken) == rested + 1
+    assert woken[-1] - asked < 0.3, "a notice after a rest wakes at once"

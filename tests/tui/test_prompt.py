@@ -1,0 +1,138 @@
+"""The line for commands and filters: what completes it, and that its keys never reach the rows."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dcron.model import Trigger
+from dcron.store.runs import Wanted
+from dcron.tui.completion import Completion, completed
+from dcron.tui.prompt import Prompt
+from tests.tui.conftest import Screen, Stage
+
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+def prompt(screen: Screen) -> Prompt:
+    found = screen.app.main.prompt
+    assert found
+    return found
+
+
+def play(stage: Stage, do: Any) -> None:
+    for name in ("backup-db", "backup-web", "report"):
+        stage.add(name)
+
+    async def look() -> None:
+        async with stage.screen() as screen:
+            await do(screen)
+
+    asyncio.run(look())
+    assert not [run for run in stage.crontab.runs(Wanted(), 50) if run.trigger is not Trigger.SCHEDULE]
+
+
+def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("colon")
+        await screen.type("vi")
+        await screen.press("tab")
+        assert prompt(screen).entry.value == "view "
+        await screen.type("bac")
+        await screen.press("tab")
+        assert prompt(screen).entry.value == "view backup-"
+        await screen.shows("backup-db  backup-web")
+        await screen.press("r", "tab")  # r is text here
+        assert prompt(screen).entry.value == "view backup-r"
+        await screen.shows("nothing begins so")
+        await screen.press("backspace", "w", "tab", "enter")
+        await screen.shows("schedule")
+        assert not prompt(screen).is_open
+
+    play(stage, do)
+
+
+def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("slash")
+        await screen.type("!st")
+        await screen.press("tab")
+        assert prompt(screen).entry.value == "!st:"
+        await screen.type("fa")
+        await screen.press("tab")
+        assert prompt(screen).entry.value == "!st:failed "
+        await screen.press("enter")
+        await screen.until(lambda: screen.pane.filter_text == "!st:failed ")
+        assert len(screen.table.ids) == 3
+
+    play(stage, do)
+
+
+def test_a_click_elsewhere_closes_it_and_runs_nothing(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("colon")
+        await screen.type("run report")
+        await screen.pilot.click(type(screen.table), offset=(4, 2))
+        await screen.until(lambda: not prompt(screen).is_open)
+        assert not prompt(screen).display
+        await screen.press("slash")
+        await screen.type("report")
+        await screen.pilot.click(type(screen.table), offset=(4, 1))
+        await screen.until(lambda: not prompt(screen).is_open and len(screen.table.ids) == 1)
+        assert screen.pane.filter_text == "report"  # what was typed is kept
+
+    play(stage, do)
+
+
+def test_a_terminal_that_loses_the_focus_takes_no_keys_from_it(stage: Stage) -> None:
+    from textual import events
+
+    async def do(screen: Screen) -> None:
+        await screen.press("colon")
+        await screen.type("view bac")
+        screen.app.post_message(events.AppBlur())
+        await screen.press("r")
+        assert prompt(screen).entry.value == "view bacr"
+        screen.app.post_message(events.AppFocus())
+        await screen.press("escape")
+        assert not prompt(screen).is_open
+        assert screen.table.has_focus
+
+    play(stage, do)
+
+
+def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("slash")
+        await screen.type("backup")
+        await screen.press("enter", "slash", "ctrl+u")
+        await screen.type("foo:bar")
+        await screen.press("enter")
+        await screen.shows("no field foo:")
+        assert prompt(screen).is_open
+        await screen.until(lambda: len(screen.table.ids) == 2)
+        assert screen.pane.filter_text == "backup"
+        await screen.press("ctrl+u")
+        await screen.type("st:bogus")
+        await screen.press("enter")
+        await screen.shows("st: is one of ok, failed, lost")
+        await screen.press("escape")
+        assert screen.pane.filter_text == "backup"
+        assert not prompt(screen).is_open
+
+    play(stage, do)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "becomes"),
+    [
+        ("vi", Completion("vi", ["view"]), "view "),
+        ("view ba", Completion("ba", ["backup", "bake"]), "view ba"),
+        ("view ba", Completion("ba", []), "view ba"),
+        ("late no", Completion("no", ["node:"], ""), "late node:"),
+    ],
+)
+def test_the_last_word_grows_as_far_as_all_agree(
+    text: str, found: Completion, becomes: str, database_url: str
+) -> None:
+    assert completed(text, found) == becomes
