@@ -81,6 +81,8 @@ def require_valid(line: Definition, now: datetime, before: Definition | None = N
     is the line as it was: where its times stay what they are, they may be over.
     """
     require_runnable(line)
+    if before is None or before.name != line.name:
+        require_new_name(line.name)
     _require_sense(line)
     if before and policy.same_times(line, before.name, before.spec()):
         return
@@ -122,6 +124,20 @@ def require_name(name: str) -> None:
         raise UsageError(
             f"{name!r} cannot be a task's name: use 1 to 100 of the letters A-Z a-z, digits, dot, dash"
             " and underscore"
+        )
+
+
+def require_new_name(name: str) -> None:
+    """Raise UsageError unless a task may get this name now; tasks that have another one already keep it."""
+    require_name(name)
+    if name.isdigit():
+        raise UsageError(
+            f"{name!r} cannot be a new name: a number is a run's; add a letter, as in task-{name}"
+        )
+    if name[0] in "-.":
+        raise UsageError(
+            f"{name!r} cannot be a new name: what begins with a dash is an option, and what begins with a dot"
+            f" a hidden file; {name.lstrip('-.') or 'task'!r} would do"
         )
 
 

@@ -59,6 +59,17 @@ def test_a_node_takes_no_more_than_its_slots(world: World) -> None:
     assert len(node.take_turns()) == 1
 
 
+def test_only_the_home_of_an_account_may_be_missing(world: World) -> None:
+    world.add("home")
+    world.add("elsewhere", cwd="/srv")
+    world.add("own", env={"HOME": "/srv/home"})
+    node = world.node("web-1")
+    world.clock.forward(minutes=1)
+    node.take_turns()
+    at_home = {job.env["DCRON_TASK"]: job.at_home for job in node.launched}
+    assert at_home == {"home": True, "elsewhere": False, "own": False}
+
+
 def test_the_command_gets_its_facts_in_the_environment(world: World) -> None:
     world.add("tick", env={"COLOR": "blue", "PATH": "/opt/bin"}, cwd="/srv", stdin="in")
     node = world.node("web-1")

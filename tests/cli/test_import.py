@@ -97,7 +97,7 @@ def test_another_file_s_task_is_never_changed(dcron: Dcron, tmp_path: Path) -> N
     assert third.json["unchanged"] == ["report-2"]  # the same file, whatever it is called now
     same = dcron.done("import", "-", "--user", OWN, "--json", stdin=(tmp_path / "one").read_bytes())
     assert same.json["unchanged"] == ["report"]
-    assert "it stays ONE task for all hosts" in same.err
+    assert "1 of the lines say the same as tasks that are there already (report;" in same.err
 
 
 def test_an_export_changes_nothing(sqlite: Dcron) -> None:
@@ -143,3 +143,5 @@ def test_an_account_without_a_home_is_warned_about(sqlite: Dcron) -> None:
     assert homeless
     told = sqlite.done("import", "-n", "-", "--user", homeless, stdin=LINE).err
     assert f"{homeless} has no home directory here" in told
+    assert f"{homeless} has no home directory" in sqlite.done("add", "--user", homeless, "@daily", "x").err
+    assert "home" not in sqlite.done("add", "--user", homeless, "--cwd", "/tmp", "@daily", "x").err

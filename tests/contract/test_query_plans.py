@@ -164,7 +164,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a run": lambda connection, stage: runs.by_id(connection, 7),
     "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no", NOON),
     "a page of lines": lambda connection, stage: tasks.page(connection, "line-5", 500),
-    "a page of failed lines": lambda connection, stage: tasks.page(connection, "line-5", 500, failed=True),
     "waiting runs of a task": lambda connection, stage: runs.newest(
         connection, Wanted(task_id=7, states=[RunState.WAITING]), 20
     ),
@@ -180,7 +179,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, [Term("reason", "disk")], None, 200, NOON
     ),
     "dead letters that still are": lambda connection, stage: spine.dead_ids(connection, 7),
-    "how many dead letters": lambda connection, stage: spine.count_dead(connection, 1000),
     "what a task waits for": lambda connection, stage: spine.waiting_runs(connection, 7, 20),
     "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
     "output between": lambda connection, stage: output.between(connection, 7, 0, 1000, "stderr", 200),

@@ -242,6 +242,14 @@ def test_input_that_nobody_reads_blocks_nobody(harness: Harness) -> None:
     assert harness.result(harness.start("true", stdin=b"x" * 5_000_000)).exit_code == 0
 
 
+def test_a_command_of_an_account_without_a_home_runs_in_the_root_directory(harness: Harness) -> None:
+    for home in ("/nonexistent", "/etc/passwd/home"):
+        run = harness.shell("pwd", cwd=home, at_home=True)
+        assert harness.result(run).exit_code == 0
+        warning = f"dcron: warning: there is no home directory {home!r}; the command runs in /\n"
+        assert (harness.output(run), harness.output(run, "err").decode()) == (b"/\n", warning)
+
+
 # -- what cannot be started
 
 

@@ -165,6 +165,29 @@ def test_all_are_dismissed_only_after_a_second_question(morgue: Morgue) -> None:
     play(look)
 
 
+def test_only_what_the_filter_shows_and_was_seen_is_dismissed(morgue: Morgue) -> None:
+    mail = morgue.bury(morgue.stage.add("mail"), 3)
+    web = morgue.bury(morgue.stage.add("web"), 2)
+
+    async def look() -> None:
+        async with morgue.stage.screen() as screen:
+            await open_letters(screen)
+            await screen.press("slash")
+            await screen.type("task:mail")
+            await screen.press("enter", "X")
+            await screen.shows("dismiss all 3 dead letters of the filter task:mail?")
+            later = morgue.bury(morgue.stage.crontab.get("mail"))
+            await screen.press("y")
+            await screen.shows("type all")
+            await screen.type("all")
+            await screen.press("enter")
+            await screen.shows("dismissed 3 dead letters")
+            await screen.shows(f"dcron dead dismiss {mail[2]} {mail[1]} {mail[0]}")
+            assert morgue.letters == [*later, *reversed(web)]
+
+    play(look)
+
+
 def test_older_ones_are_read_by_the_page_and_others_dismissals_are_seen(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 450)[::-1]
 

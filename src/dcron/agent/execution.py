@@ -37,6 +37,7 @@ def job_for(run: Claimed, node_id: str, grace: float) -> Job:
         argv=tuple(argv),
         env=env,
         cwd=spec.get("cwd") or env.get("HOME"),
+        at_home=not spec.get("cwd") and env.get("HOME") == login["HOME"],
         user=spec.get("user"),
         stdin=stdin.encode() if stdin is not None else None,
         timeout=spec.get("timeout"),

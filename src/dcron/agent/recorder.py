@@ -15,7 +15,7 @@ from dcron.store import ends, output, tasks
 from dcron.store.ends import Ended
 from dcron.store.output import Chunk
 from dcron.warden.client import Finished, Output, Warden, WardenGone
-from dcron.warden.journal import Frame, JournalReader, Result
+from dcron.warden.journal import Frame, JournalError, JournalReader, Result
 
 log = logging.getLogger("dcron.agent")
 
@@ -43,6 +43,8 @@ class Recorder:
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
         self._chatty: set[int] = set()
+        self._unreadable: set[int] = set()
+        """Runs whose journals are not what the warden writes."""
         self._finished: dict[int, Result] = {}
         self.gone: WardenGone | None = None
 
@@ -89,6 +91,9 @@ class Recorder:
             unlocked(lambda: self._record(results))
 
     def _flush_output(self, run_id: int, *, to_the_end: bool) -> None:
+        if run_id in self._unreadable:
+            self._chatty.discard(run_id)
+            return
         try:
             while frames := self._reader(run_id).read(FLUSH_BYTES):
                 chunks = chunks_of(run_id, frames)
@@ -100,6 +105,10 @@ class Recorder:
         except DatabaseError:
             self._close_reader(run_id)  # what was read is not written: read it again
             raise
+        except (JournalError, OSError) as error:  # its end is known without it
+            log.error("run %d: the rest of its output cannot be read: %s", run_id, error)
+            self._close_reader(run_id)
+            self._unreadable.add(run_id)
         self._flushed_at[run_id] = time.monotonic()
         self._chatty.discard(run_id)
 
@@ -145,6 +154,7 @@ class Recorder:
             log.log(level, "run %d: %s%s", ended.id, ended.state, told)
         self._close_reader(ended.id)
         self._warden.forget(ended.id)
+        self._unreadable.discard(ended.id)
         for known in (self._finished, self._written, self._flushed_at):
             known.pop(ended.id, None)
 

@@ -1,6 +1,8 @@
 """What earlier agents of this host left in the spool: results and output that the database never got."""
 
+import errno
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,10 +11,13 @@ from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.database import Database
 from dcron.store import ends, output, runs
 from dcron.warden.descendants import kill_marked
-from dcron.warden.journal import Result
+from dcron.warden.journal import JournalError, Result
 from dcron.warden.spool import Spool, abandoned
 
 log = logging.getLogger("dcron.agent")
+
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+"""Errors that say nothing of the spool: it is looked at again."""
 
 
 def deliver_abandoned(database: Database, directory: Path) -> int:
@@ -23,14 +28,36 @@ def deliver_abandoned(database: Database, directory: Path) -> int:
     delivered = 0
     for spool in abandoned(directory):
         with spool:
-            # Where its warden was killed with it, nobody has ended its commands.
-            if left := kill_marked(f"{NODE_ID}={spool.node_id}"):
-                log.warning("killed %d processes that %s had left behind", left, spool.node_id)
-            for run_id in spool.runs():
-                delivered += _deliver(database, spool, run_id)
-                spool.forget(run_id)
-            spool.remove()
+            try:
+                delivered += _deliver_spool(database, spool)
+            except OSError as error:
+                if error.errno in _PASSING:
+                    continue
+                log.error("the spool of %s cannot be read (%s): it is left as it is", spool.node_id, error)
+                _leave(spool)
     return delivered
+
+
+def _deliver_spool(database: Database, spool: Spool) -> int:
+    # Where its warden was killed with it, nobody has ended its commands.
+    if left := kill_marked(f"{NODE_ID}={spool.node_id}"):
+        log.warning("killed %d processes that %s had left behind", left, spool.node_id)
+    delivered = 0
+    for run_id in spool.runs():
+        try:
+            delivered += _deliver(database, spool, run_id)
+        except JournalError as error:
+            aside = spool.set_aside(run_id)
+            log.error("run %d: its journal is set aside as %s: %s", run_id, aside, error)
+        else:
+            spool.forget(run_id)
+    spool.remove()
+    return delivered
+
+
+def _leave(spool: Spool) -> None:
+    with suppress(OSError):
+        spool.set_all_aside()
 
 
 def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
@@ -55,7 +82,10 @@ def _deliver_output(database: Database, spool: Spool, run_id: int) -> Result | N
         while frames := journal.read(FLUSH_BYTES):
             with database.write() as connection:
                 output.append(connection, database, chunks_of(run_id, frames))
-        return journal.result
+        result = journal.result
+    if result is not None and result.node_id != spool.node_id:
+        raise JournalError(f"its result is that of node {result.node_id}")
+    return result
 
 
 def _deliver_result(database: Database, node_id: str, result: Result) -> bool:

@@ -163,6 +163,7 @@ def _tell(
     else:
         print_facts(_understood(view, options, chosen, now))
     cautions.print_warnings(task, now)
+    cautions.print_homelessness(task)
     cautions.print_crowd(crontab, view, now)
     cautions.print_unserved(crontab, view)
     mention_idleness(crontab)

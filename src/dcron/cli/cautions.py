@@ -32,6 +32,14 @@ def print_doubts(warnings: Iterable[tuple[str, str]]) -> None:
         printing.complain(f"warning: {message} [{code}]")
 
 
+def print_homelessness(line: Definition) -> None:
+    """Say so where the account of the command has no home directory to run it in."""
+    from dcron.cli.origins import homelessness
+
+    if line.user and line.cwd is None and (warning := homelessness(line.user)):
+        printing.complain(f"warning: {warning}")
+
+
 def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
     """Say so where the task's next turn falls in a minute in which many others start."""
     turn = view.next_run

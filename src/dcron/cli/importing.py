@@ -17,11 +17,13 @@ from dcron.typed import read_text
 if TYPE_CHECKING:
     from dcron.cli.origins import Origin
     from dcron.crontabfile import CrontabFile
-    from dcron.model import Definition
+    from dcron.model import Definition, Task
     from dcron.services.crontab import Crontab, Imported
 
 SHOWN = 20
 """Names of one kind that are printed; the rest are counted."""
+NAMED = 5
+"""Names within a sentence."""
 WIDEST = 40
 """Cells of a name beyond which accounts are no longer aligned."""
 Warned = tuple[int | None, str]
@@ -205,17 +207,26 @@ def _warnings(
 
 
 def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
-    for name, other in done.others.items():
-        origin = f"from {other.source}" if other.source else "not from a file"
-        mine = done.renamed.get(name, name)
-        if mine != other.name:
-            yield content.lines[name], f"{other.name} is another task ({origin}), so this one is {mine}"
-        else:
-            message = (
-                f"{mine} is there already ({origin}) and says the same: it stays ONE task for all hosts;"
-                " --every-node runs it on each, --prefix makes another"
-            )
-            yield content.lines[name], message
+    """The tasks of other sources with names of this file: those that say something else, then the same."""
+    same = [other for name, other in done.others.items() if done.renamed.get(name, name) == other.name]
+    different = [(name, other) for name, other in done.others.items() if other not in same]
+    for name, other in different[:SHOWN]:
+        message = f"{other.name} is another task ({_origin(other)}), so this one is {done.renamed[name]}"
+        yield content.lines[name], message
+    if len(different) > SHOWN:
+        yield None, f"{len(different) - SHOWN:,} more have names of other tasks, and got numbers"
+    if same:
+        named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
+        yield (
+            None,
+            f"{len(same):,} of the lines say the same as tasks that are there already ({named};"
+            f" {_origin(same[0])}): each stays ONE task for all hosts; --every-node runs it on each of them,"
+            " --prefix makes another",
+        )
+
+
+def _origin(task: "Task") -> str:
+    return f"from {task.source}" if task.source else "not from a file"
 
 
 def _about_hosts(

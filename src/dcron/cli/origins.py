@@ -48,13 +48,24 @@ def account_name(uid: int) -> str:
 
 def doubts_about(user: str) -> str | None:
     """Return what may go wrong with commands of this account, judged by this machine; None if nothing."""
-    try:
-        account = pwd.getpwnam(user) if not user.isdecimal() else pwd.getpwuid(int(user))
-    except (KeyError, OverflowError):
+    if _account(user) is None:
         return f"this machine has no account {user!r}; a run fails on an agent without it"
-    if Path(account.pw_dir).is_dir():
+    return homelessness(user)
+
+
+def homelessness(user: str) -> str | None:
+    """Return where commands of this account run if it has no home directory here; None if it has."""
+    account = _account(user)
+    if account is None or Path(account.pw_dir).is_dir():
         return None
     return f"{user} has no home directory here ({account.pw_dir}): its commands run in / unless cwd is set"
+
+
+def _account(user: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwuid(int(user)) if user.isdecimal() else pwd.getpwnam(user)
+    except (KeyError, OverflowError):
+        return None
 
 
 def _source(account: str, path: str) -> str:

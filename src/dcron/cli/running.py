@@ -11,6 +11,7 @@ import typer
 from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
 from dcron.cli.naming import all_to_change
+from dcron.cli.one_run import show_run
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, MaybeName, RunId, WholeNames, run_number
 from dcron.cli.policy_options import named
@@ -97,6 +98,10 @@ def runs(
             parser=run_number,
         ),
     ] = None,
+    run_id: Annotated[
+        int | None,
+        typer.Option("--id", metavar="RUN", help="Show this run whole.", parser=run_number),
+    ] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
     as_json: Json = False,
     db: Db = None,
@@ -109,13 +114,19 @@ def runs(
     \b
     dcron runs backup -n 50 --state failed,lost
     dcron runs --flow 41
+    dcron runs --id 1307
     """
     from dcron.cli import shapes
     from dcron.schedule import zone
     from dcron.store.runs import Wanted
 
     states = _states(state or [])
+    if run_id is not None and (name or states or since or flow is not None):
+        raise UsageError("--id is one run; leave the other options out")
     with opened_crontab(db) as crontab:
+        if run_id is not None:
+            show_run(crontab, run_id, as_json=as_json)
+            return
         now = crontab.now()
         task_id = crontab.task_id(name) if name is not None else None
         moment = past_time(since, zone(own_zone()), now) if since else None

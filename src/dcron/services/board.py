@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import Connection
+
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Node, Run, RunState, Task, Trigger
@@ -100,16 +102,23 @@ class TaskRows:
 
 
 @dataclass(frozen=True)
+class Pulse:
+    """What can be asked after every change, for it costs next to nothing."""
+
+    running: int
+    idle: str | None
+    """Why no agent takes any run at all; None when one may."""
+
+
+@dataclass(frozen=True)
 class Counts:
     """How the crontab stands as a whole."""
 
     tasks: int
-    running: int
+    pulse: Pulse
     failed: int
     paused: int
     late: int
-    idle: str | None
-    """Why nobody takes any run at all; None when somebody may."""
 
 
 @dataclass(frozen=True)
@@ -210,12 +219,16 @@ class Board:
             now = self.database.now(connection)
             return Counts(
                 tasks=spine.count_tasks(connection, now=now),
-                running=spine.count_alive(connection),
+                pulse=_pulse(connection, now),
                 failed=spine.count_tasks(connection, Term("failed"), now=now),
                 paused=spine.count_tasks(connection, Term("paused"), now=now),
                 late=spine.count_late(connection, now),
-                idle=policy.idle(nodes.living(connection, now)),
             )
+
+    def pulse(self) -> Pulse:
+        """Count the runs under way, and look whether an agent takes runs."""
+        with self.database.read() as connection:
+            return _pulse(connection, self.database.now(connection))
 
     # The timeline -----------------------------------------------------------------------------------
 
@@ -271,16 +284,15 @@ class Board:
             now = self.database.now(connection)
             return spine.dead_letters(connection, terms, before_id, limit, now)
 
-    def count_dead(self, most: int) -> int:
-        """How many dead letters there are, up to `most`."""
-        with self.database.read() as connection:
-            return spine.count_dead(connection, most)
-
     def nodes(self) -> list[Node]:
         """The nodes that live, and those that ended within a day."""
         with self.database.read() as connection:
             now = self.database.now(connection)
             return nodes.listing(connection, now, ended_since=now - ENDED_NODES_SHOWN)
+
+
+def _pulse(connection: Connection, now: datetime) -> Pulse:
+    return Pulse(spine.count_alive(connection), policy.idle(nodes.living(connection, now)))
 
 
 def _task_row(view: TaskView, recent: Sequence[Any], now: datetime) -> TaskRow:

@@ -71,6 +71,11 @@ class Calendars:
             raise _missing(beginning)
         return name
 
+    def names(self, beginning: str, limit: int) -> list[str]:
+        """Return the first names that begin so, in order."""
+        with self._database.read() as connection:
+            return names.beginning(connection, names.CALENDARS, beginning, limit)
+
     def whole(self, name: str) -> str:
         """Return the name of this calendar. Raises NotFound, as NotWhole where it only begins names."""
         _require_name(name)

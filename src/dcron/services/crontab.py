@@ -20,7 +20,8 @@ from dcron.policy.flows import Graph
 from dcron.schedule import repeatable
 from dcron.services import order, sources
 from dcron.services.beginnings import ENOUGH, only_one, whole
-from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
+from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, spine, tasks
+from dcron.store.filters import Term
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
 from dcron.validation import require_name, require_runnable, require_text, require_valid
@@ -174,20 +175,21 @@ class Crontab:
         with self.database.read() as connection:
             return self._views(connection, [self._find(connection, name)])[0]
 
-    def views(self, *, paused: bool = False, failed: bool = False) -> Iterator[TaskView]:
-        """All lines, in the order of names; each page is a short transaction of its own.
-
-        With `failed` those whose last run failed or was lost, or that have dead letters.
-        """
-        after = ""
-        while True:
+    def views(
+        self, *, paused: bool = False, failed: bool = False, order: str = "name", reverse: bool = False
+    ) -> Iterator[TaskView]:
+        """The lines that a list wants, by one of TASK_ORDERS; each page is a short transaction of its own."""
+        terms = [Term(field) for field, wanted in (("failed", failed), ("paused", paused)) if wanted]
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            ids = spine.task_ids(connection, terms, order, now, reverse=reverse)
+        for start in range(0, len(ids), PAGE):
+            wanted = ids[start : start + PAGE]
             with self.database.read() as connection:
-                lines = tasks.page(connection, after, PAGE, paused=paused, failed=failed)
-                views = self._views(connection, lines)
+                lines = {task.id: task for task in tasks.by_ids(connection, wanted)}
+                found = [lines[task_id] for task_id in wanted if task_id in lines]
+                views = self._views(connection, found)
             yield from views
-            if len(lines) < PAGE:
-                return
-            after = lines[-1].name
 
     def tasks(self) -> Iterator[Task]:
         """All lines without their runs, in the order of names, read a page at a time."""
@@ -373,6 +375,11 @@ class Crontab:
         """What the run printed from byte `offset` on, as far as it is known; a page of chunks."""
         with self.database.read() as connection:
             return output.read(connection, run_id, offset)
+
+    def output_size(self, run_id: int) -> int:
+        """How many bytes the run wrote, kept or not."""
+        with self.database.read() as connection:
+            return output.size(connection, run_id)
 
     @repeatable
     def cancel(self, run_id: int) -> Run:

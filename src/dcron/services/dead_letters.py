@@ -1,5 +1,6 @@
 """Runs that failed, or were lost, and are not tried again: a list that people work off."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -7,7 +8,8 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
 from dcron.services.crontab import Crontab
-from dcron.store import changes, ends, nodes, runs, tasks
+from dcron.store import changes, ends, nodes, runs, spine, tasks
+from dcron.store.filters import Term
 from dcron.store.runs import Wanted
 from dcron.validation import require_runnable
 
@@ -15,7 +17,7 @@ _AT_ONCE = 1000
 
 
 class DeadLetters:
-    """The dead letters of a crontab. Every method but `dismiss_all` is one transaction."""
+    """The dead letters of a crontab. Every method is one transaction, but for those that dismiss many."""
 
     def __init__(self, crontab: Crontab) -> None:
         """Use the crontab's database, and act as whoever acts there."""
@@ -77,6 +79,20 @@ class DeadLetters:
             if len(found) < _AT_ONCE:
                 return dismissed
 
+    def dismiss_found(self, terms: Sequence[Term], newest_id: int) -> int:
+        """Take the runs that a filter finds off the list, those made after `newest_id` left out; how many."""
+        dismissed, before_id = 0, newest_id + 1
+        while True:
+            with self._database.write() as connection:
+                page = spine.dead_letters(
+                    connection, terms, before_id, _AT_ONCE, self._database.now(connection)
+                )
+                dismissed += runs.dismiss(connection, [run.id for run in page.runs])
+                self._note(connection, page.runs)
+            if page.end is None:
+                return dismissed
+            before_id = page.end
+
     def _find(self, connection: Connection, run_id: int) -> Run:
         run = runs.by_id(connection, run_id)
         if run is None:
@@ -91,7 +107,7 @@ class DeadLetters:
         if run.for_node and not nodes.is_alive(connection, run.for_node):
             raise Refused(f"run {run.id} belongs to node {run.for_node}, which is gone")
 
-    def _note(self, connection: Connection, dismissed: list[Run]) -> None:
+    def _note(self, connection: Connection, dismissed: Sequence[Run]) -> None:
         now = self._database.now(connection)
         lines = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
         for run in dismissed:

@@ -257,12 +257,6 @@ def dead_ids(connection: Connection, since_id: int) -> set[int]:
     return set(connection.scalars(query.order_by(runs.c.id.desc()).limit(MOST_LINES)))
 
 
-def count_dead(connection: Connection, most: int) -> int:
-    """How many dead letters there are, up to `most`."""
-    dead = select(runs.c.id).where(text(DEAD)).order_by(runs.c.id).limit(most)
-    return connection.scalar(select(func.count()).select_from(dead.subquery())) or 0
-
-
 def waiting_runs(connection: Connection, task_id: int, limit: int) -> list[Run]:
     """The line's runs that wait, the first due first."""
     waiting = select(*LIGHT).where(text(_WAITING), runs.c.task_id == task_id)

@@ -21,14 +21,14 @@ from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.driver import Driver
 from dcron.tui.health import Health
 from dcron.tui.input_queue import IMPATIENT, OrderedApp
-from dcron.tui.keynames import key_name
+from dcron.tui.keynames import key_name, key_of
 from dcron.tui.main import MainScreen
 from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
 from dcron.tui.settings import Settings
 from dcron.tui.theme import CSS, THEMES
 
 if TYPE_CHECKING:
-    from dcron.services.board import Board, Counts
+    from dcron.services.board import Board, Counts, Pulse
     from dcron.services.crontab import Crontab
 
 T = TypeVar("T")
@@ -96,6 +96,7 @@ class DcronApp(OrderedApp[Exception]):
         self._crontab: Crontab | None = None
         self.main = MainScreen()
         self.animation_level = "none"
+        self.set_class(self.no_color, "-grey")
         self.theme = THEMES[settings.theme]
 
     # From the threads -------------------------------------------------------------------------------
@@ -140,6 +141,7 @@ class DcronApp(OrderedApp[Exception]):
         """Somebody has written: what is shown may be old."""
         if self.main.pane and self.screen is self.main:
             self.main.pane.refresh_data()
+            self.reader.ask("pulse", lambda board: board.pulse(), self._take_pulse)
             self._count()
 
     def on_health_changed(self, _: HealthChanged) -> None:
@@ -223,10 +225,10 @@ class DcronApp(OrderedApp[Exception]):
             return ""
         signs = self.signs
         told = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
-        told += f"  {signs['running']}{counts.running}"
+        told += f"  {signs['running']}{counts.pulse.running}"
         for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
             told += f" {signs[look]}{number:,}" if number else ""
-        return f"{told}  {counts.idle}" if counts.idle else told
+        return f"{told}  {counts.pulse.idle}" if counts.pulse.idle else told
 
     def _count(self) -> None:
         """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
@@ -235,6 +237,12 @@ class DcronApp(OrderedApp[Exception]):
         if not self._uncounted:
             self._counted_at = now + COUNTS_EVERY
             self.reader.ask("counts", _timed_counts, self._take_counts)
+
+    def _take_pulse(self, pulse: "Pulse") -> None:
+        """What runs beside the rows that show it, and not as it was at the last count."""
+        if self.counts and self.counts.pulse != pulse:
+            self.counts = replace(self.counts, pulse=pulse)
+            self.redraw_chrome()
 
     def _take_counts(self, found: "tuple[Counts, float]") -> None:
         self.counts, seconds = found
@@ -375,6 +383,10 @@ class DcronApp(OrderedApp[Exception]):
         """Say so."""
         if any(isinstance(event, events.Key | events.Paste) for event in dropped):
             self.tell("what was typed was ignored: it was for what is not read yet")
+
+    def action_help_quit(self) -> None:
+        """ctrl+c quits other programs, so it says here what does."""
+        self.tell(f"{key_of(self, 'app.quit')} quits")
 
     def action_help(self) -> None:
         from dcron.tui.keys import help_content

@@ -15,6 +15,8 @@ from dcron.tui.views import VIEWS
 if TYPE_CHECKING:
     from dcron.tui.main import MainScreen
 
+LEAST_ADDRESS = 8
+"""Cells of an address; less tells nothing."""
 HELP = "app.help"
 """What the hint of the help does."""
 
@@ -67,12 +69,20 @@ class Bar(Line):
             middle = f"as of {since.astimezone(app.zone):%H:%M:%S}  " if since else ""
             middle += safe(str(health.error))
         else:
-            middle = f"{app.settings.address}  {app.counted()}"
+            middle = ""
         yield f" {told}  ", style, "app.refresh_now"
         room = self.size.width - cells(told) - cells(clock) - 4
+        if not health.error:
+            middle = _with_address(app.settings.address, app.counted(), room)
         shown = shorten(middle, room)
         yield shown + " " * (room - cells(shown)), "$text-error" if health.error else "", ""
         yield clock, "", ""
+
+
+def _with_address(address: str, counted: str, room: int) -> str:
+    """Return both, the address shortened first: how things stand matters more than where."""
+    left = room - cells(counted) - 2
+    return f"{shorten(address, left)}  {counted}" if left >= LEAST_ADDRESS else counted
 
 
 class Tabs(Line):

@@ -1,12 +1,15 @@
 """Acts on what went wrong: runs are tried again, dead letters dismissed, nodes drained."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dcron.model import Node, NodeState, Run, RunState
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
+from dcron.store.filters import Term
+from dcron.store.spine import LettersPage
 from dcron.telling.words import plural
 from dcron.tui.acting import Act
 
@@ -18,6 +21,16 @@ COUNTED = 1000
 """Dead letters that the question before their end counts."""
 _RETRYABLE = (RunState.FAILED, RunState.LOST, RunState.SKIPPED, RunState.CANCELLED)
 _LIVING = (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The dead letters that a list shows, those further down too."""
+
+    terms: Sequence[Term]
+    filter_text: str
+    newest_id: int
+    """What failed since then has not been seen."""
 
 
 def retry(app: "DcronApp", runs: Sequence[Run]) -> None:
@@ -45,10 +58,13 @@ def dismiss(app: "DcronApp", runs: Sequence[Run]) -> None:
     _ask(app, f"dismiss {what}", dead, _dismiss)
 
 
-def dismiss_all(app: "DcronApp") -> None:
-    """Take everything off the list; a key is not enough to say yes."""
+def dismiss_all(app: "DcronApp", found: Found) -> None:
+    """Take everything that is shown off the list; a key is not enough to say yes."""
     if app.may_act(["all"]):
-        app.fetch(lambda board: board.count_dead(COUNTED), lambda count: _ask_about_all(app, count))
+        app.fetch(
+            lambda board: board.earlier_letters(found.terms, found.newest_id + 1, COUNTED),
+            lambda page: _ask_about_all(app, found, page),
+        )
 
 
 def drain(app: "DcronApp", nodes: Sequence[Node]) -> None:
@@ -83,26 +99,34 @@ def _ask(app: "DcronApp", question: str, runs: Sequence[Run], act: Callable[[Run
     app.confirm(question, [*shown, *([f"and {more:,} more"] if more else [])], go)
 
 
-def _ask_about_all(app: "DcronApp", count: int) -> None:
-    if not count:
+def _ask_about_all(app: "DcronApp", found: Found, page: LettersPage) -> None:
+    if not page.runs:
         app.tell("there are no dead letters")
         return
-    told = f"{COUNTED:,} dead letters or more" if count == COUNTED else plural(count, "dead letter")
+    told = plural(len(page.runs), "dead letter") + (" or more" if page.end is not None else "")
+    told += f" of the filter {found.filter_text}" if found.terms else ""
+
+    def do(crontab: Crontab) -> str:
+        count = DeadLetters(crontab).dismiss_found(found.terms, found.newest_id)
+        return f"dismissed {plural(count, 'dead letter')}"
 
     def sure(typed: str | None) -> None:
         if typed == "all":
-            app.act([Act("dismiss all", "dcron dead dismiss --all --force", _dismiss_everything)])
+            app.act([Act("dismiss all", _command(found, page), do)])
 
     def go(yes: bool | None) -> None:
         if yes:
-            app.ask_for(
-                f"dismiss {told}, whatever is filtered?",
-                sure,
-                hint="type all and Enter to dismiss them",
-                must_be="all",
-            )
+            app.ask_for(f"dismiss {told}?", sure, hint="type all and Enter to dismiss them", must_be="all")
 
     app.confirm(f"dismiss all {told}", ["not only those in sight; their records and output stay"], go)
+
+
+def _command(found: Found, page: LettersPage) -> str:
+    """The command line that does the same; none has a filter, so it names the runs."""
+    if not found.terms:
+        return "dcron dead dismiss --all --force"
+    more = " ..." if len(page.runs) > SHOWN or page.end is not None else ""
+    return f"dcron dead dismiss {' '.join(str(run.id) for run in page.runs[:SHOWN])}{more}"
 
 
 def _retry(run: Run) -> Act:
@@ -119,10 +143,6 @@ def _dismiss(run: Run) -> Act:
         return f"dismissed run {run.id} of {run.task}"
 
     return Act(f"dismiss run {run.id}", f"dcron dead dismiss {run.id}", do)
-
-
-def _dismiss_everything(crontab: Crontab) -> str:
-    return f"dismissed {plural(DeadLetters(crontab).dismiss_all(), 'dead letter')}"
 
 
 def _drain(node: Node) -> Act:

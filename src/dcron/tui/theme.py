@@ -26,6 +26,8 @@ RowTable {
 RowTable > .table--header { text-style: bold; color: $foreground-muted; background: $surface; }
 RowTable > .table--cursor { text-style: bold; background: $primary-muted; color: $foreground; }
 RowTable:focus > .table--cursor { text-style: bold reverse; }
+RowTable:ansi > .table--cursor { background: $background; text-style: bold underline; }
+RowTable:ansi:focus > .table--cursor { background: $background; text-style: bold reverse; }
 RowTable > .table--marked { text-style: underline; }
 RowTable > .look--running { color: $text-primary; }
 RowTable > .look--ok { color: $text-success; }
@@ -33,6 +35,10 @@ RowTable > .look--failed, RowTable > .look--lost, RowTable > .look--error {
     color: $text-error; text-style: bold;
 }
 RowTable > .look--late { color: $text-warning; text-style: bold; }
+.-grey RowTable > .look--failed, .-grey RowTable > .look--lost, .-grey RowTable > .look--error {
+    color: $foreground; text-style: bold reverse;
+}
+.-grey RowTable > .look--late { color: $foreground; text-style: bold; }
 RowTable > .look--paused, RowTable > .look--quiet, RowTable > .look--waiting { color: $foreground-muted; }
 RowTable > .look--name { text-style: bold; }
 Facts { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }

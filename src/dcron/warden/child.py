@@ -19,6 +19,7 @@ from dcron.warden.protocol import Start
 
 NOT_FOUND = 127
 NOT_STARTED = 126
+_STDERR = 2
 MOST_STATUS = 4096
 """Bytes of a failure: the kernel writes them to a pipe at one stroke."""
 
@@ -57,8 +58,7 @@ def become(plan: Plan) -> NoReturn:
             step = "cannot become the user"
             _become_user(plan.start)
             step = f"cannot enter the directory {plan.start.cwd!r}"
-            if plan.start.cwd is not None:
-                os.chdir(plan.start.cwd)
+            _enter_directory(plan.start)
             step = f"cannot start {program!r}"
             confine(plan.rlimits, plan.entrance, plan.counted)
             _execute(plan)
@@ -86,6 +86,20 @@ def _become_user(start: Start) -> None:
         os.setgroups(groups)
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
+
+
+def _enter_directory(start: Start) -> None:
+    """Enter the command's directory; where a user has no home, the root directory, and warn of it."""
+    if start.cwd is None:
+        return
+    try:
+        os.chdir(start.cwd)
+    except (FileNotFoundError, NotADirectoryError):
+        if not start.at_home:
+            raise
+        os.chdir("/")
+        warning = f"dcron: warning: there is no home directory {start.cwd!r}; the command runs in /\n"
+        os.write(_STDERR, warning.encode(errors="replace"))
 
 
 def _execute(plan: Plan) -> NoReturn:

@@ -21,9 +21,9 @@ from threading import Lock
 from typing import Literal
 
 from dcron.warden.accounts import AccountError, identity_of
-from dcron.warden.descendants import process, send
+from dcron.warden.descendants import process, reap_strangers, send
 from dcron.warden.ending import ORPHAN_GRACE
-from dcron.warden.journal import HEAD, TAIL, JournalReader, Result
+from dcron.warden.journal import HEAD, TAIL, JournalError, JournalReader, Result
 from dcron.warden.protocol import (
     Identity,
     Lines,
@@ -53,6 +53,8 @@ class Job:
     """The program is looked up in the PATH of `env`. One argument may have 128 KiB (a limit of Linux)."""
     env: Mapping[str, str]
     cwd: str | None = None
+    at_home: bool = False
+    """Whether `cwd` is only the user's home: where that is missing, the command runs in / with a warning."""
     """None is `/`."""
     user: str | None = None
     """Name or uid; None is the agent's own. Sets user, group and supplementary groups together."""
@@ -215,6 +217,10 @@ class Warden:
         """Make a waiting `events`, or the next one, return at once. For any thread."""
         os.eventfd_write(self._wake, 1)
 
+    def reap_strangers(self) -> None:
+        """Reap dead children of the agent that are not this warden's."""
+        reap_strangers(self._process.pid)
+
     def fileno(self) -> int:
         """Readable when `events` has something to say."""
         return self._socket.fileno()
@@ -344,12 +350,17 @@ class Warden:
             pending = sorted(self._pending)
         events: list[Event] = []
         for run_id in pending:
-            with self.journal(run_id) as journal:
-                while journal.read():
-                    pass
-                if journal.result:
-                    events.append(self._finished(journal.result))
+            result = self._left_result(run_id)
+            if result is not None:
+                events.append(self._finished(result))
         return [*events, WardenGone(tuple(sorted(self._pending)), status)]
+
+    def _left_result(self, run_id: int) -> Result | None:
+        with suppress(JournalError, OSError), self.journal(run_id) as journal:
+            while journal.read():
+                pass
+            return journal.result
+        return None
 
 
 def _spawn_warden(spool: Spool, head: int, tail: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -387,6 +398,7 @@ def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> Star
         argv=job.argv,
         env=dict(job.env),
         cwd=job.cwd,
+        at_home=job.at_home,
         identity=lookup(job.user),
         stdin=job.stdin,
         timeout=job.timeout,

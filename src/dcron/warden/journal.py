@@ -8,13 +8,15 @@ disk leaves of an unfinished frame does not match its checksum, and is no frame.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
-# ruff: noqa: PTH108, PTH208
+# ruff: noqa: PTH108, PTH119, PTH208
 
 import json
 import os
+import re
+import stat
 import struct
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 from zlib import crc32
 
 HEAD = 5 << 20
@@ -34,6 +36,12 @@ _CRC = struct.Struct("<I")
 _HEADER = struct.Struct("<BIQd")
 _PREFIX = _CRC.size + _HEADER.size
 _MESSAGE_LIMIT = 4096
+_NUMBER = re.compile("[0-9]{1,18}")
+_MAY_BE_NONE = ("exit_code", "signal", "reason", "message", "started_at", "max_rss")
+_MOST = 1 << 62
+"""No count in a journal is as large."""
+_LAST_TIME = 253402300800.0
+"""The year 10000, in epoch seconds: no calendar of Python goes further."""
 
 
 class Frame(NamedTuple):
@@ -70,6 +78,53 @@ class Result(NamedTuple):
     """Of output, dropped bytes included."""
     last_segment: int
     """Number of the journal's last segment."""
+
+
+class JournalError(Exception):
+    """A journal that is not what a warden writes. What was read of it before is good."""
+
+
+def read_result(text: bytes | str) -> Result:
+    """Return the result that `Result._asdict` described, without fields of a newer version.
+
+    Raises JournalError if a field is missing, or is not of its kind.
+    """
+    try:
+        fields = json.loads(text)
+        known = {name: fields[name] for name in Result._fields}
+        wrong = [name for name, value in known.items() if not _fits(name, value)]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise JournalError(f"its result cannot be read: {error!r}") from error
+    if wrong:
+        raise JournalError(f"its result has no usable {', '.join(wrong)}")
+    return Result(**known)
+
+
+def _fits(name: str, value: object) -> bool:
+    if value is None:
+        return name in _MAY_BE_NONE
+    if name in ("node_id", "reason", "message"):
+        return _is_plain(value) and (name != "reason" or value in get_args(Reason))
+    if name in ("started_at", "finished_at"):
+        return _is_number(value) and _is_time(float(value))  # type: ignore[arg-type]
+    return _is_number(value) and 0 <= value < _MOST  # type: ignore[operator]
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether it is a text that every database takes."""
+    return (
+        isinstance(value, str)
+        and "\0" not in value
+        and not any("\ud800" <= each <= "\udfff" for each in value)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_time(seconds: float) -> bool:
+    return 0 <= seconds < _LAST_TIME
 
 
 class JournalWriter:
@@ -155,6 +210,7 @@ class JournalReader:
         """Return what was written since, about `max_bytes` of it; empty when there is nothing new.
 
         Dropped output is skipped: the frame after a gap has an offset beyond the end of the one before.
+        Raises JournalError for what no warden writes, and OSError.
         """
         frames: list[Frame] = []
         while not frames and self.result is None and self._open():
@@ -181,13 +237,21 @@ class JournalReader:
         for kind, offset, time, payload in _whole_frames(data):
             self._position += _PREFIX + len(payload)
             if kind == _RESULT:
-                self.result = Result(**json.loads(payload))
+                self.result = self._own(read_result(payload))
             elif kind == _NEXT:
                 self._move_to(self._segment + 1)
+            elif kind not in _STREAMS or offset > _MOST or not _is_time(time):
+                raise JournalError("it has a piece of output that no warden writes")
             elif offset + len(payload) > self._after:
                 known = max(0, self._after - offset)
                 frames.append(Frame(_STREAMS[kind], offset + known, time, payload[known:]))
         return (self._segment, self._position) != before
+
+    def _own(self, result: Result) -> Result:
+        run_id = os.path.basename(self._path)
+        if str(result.run_id) != run_id:
+            raise JournalError(f"its result is that of run {result.run_id}")
+        return result
 
     def _move_to(self, segment: int) -> None:
         self.close()
@@ -199,7 +263,7 @@ class JournalReader:
         if self._fd >= 0:
             return True
         try:
-            self._fd = os.open(f"{self._path}.{self._segment}", os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = _open_file(f"{self._path}.{self._segment}")
         except FileNotFoundError:
             later = [number for number in segments(self._path) if number > self._segment]
             if self._segment == 0 or not later:
@@ -209,11 +273,20 @@ class JournalReader:
         return True
 
 
+def _open_file(path: str) -> int:
+    """Open a regular file; anything else might make the reader wait, or lead elsewhere."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise JournalError("it is not a regular file")
+    return fd
+
+
 def segments(path: str) -> list[int]:
     """Return the numbers of the segments that exist of the journal at `path`."""
     directory, _, run_id = path.rpartition("/")
     names = (name.partition(".") for name in os.listdir(directory))
-    return sorted(int(number) for run, _, number in names if run == run_id and number.isdigit())
+    return sorted(int(number) for run, _, number in names if run == run_id and _NUMBER.fullmatch(number))
 
 
 def _whole_frames(data: bytes) -> Iterator[tuple[int, int, float, bytes]]:

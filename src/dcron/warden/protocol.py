@@ -51,6 +51,8 @@ class Start(NamedTuple):
     limits: dict[str, int]
     fault: str | None
     """Why it cannot be started at all; reported like any other failure to start."""
+    at_home: bool = False
+    """Whether `cwd` is only the user's home: where that is missing, the command runs in / with a warning."""
 
 
 def encode(message: Message) -> bytes:
@@ -163,6 +165,7 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
     "umask": lambda value: _is_integer(value, 0, 0o777),
     "limits": lambda value: _is_map(value, int),
     "fault": _or_none(_is_text),
+    "at_home": lambda value: isinstance(value, bool),
 }
 
 

@@ -17,6 +17,8 @@ from dcron.warden.journal import JournalReader, segments
 _LOCK = "dcron.lock"
 """A name that makes the directory ours: nothing is touched in any other."""
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+_RUN_ID = re.compile("[0-9]{1,18}")
+_ASIDE = "unreadable-"
 _ADOPTION = 2.0
 """Seconds in which another agent's look at a directory is certainly over."""
 
@@ -60,7 +62,7 @@ class Spool:
     def runs(self) -> list[int]:
         """Return the runs that have a journal here."""
         names = (path.name.partition(".")[0] for path in self.path.iterdir())
-        return sorted({int(name) for name in names if name.isdigit()})
+        return sorted({int(name) for name in names if _RUN_ID.fullmatch(name)})
 
     def journal_path(self, run_id: int) -> str:
         """Return the path of a run's journal, without the segment's number."""
@@ -79,6 +81,20 @@ class Spool:
             numbers = [0, *range(max(1, last_segment - 1), last_segment + 1)]
         for number in numbers:
             Path(f"{path}.{number}").unlink(missing_ok=True)
+
+    def set_aside(self, run_id: int) -> Path:
+        """Rename a journal that cannot be read, so that it is left for people; return its first segment."""
+        first = self.path / f"{_ASIDE}{run_id}.0"
+        for path in self.path.glob(f"{run_id}.*"):
+            path.rename(path.with_name(_ASIDE + path.name))
+        return first
+
+    def set_all_aside(self) -> Path:
+        """Make the whole directory one that is left for people; return its lock, renamed."""
+        aside = self.path / f"{_ASIDE}{_LOCK}"
+        (self.path / _LOCK).rename(aside)
+        self.close()
+        return aside
 
     def remove(self) -> None:
         """Delete the directory with all journals in it, and let go of it."""
@@ -122,13 +138,13 @@ def _lock(path: Path) -> int | None:
     """Lock a directory; None when it is taken, another user's, no spool, or was removed meanwhile."""
     try:
         fd = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except OSError:
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(fd), (path / _LOCK).stat()):
             return fd
-    except (BlockingIOError, FileNotFoundError):
+    except OSError:
         pass
     os.close(fd)
     return None

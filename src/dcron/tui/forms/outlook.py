@@ -97,7 +97,7 @@ def _wide(each: Occurrence, gap: str) -> Iterator[Content]:
 
 def _narrow(each: Occurrence, gap: str) -> Iterator[Content]:
     yield _marked(each, words.full(each.local))
-    utc = "" if each.local.tzname() == "UTC" else f"{each.at:%H:%M:%S}Z  "
+    utc = "" if each.local.tzname() == "UTC" else f"{each.at:%Y-%m-%d %H:%M:%S}Z  "
     yield Content.styled(f"    {utc}{gap}", "dim")
 
 

@@ -139,7 +139,13 @@ class DeadPane(TablePane):
         recovering.dismiss(self.dcron, self.table.chosen_rows())
 
     def action_dismiss_all(self) -> None:
-        recovering.dismiss_all(self.dcron)
+        """What is shown, and what stands further down; nothing while another filter is being answered."""
+        if self.table.awaits_ids:
+            self.dcron.may_act([])
+        else:
+            newest = max(self._held, default=0)
+            found = recovering.Found(tuple(self.wanted), self.filter_text, newest)
+            recovering.dismiss_all(self.dcron, found)
 
 
 def _result(run: Run, now: datetime) -> Cell:
