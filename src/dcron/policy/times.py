@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
 from dcron.schedule import (
     Calendar,
@@ -107,7 +108,13 @@ def _rules(gap: Gap, fold: Fold, not_before: datetime | None, not_after: datetim
 
 @lru_cache(maxsize=100)
 def _calendar(name: str, content: str) -> Calendar:
-    return calendar_from_json(name, json.loads(content))
+    try:
+        value = json.loads(content)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"calendar {name} cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"calendar {name} cannot be read: it is not a JSON object")
+    return calendar_from_json(name, value)
 
 
 @lru_cache(maxsize=10_000)

@@ -1,7 +1,13 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
 from dcron.schedule.advise import Advice, advise, advise_all, advise_minute, runs_often
-from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
+from dcron.schedule.calendars import (
+    Calendar,
+    calendar_from_ics,
+    calendar_from_json,
+    is_calendar_json,
+    parse_calendar,
+)
 from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
 from dcron.schedule.forms import Schedule
@@ -46,6 +52,7 @@ __all__ = [
     "default_zone",
     "explain",
     "format_duration",
+    "is_calendar_json",
     "is_short_of_time",
     "machine_zone",
     "next_run",

@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -395,3 +396,21 @@ def test_outside_the_window_nothing_runs_and_one_occurrence_shows_where_it_ends(
     assert rules.not_before is not None
     exactly = Rules(not_before=shown[1].at)
     assert next_run(parse("0 9 * * *"), BERLIN, NOW, exactly) == shown[1].at
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *({}, {"nope": 1}, {"dates": 5}, {"dates": [5]}, {"dates": "2027-12-25"}, {"annual": None}),
+        *({"weekdays": [["sat"]]}, {"recurring": {}}, {"recurring": [5]}, {"recurring": [{}]}),
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "x", "days": 1, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "2027-01-01", "days": 1e300, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "2027-01-01", "days": 10**9, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "2027-01-01", "days": 1, "exceptions": ["x"]}]},
+        {"recurring": [{"rule": 5, "start": "2027-01-01", "days": 1, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=NEVER", "start": "2027-01-01", "days": 1, "exceptions": []}]},
+    ],
+)
+def test_a_calendar_that_was_written_by_hand_is_read_or_refused(stored: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="calendar work"):
+        calendar_from_json("work", stored)
