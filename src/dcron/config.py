@@ -5,7 +5,7 @@ import pwd
 import re
 import socket
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -57,7 +57,8 @@ def config_paths() -> list[Path]:
     """
     if chosen := os.environ.get("DCRON_CONFIG"):
         return [Path(chosen)]
-    return [SITE_CONFIG, Path(platformdirs.user_config_dir("dcron")) / "config.toml"]
+    own = _own_directory(platformdirs.user_config_dir)
+    return [SITE_CONFIG, own / "config.toml"] if own else [SITE_CONFIG]
 
 
 def config_path() -> Path:
@@ -185,26 +186,47 @@ def _require_tui(content: Mapping[str, Any], path: Path) -> None:
 def database_url(option: str | None, config: Config) -> str:
     """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory.
 
-    Raises UsageError where none is named and a config file that may name one cannot be read: another
-    database would be taken for it.
+    Raises UsageError where none is named and there is no home directory, or a config file that may name one
+    cannot be read: another database would be taken for it.
     """
-    chosen = option or os.environ.get("DCRON_DB") or config.database
-    if not chosen and config.unread:
+    if chosen := option or os.environ.get("DCRON_DB") or config.database:
+        return chosen
+    if config.unread:
         raise UsageError(f"{config.unread[0]}; it may name the database: name it with --db or $DCRON_DB")
-    return chosen or f"sqlite:///{own_database()}"
+    if (own := own_database()) is None:
+        raise UsageError("this account has no home directory for a database: name one with --db or $DCRON_DB")
+    return f"sqlite:///{own}"
 
 
-def own_database() -> Path:
-    """The SQLite file of somebody who has named no database; its directory is made on first use."""
-    return Path(platformdirs.user_data_dir("dcron")) / "dcron.db"
+def own_database() -> Path | None:
+    """Return the SQLite file of a user who has named no database; None for one without a home directory.
+
+    Its directory is made on first use.
+    """
+    own = _own_directory(platformdirs.user_data_dir)
+    return own / "dcron.db" if own else None
 
 
 def spool_directory(config: Config) -> Path:
-    """Where an agent on this machine keeps what the database does not have yet."""
+    """Where an agent on this machine keeps what the database does not have yet.
+
+    Raises UsageError where nothing is named and there is no home directory.
+    """
     if chosen := os.environ.get("DCRON_SPOOL"):
         return Path(chosen)
-    chosen = config.agent.get("spool")
-    return Path(chosen) if chosen else Path(platformdirs.user_state_dir("dcron")) / "spool"
+    if chosen := config.agent.get("spool"):
+        return Path(chosen)
+    if (own := _own_directory(platformdirs.user_state_dir)) is None:
+        raise UsageError("this account has no home directory for a spool: name a directory with $DCRON_SPOOL")
+    return own / "spool"
+
+
+def _own_directory(which: Callable[[str], str]) -> Path | None:
+    """Return one of this account's directories; None for an account without a home, as in many containers."""
+    try:
+        return Path(which("dcron"))
+    except (RuntimeError, KeyError):
+        return None
 
 
 def own_node_name() -> str:

@@ -116,6 +116,7 @@ class HandNode:
             )
             if reboot:
                 agenda.add_reboot_runs(connection, self.id, now)
+        self.continuity.settled(0)
         return self
 
     def take_turns(self) -> list[int]:

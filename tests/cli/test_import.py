@@ -97,7 +97,7 @@ def test_another_file_s_task_is_never_changed(dcron: Dcron, tmp_path: Path) -> N
     assert third.json["unchanged"] == ["report-2"]  # the same file, whatever it is called now
     same = dcron.done("import", "-", "--user", OWN, "--json", stdin=(tmp_path / "one").read_bytes())
     assert same.json["unchanged"] == ["report"]
-    assert "1 of the lines say the same as tasks that are there already (report;" in same.err
+    assert "1 there already, with the same words (report; from import:" in same.err
 
 
 def test_an_export_changes_nothing(sqlite: Dcron) -> None:
@@ -128,6 +128,18 @@ def test_a_system_file_is_warned_about(sqlite: Dcron) -> None:
     assert "ONE job each" in told
     for option in (("--every-node",), ("--require", "web")):
         assert "warning" not in sqlite.done("import", "-n", "-", *option, stdin=SYSTEM).err
+
+
+def test_a_forgotten_system_is_noticed(
+    sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop").write_bytes(b"0 9 * * * root shop\n")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert "a file with accounts is read with --system" in sqlite("import", str(tmp_path / "shop")).err
+    monkeypatch.setattr(origins, "SYSTEM", (tmp_path.resolve(),))
+    refused = sqlite("import", "--user", "root", str(tmp_path / "shop"))
+    assert (refused.code, "is a system file, with an account in each line" in refused.err) == (2, True)
+    sqlite.done("import", "--system", str(tmp_path / "shop"))
 
 
 @pytest.mark.parametrize("name", ["munin-node", "mdadm", "sysstat", "anacron"])

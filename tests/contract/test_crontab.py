@@ -12,6 +12,7 @@ from dcron.errors import Conflict, ExitCode, NotFound, Refused, ScheduleError, U
 from dcron.model import Definition, RunState, Task, Trigger
 from dcron.schedule import Calendar
 from dcron.schema import changes
+from dcron.services.beginnings import NotWhole
 from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
@@ -87,25 +88,37 @@ def test_a_line_that_agents_cannot_run_is_refused(stage: Stage, field: str, valu
 
 def test_a_name_may_be_shortened_while_it_means_one_line(stage: Stage) -> None:
     web, database = stage.task("backup-web"), stage.task("backup-db")
-    assert stage.crontab.get("backup-w") == web
-    assert stage.crontab.get("backup-db") == database
+    assert stage.crontab.find("backup-w") == web
+    assert stage.crontab.find("backup-db") == database
     with pytest.raises(
         UsageError, match="'backup' begins several names: backup-db, backup-web; write more of it"
     ):
-        stage.crontab.get("backup")
+        stage.crontab.find("backup")
 
 
 def test_a_whole_name_wins_over_longer_ones(stage: Stage) -> None:
     short = stage.task("backup")
     stage.task("backup-web")
-    assert stage.crontab.get("backup") == short
+    assert stage.crontab.find("backup") == short
 
 
 def test_too_many_names_are_not_all_told(stage: Stage) -> None:
     for number in range(8):
         stage.task(f"line-{number}")
     with pytest.raises(UsageError, match="line-4, …; write more"):
-        stage.crontab.get("line")
+        stage.crontab.find("line")
+
+
+def test_what_is_to_be_changed_is_named_in_full(stage: Stage) -> None:
+    web, _ = stage.task("backup-web"), stage.task("backup-db")
+    assert stage.crontab.get("backup-web") == web
+    for begun, names in (("backup", ["backup-db", "backup-web"]), ("backup-w", ["backup-web"])):
+        with pytest.raises(NotWhole) as refused:
+            stage.crontab.get(begun)
+        assert refused.value.names == names
+        assert refused.value.exit_code == ExitCode.NOT_FOUND
+    with pytest.raises(NotFound, match="there is no task 'nix'"):
+        stage.crontab.get("nix")
 
 
 def test_a_name_that_is_not_there_is_not_found(stage: Stage) -> None:

@@ -164,7 +164,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a run": lambda connection, stage: runs.by_id(connection, 7),
     "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no", NOON),
     "a page of lines": lambda connection, stage: tasks.page(connection, "line-5", 500),
-    "a page of failed lines": lambda connection, stage: tasks.page(connection, "line-5", 500, failed=True),
     "waiting runs of a task": lambda connection, stage: runs.newest(
         connection, Wanted(task_id=7, states=[RunState.WAITING]), 20
     ),

@@ -20,6 +20,8 @@ class Proxy:
 
     def __init__(self, upstream: str, chance: random.Random) -> None:
         """`upstream` is the server's Unix socket."""
+        self.upstream = upstream
+        """May be changed; connections made from then on go there."""
         self.held = False
         """Nothing goes through, either way; what comes meanwhile is lost with its connection."""
         self.refusing = False
@@ -27,7 +29,6 @@ class Proxy:
         self.swallows = 0.0
         """How likely a COMMIT's answer never comes and its connection is closed instead."""
         self.swallowed = 0
-        self._upstream = upstream
         self._chance = chance
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -71,7 +72,7 @@ class Proxy:
             writer.transport.abort()
             return
         try:
-            server_reader, server_writer = await asyncio.open_unix_connection(self._upstream)
+            server_reader, server_writer = await asyncio.open_unix_connection(self.upstream)
         except OSError:
             writer.transport.abort()
             return

@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from tests.faults.campaign import audit, checks, databases, growth, network, processes
+from tests.faults.campaign import (
+    audit,
+    checks,
+    clocks,
+    databases,
+    failover,
+    growth,
+    network,
+    processes,
+    restores,
+)
 from tests.faults.campaign.ledger import Entry, twice
 from tests.faults.campaign.playing import Fault, play
 from tests.faults.campaign.servers import PostgresServer
@@ -18,6 +28,12 @@ SHORT = (
     (processes.kill_wardens, "postgres"),
     (databases.postgres_crash, "postgres"),
     (network.cut_after_commit, "postgres"),
+    (failover.failover_sync, "postgres"),
+    (failover.failover_async, "postgres"),
+    (restores.restore, "sqlite"),
+    (restores.restore, "postgres"),
+    (clocks.clock_day, "sqlite"),
+    (clocks.boot_clock, "sqlite"),
 )
 NOBODYS = "UPDATE runs SET state = 'succeeded', finished_at = started_at WHERE id = 1"
 
@@ -36,6 +52,7 @@ def test_nothing_twice_nothing_lost_nothing_left_behind(
     fault: Fault, database: str, server: PostgresServer, tmp_path: Path
 ) -> None:
     row = play(fault, database, 7, SECONDS, server, tmp_path)
+    assert row.missing is None
     assert row.verdict.violations == {}
     assert row.verdict.starts > 0
 

@@ -126,11 +126,10 @@ class Continuity:
             self._memory.newest = max([self._memory.newest, *run_ids])
 
     def opened(self, connection: Connection, now: datetime) -> None:
-        """Compare what a database shows that was just opened."""
+        """Compare what a database shows that was just opened, before anything is written to it."""
         self._look_at_server(connection)
         issued = self._database.issued_ids(connection)
         self._settle(connection, now, 0, issued)
-        self._doubt = None
         self.ran_until = clock.ran_until(connection)
         self._was_behind = clock.is_behind(connection, now)
         if self._was_behind:
@@ -226,6 +225,6 @@ def _report(reason: str, epoch: Epoch | None) -> None:
         return
     log.error(
         "the database may have lost what it had committed: %s; run ids were at %d and go on above %d,"
-        " %d runs about to start got new ids; an occurrence that the database forgot may run again",
+        " waiting runs with new ids: %d; an occurrence that the database forgot may run again",
         *(reason, epoch.before, epoch.beyond, epoch.renumbered),
     )

@@ -101,10 +101,12 @@ class Session:
 
         Raises DatabaseError.
         """
+        with self._database.write() as connection:
+            self._continuity.opened(connection, self._database.now(connection))
+        self._continuity.settled(0)
         deliver_abandoned(self._database, self._settings.spool)
         with self._database.write() as connection:
             now = self._database.now(connection)
-            self._continuity.opened(connection, now)
             nodes.register(
                 connection,
                 Node(
@@ -202,6 +204,7 @@ class Session:
         keep_going("heartbeat", self._beat, self._wake_heart, self._stop, self._settings.beat / 2)
 
     def _beat(self) -> float:
+        self.warden.reap_strangers()
         pause = self.heart.step()
         deliver_abandoned(self._database, self._settings.spool)
         return pause

@@ -55,6 +55,16 @@ SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
 }
 """For each verb its module in this package, its function there, and the first sentence of its help."""
 
+ALIASES = {"ls": "list", "show": "view", "delete": "rm"}
+"""Words of other tools that mean exactly a verb."""
+INSTEAD = {
+    "status": "`dcron list` shows the tasks, `dcron nodes` the agents, `dcron view NAME` one task",
+    "start": "`dcron run NAME` runs a task now, `dcron resume NAME` ends its pause; `dcron agent` is one",
+    "stop": "`dcron cancel RUN` stops a run, `dcron pause NAME` a task, `dcron drain NODE` an agent's claims",
+    "enable": "`dcron resume NAME` ends a task's pause",
+    "disable": "`dcron pause NAME` lets a task start nothing until it is resumed",
+}
+"""Words that may mean several verbs, or one that does not do quite that."""
 VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.items()}
 COMMAND_LAST = ("add", "at", "in")
 
@@ -72,7 +82,10 @@ class Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The verb that was typed, or the one that was probably meant, in an error."""
-        if args[0] not in VERBS and not args[0].startswith("-"):
+        args = _understood(ctx, args)
+        if args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            if args[0] in INSTEAD:
+                ctx.fail(f"there is no verb {args[0]!r}: {INSTEAD[args[0]]}")
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], VERBS, n=1)
@@ -96,19 +109,43 @@ class Verbs(TyperGroup):
                 formatter.write_dl([(f"{name:<{width}}", told) for name, (_, _, told) in section.items()])
 
 
+def _understood(ctx: Any, words: list[str]) -> list[str]:
+    """The words with an alias replaced by its verb; `help VERB` is `VERB --help`."""
+    match words:
+        case ["version"]:
+            _print_version(True)
+        case ["help"] if not ctx.resilient_parsing:
+            print(ctx.get_help())
+            raise typer.Exit
+        case ["help", *verb] if verb:
+            return [*_understood(ctx, verb), "--help"]
+    return [ALIASES.get(words[0], words[0]), *words[1:]]
+
+
 def _load(name: str) -> Any:
     """A verb as typer makes it of its function, or of the Typer that holds verbs of its own."""
     from typer.main import get_command
 
-    from dcron.cli.parameters import CommandLast, Verb
+    from dcron.cli.parameters import CommandLast, Verb, offer_completions
 
     module, function, _ = VERBS[name]
     found = getattr(import_module(f"dcron.cli.{module}"), function)
+    for verb in _functions(found):
+        offer_completions(verb)
     if not isinstance(found, typer.Typer):
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
         holder.command(name, cls=CommandLast if name in COMMAND_LAST else Verb)(found)
         found = holder
     return get_command(found)
+
+
+def _functions(found: Any) -> list[Any]:
+    """The function of a verb, or those of a Typer."""
+    if not isinstance(found, typer.Typer):
+        return [found]
+    above = found.registered_callback
+    functions = [above.callback if above else None, *(each.callback for each in found.registered_commands)]
+    return list(filter(None, functions))
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import completing, printing
 from dcron.cli.naming import agreed
 from dcron.cli.opening import opened_crontab, own_zone
 from dcron.cli.parameters import Db, Force, Json, Verb
@@ -42,7 +42,15 @@ ENTRIES_SHOWN = 50
 USERS_SHOWN = 20
 USERS_LISTED = 3
 
-CalendarName = Annotated[str, typer.Argument(metavar="NAME", help="The calendar's name.", show_default=False)]
+CalendarName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The calendar's name.",
+        autocompletion=completing.calendar_names,
+        show_default=False,
+    ),
+]
 Entries = Annotated[
     list[str] | None,
     typer.Argument(

@@ -73,7 +73,7 @@ def import_(
     dcron import /var/spool/cron/crontabs/deploy
     dcron import --system /etc/cron.d/sysstat --every-node --dry-run
     """
-    from dcron.cli.origins import origin_of
+    from dcron.cli.origins import origin_of, require_system
 
     origin = origin_of(file, user)
 
@@ -85,6 +85,8 @@ def import_(
 
     with opened_crontab(db) as crontab:
         content = _read(file, new_task_zone(crontab).name, system=system)
+        if not content.system:
+            require_system(file)
         lines = [
             _placed(line, origin.user, every_node=every_node, tags=require or [])
             for line in content.definitions
@@ -125,11 +127,15 @@ def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: lis
 
 @contextmanager
 def _located(content: "CrontabFile", source: str) -> Iterator[None]:
-    """Report what agents cannot run with its place in the file."""
+    """Report what agents cannot run with its place in the file; before a refusal, what is strange in it."""
     from dcron.services.crontab import BadLines
 
     try:
         yield
+    except Refused:
+        for notice in content.warnings:
+            printing.note(f"{source}:{notice.line}: warning: {notice.message}")
+        raise
     except BadLines as bad:
         places = sorted((content.lines.get(name, 1), problem) for name, problem in bad.problems.items())
         text = "\n".join(f"{source}:{line}:1: {problem}" for line, problem in places)
@@ -219,9 +225,8 @@ def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
         named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
         yield (
             None,
-            f"{len(same):,} of the lines say the same as tasks that are there already ({named};"
-            f" {_origin(same[0])}): each stays ONE task for all hosts; --every-node runs it on each of them,"
-            " --prefix makes another",
+            f"{len(same):,} there already, with the same words ({named}; {_origin(same[0])}): each stays ONE"
+            " task for all hosts; --every-node runs it on each of them, --prefix makes another",
         )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from dcron.cli.idleness import why_idle
 from dcron.cli.opening import opened_crontab
 from dcron.cli.parameters import Db, Json
 from dcron.cli.tables import Alarm, Column, print_table
+from dcron.errors import UsageError
 from dcron.model import Run, RunState
 from dcron.telling import words
 
@@ -27,6 +28,9 @@ TASKS = [
     Column("RESULT"),
     Column("OWNER", least=5),
 ]
+COMMAND = Column("COMMAND", least=12)
+ORDERS = ("name", "next", "last", "state", "schedule")
+"""What a list can be sorted by; `state` has first what wants attention."""
 LEFT, OWNER = 4, 7
 UNHAPPY = (RunState.FAILED, RunState.LOST)
 
@@ -34,9 +38,17 @@ UNHAPPY = (RunState.FAILED, RunState.LOST)
 def list_tasks(
     names: Annotated[bool, typer.Option("--names", help="Print the names alone.")] = False,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only tasks whose last run failed, or with dead letters.")
+        bool, typer.Option("--failed", help="Only tasks whose last run to end failed or was lost.")
     ] = False,
     paused: Annotated[bool, typer.Option("--paused", help="Only tasks that are paused.")] = False,
+    sort: Annotated[
+        str, typer.Option("--sort", metavar="|".join(ORDERS), help="By which column; else by name.")
+    ] = "name",
+    reverse: Annotated[bool, typer.Option("-r", "--reverse", help="The last ones first.")] = False,
+    output: Annotated[
+        Literal["wide"] | None,
+        typer.Option("-o", "--output", metavar="wide", help="Show the commands, too."),
+    ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -44,12 +56,18 @@ def list_tasks(
 
     NEXT is in the task's own zone. OWNER is the node that runs it now, else the one that ran it last; where
     LEFT says "no agent", why none can take its next run.
+
+    \b
+    dcron list --sort next
+    dcron list --failed -o wide
     """
     from dcron.cli import shapes
 
+    if sort not in ORDERS:
+        raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        views = crontab.views(paused=paused, failed=failed)
+        views = crontab.views(paused=paused, failed=failed, order=sort, reverse=reverse)
         if as_json and names:
             printing.emit_list(view.task.name for view in views)
         elif as_json:
@@ -60,7 +78,8 @@ def list_tasks(
         else:
             idle = why_idle(crontab)
             shown = (replace(view, unserved=None) if idle else view for view in views)
-            if not print_table(TASKS, (_row(view, now) for view in shown)):
+            columns = [*TASKS, COMMAND] if output else TASKS
+            if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
                 printing.note(_nothing(paused=paused, failed=failed))
             elif idle:
                 printing.note(idle)
@@ -82,8 +101,8 @@ def row(view: "TaskView", now: datetime) -> list[str]:
 
 
 def _row(view: "TaskView", now: datetime) -> list[str]:
-    """The same, and where no node can take its next run, why."""
-    cells = row(view, now)
+    """The same with its command; and where no node can take its next run, why."""
+    cells = [*row(view, now), view.task.command]
     if view.unserved and view.comes_at:
         cells[LEFT] = Alarm(words.to_next(view.next_run, view.comes_at, view.unserved, now))
         cells[OWNER] = cells[OWNER] if view.alive else Alarm(view.unserved)
@@ -115,7 +134,7 @@ def _result(run: Run, now: datetime) -> str:
 
 def _nothing(*, paused: bool, failed: bool) -> str:
     if failed:
-        return "no task's last run has failed, and there are no dead letters"
+        return "no task's last run to end has failed; `dcron dead` lists the dead letters"
     if paused:
         return "no task is paused"
     return "no tasks yet; `dcron add '30 2 * * *' COMMAND` adds one, `dcron import FILE` a crontab"

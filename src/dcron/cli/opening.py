@@ -33,7 +33,8 @@ def new_database(url: str | None, *, readonly: bool = False) -> "Database":
     from dcron.database.engine import PATIENCE
 
     database = Database(database_url(url, load_config()), patience=_patience(PATIENCE))
-    if database.address.path == (own := own_database()) and not readonly:
+    own = own_database()
+    if own and database.address.path == own and not readonly:
         with suppress(OSError):  # the database will say so
             own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return database

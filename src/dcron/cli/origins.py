@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dcron.config import host_name
-from dcron.errors import Refused
+from dcron.errors import Refused, UsageError
 
 SPOOLS = (Path("/var/spool/cron/crontabs"), Path("/var/spool/cron/tabs"), Path("/var/spool/cron"))
 """Where crons keep the crontabs of users, each in a file with the account's name."""
+SYSTEM = (Path("/etc/crontab"), Path("/etc/cron.d"))
+"""Where each line names an account."""
 STDIN = "-"
 
 
@@ -36,6 +38,13 @@ def origin_of(file: str, user: str | None) -> Origin:
         owner = path.name if user else _owner_in_spool(path)
         return Origin(_source(owner, str(path)), user or owner)
     return Origin(_source(account_name(path.stat().st_uid), str(path)), user)
+
+
+def require_system(file: str) -> None:
+    """Raise UsageError for a file whose lines name accounts, which would be taken for commands."""
+    path = _absolute(file) if file != STDIN else None
+    if path and (path in SYSTEM or path.parent in SYSTEM):
+        raise UsageError(f"{path} is a system file, with an account in each line: add --system")
 
 
 def account_name(uid: int) -> str:

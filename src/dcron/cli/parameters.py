@@ -2,13 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import ArgumentInfo, OptionInfo
 
+from dcron.cli import completing
 from dcron.model import LAST_RUN
 
 
@@ -18,13 +20,6 @@ def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     while not value and (above := above.parent):
         value = above.params.get("db")
     return value
-
-
-def _task_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names for the shell to complete; silent about all that goes wrong, for the line is being typed."""
-    from dcron.cli.completing import names_beginning
-
-    return names_beginning(ctx.find_root().params.get("db"), incomplete)
 
 
 Db = Annotated[
@@ -43,7 +38,14 @@ Name = Annotated[
     typer.Argument(
         metavar="NAME",
         help="The task's name, or a beginning of it that no other has.",
-        autocompletion=_task_names,
+        show_default=False,
+    ),
+]
+ReadName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME",
+        help="The task's name, or a beginning of it that no other has.",
         show_default=False,
     ),
 ]
@@ -52,7 +54,6 @@ WholeName = Annotated[
     typer.Argument(
         metavar="NAME",
         help="The task's whole name; of a beginning you are asked on a terminal.",
-        autocompletion=_task_names,
         show_default=False,
     ),
 ]
@@ -61,7 +62,6 @@ WholeNames = Annotated[
     typer.Argument(
         metavar="NAME...",
         help="The tasks' whole names; of a beginning you are asked on a terminal.",
-        autocompletion=_task_names,
         show_default=False,
     ),
 ]
@@ -70,13 +70,12 @@ SomeNames = Annotated[
     typer.Argument(
         metavar="NAME...",
         help="Only these tasks, by their whole names; of a beginning you are asked on a terminal.",
-        autocompletion=_task_names,
         show_default=False,
     ),
 ]
 MaybeName = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="Only this task.", autocompletion=_task_names, show_default=False),
+    typer.Argument(metavar="NAME", help="Only this task.", show_default=False),
 ]
 Words = Annotated[
     list[str],
@@ -95,9 +94,11 @@ def run_number(text: str) -> int:
     return min(int(text), LAST_RUN) if len(text) < 20 else LAST_RUN
 
 
-RunId = Annotated[
-    int,
-    typer.Argument(metavar="RUN", help="The run's number, as `dcron runs` shows it.", parser=run_number),
+RunIds = Annotated[
+    list[int],
+    typer.Argument(
+        metavar="RUN...", help="The runs' numbers, as `dcron runs` shows them.", parser=run_number
+    ),
 ]
 
 
@@ -156,11 +157,43 @@ def _wants_next(word: str, takes_value: dict[str, bool]) -> bool:
     return False
 
 
+def offer_completions(verb: Callable[..., Any]) -> None:
+    """Let the shell complete what the verb takes, by what its help calls it. Options name new things NAME."""
+    for parameter in inspect.signature(verb).parameters.values():
+        for info in getattr(parameter.annotation, "__metadata__", ()):
+            if not isinstance(info, ArgumentInfo | OptionInfo) or info.autocompletion or not info.metavar:
+                continue
+            is_new = isinstance(info, OptionInfo) and info.metavar == "NAME"
+            if not is_new and completing.completes(info.metavar):
+                info.autocompletion = _completer(info.metavar)
+
+
+def _completer(metavar: str) -> Callable[[typer.Context, str], list[completing.Offer]]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[completing.Offer]:
+        return completing.offers(metavar, ctx, incomplete)
+
+    return complete
+
+
+@dataclass
+class _Offered:
+    """A word for the shell, as typer's own class has it, which moves between its versions."""
+
+    value: str
+    type: str = "plain"
+    help: str | None = None
+
+
 class NounGroup(TyperGroup):
     """A verb with verbs of its own that also takes one name: `dead backup`, `dead dismiss 12`."""
 
     name_option = ""
     """The hidden option that gets the name."""
+
+    def shell_complete(self, ctx: typer.Context, incomplete: str) -> list[Any]:  # type: ignore[override]
+        """Offer the verbs, the options and the names of tasks."""
+        names = completing.offers("NAME", ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *(_Offered(name) for name, _ in names)]
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Give a word that is none of the verbs to the option, with or without options around it."""

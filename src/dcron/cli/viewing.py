@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from dcron.cli import printing
+from dcron.cli.one_run import show_run
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json, Name
+from dcron.cli.parameters import Db, Json, ReadName, run_number
 from dcron.cli.tables import print_facts
+from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger
 from dcron.telling import words
 from dcron.telling.graphing import graph_lines
@@ -36,15 +40,27 @@ class Surroundings:
     graph: "Mapping[str, Sequence[str]]"
 
 
-def view(name: Name, as_json: Json = False, db: Db = None) -> None:
-    """Show all there is to know about a task.
+def view(
+    name: ReadName = None,
+    run_id: Annotated[
+        int | None, typer.Option("--run", metavar="RUN", help="Show this run instead.", parser=run_number)
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Show all there is to know about a task, or about one run.
 
     Also what waits to be tried again or is held back, and why; its dead letters; and the tasks that come
     before and after it, with its own name in brackets.
     """
     from dcron.cli import shapes
 
+    if (name is None) == (run_id is None):
+        raise UsageError("give the name of a task, or --run with the number of a run")
     with opened_crontab(db) as crontab:
+        if name is None:
+            show_run(crontab, run_id or 0, as_json=as_json)
+            return
         found = crontab.view(name)
         around = _surroundings(crontab, found)
         now = crontab.now()

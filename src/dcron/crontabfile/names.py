@@ -109,7 +109,8 @@ def _join(prefix: str, words: list[str], longest: int) -> str:
     elif words and prefix.startswith(f"{words[0]}-"):
         words = words[1:]
     parts = [prefix, *(word for word in words if word != prefix)]
-    return _slug("-".join(part for part in parts if part), longest) or "task"
+    name = _slug("-".join(part for part in parts if part), longest)
+    return f"task-{name}" if name.isdigit() else name or "task"
 
 
 def _numbered(name: str, number: int, used: set[str]) -> str:

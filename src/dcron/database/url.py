@@ -166,7 +166,11 @@ def _sqlite(url: URL) -> URL:
         raise UsageError(f"a shared crontab needs a file; write {FORMS}")
     if unknown := ", ".join(url.query):
         raise UsageError(f"a SQLite URL takes ?force=true and nothing else; this one has {unknown!r}")
-    return url.set(drivername="sqlite+pysqlite", database=str(Path(url.database).expanduser().absolute()))
+    try:
+        path = Path(url.database).expanduser().absolute()
+    except RuntimeError:  # an account without a home directory, or a missing account
+        raise UsageError(f"no home directory is known for {url.database!r}; write {FORMS}") from None
+    return url.set(drivername="sqlite+pysqlite", database=str(path))
 
 
 def _take_flag(url: URL, name: str) -> tuple[URL, bool]:

@@ -4,6 +4,7 @@ Every method is one transaction: it is done wholly or not at all, and a change s
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,9 +17,11 @@ from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import Graph
+from dcron.schedule import repeatable
 from dcron.services import order, sources
 from dcron.services.beginnings import ENOUGH, only_one, whole
-from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, tasks
+from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, spine, tasks
+from dcron.store.filters import Term
 from dcron.store.output import Chunk
 from dcron.store.runs import Wanted
 from dcron.validation import require_name, require_runnable, require_text, require_valid
@@ -134,6 +137,7 @@ class Crontab:
 
     # Lines ------------------------------------------------------------------------------------------
 
+    @repeatable
     def add(self, line: Definition, *, once: bool = False, numbered: bool = False) -> Task:
         """Write a new line and plan its first run. Raises UsageError, or Refused when the name is taken.
 
@@ -171,20 +175,21 @@ class Crontab:
         with self.database.read() as connection:
             return self._views(connection, [self._find(connection, name)])[0]
 
-    def views(self, *, paused: bool = False, failed: bool = False) -> Iterator[TaskView]:
-        """All lines, in the order of names; each page is a short transaction of its own.
-
-        With `failed` those whose last run failed or was lost, or that have dead letters.
-        """
-        after = ""
-        while True:
+    def views(
+        self, *, paused: bool = False, failed: bool = False, order: str = "name", reverse: bool = False
+    ) -> Iterator[TaskView]:
+        """The lines that a list wants, by one of TASK_ORDERS; each page is a short transaction of its own."""
+        terms = [Term(field) for field, wanted in (("failed", failed), ("paused", paused)) if wanted]
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            ids = spine.task_ids(connection, terms, order, now, reverse=reverse)
+        for start in range(0, len(ids), PAGE):
+            wanted = ids[start : start + PAGE]
             with self.database.read() as connection:
-                lines = tasks.page(connection, after, PAGE, paused=paused, failed=failed)
-                views = self._views(connection, lines)
+                lines = {task.id: task for task in tasks.by_ids(connection, wanted)}
+                found = [lines[task_id] for task_id in wanted if task_id in lines]
+                views = self._views(connection, found)
             yield from views
-            if len(lines) < PAGE:
-                return
-            after = lines[-1].name
 
     def tasks(self) -> Iterator[Task]:
         """All lines without their runs, in the order of names, read a page at a time."""
@@ -217,6 +222,7 @@ class Crontab:
         (edited,) = self.edit_all([(task, changed)])
         return edited
 
+    @repeatable
     def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
         """Set fields of these lines as they were read. Raises UsageError, Refused or Conflict."""
         lines = {task.id: replace(task.definition(), **changed) for task, changed in edits}
@@ -229,6 +235,7 @@ class Crontab:
             edited = {task.id: self._replace(connection, task, lines[task.id], now) for task in locked}
         return [edited[task.id] for task, _ in edits]
 
+    @repeatable
     def remove(self, *lines: Task) -> None:
         """Take the lines out; what waits for them is skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
@@ -243,6 +250,7 @@ class Crontab:
         (paused,) = self.pause_all([(task, until)], reason)
         return paused
 
+    @repeatable
     def pause_all(self, pauses: Sequence[tuple[Task, datetime | None]], reason: str | None) -> list[Task]:
         """Pause these lines, each until its own time, or until it is resumed. Raises Refused or Conflict."""
         if reason is not None:
@@ -261,6 +269,7 @@ class Crontab:
         (resumed,) = self.resume_all([task])
         return resumed
 
+    @repeatable
     def resume_all(self, lines: Sequence[Task]) -> list[Task]:
         """End the pauses of these lines. Raises Refused or Conflict."""
         with self.database.write() as connection:
@@ -367,6 +376,12 @@ class Crontab:
         with self.database.read() as connection:
             return output.read(connection, run_id, offset)
 
+    def output_size(self, run_id: int) -> int:
+        """How many bytes the run wrote, kept or not."""
+        with self.database.read() as connection:
+            return output.size(connection, run_id)
+
+    @repeatable
     def cancel(self, run_id: int) -> Run:
         """End a waiting run, or ask the owner of a live one to stop it.
 
@@ -396,6 +411,7 @@ class Crontab:
 
     # Files ------------------------------------------------------------------------------------------
 
+    @repeatable
     def import_lines(
         self,
         lines: Sequence[Definition],
@@ -417,6 +433,7 @@ class Crontab:
         Raises BadLines for lines that agents cannot run, Refused where a line from a source would run as
         root although it names no account, NotAgreed where it changes more than that. Then nothing is written.
         """
+        self._compute_ahead(lines)
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
             matches = self._match(connection, lines, source, prefix, adopt=adopt)
@@ -433,6 +450,13 @@ class Crontab:
             if dry_run:
                 attempt.rollback()
         return imported
+
+    def _compute_ahead(self, lines: Sequence[Definition]) -> None:
+        """Compute the lines' times, for the transaction to find them known."""
+        now = self.now()
+        for line in lines:
+            with suppress(UsageError):  # the transaction says so
+                require_valid(line, now)
 
     def export_lines(self) -> list[Definition]:
         """All lines but one-offs, in the order of names."""

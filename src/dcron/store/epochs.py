@@ -29,7 +29,8 @@ from dcron.model import RunState
 from dcron.schema import ALIVE, INCIDENT, changes, runs
 
 GAP = 10_000
-"""Ids left out at each epoch: what other agents may have seen given out."""
+"""Ids left out at each epoch: what other agents may have seen given out. So many are looked back, too."""
+_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Epoch:
     beyond: int
     """Ids of the new epoch are above this."""
     renumbered: int
-    """Runs that were about to start, and got ids of the new epoch."""
+    """Waiting runs that got ids of the new epoch."""
 
 
 def declare(
@@ -57,20 +58,21 @@ def declare(
 ) -> Epoch | None:
     """Move the ids beyond all that were `seen`; None where another agent has done so.
 
-    A run that waits and is due, or is claimed, may have been started under its id in what the database has
-    forgotten: it gets an id of the new epoch, and waits.
+    A run that waits may have an id under which another was started in what the database has forgotten: this
+    very run where it is due or claimed, any other where it was made since. Those get ids of the new epoch.
     """
     database.lock_ids(connection)
     before = database.issued_ids(connection)
     if _is_declared(connection, before, seen, timeline):
         return None
     beyond = max(before, seen) + GAP
-    startable = list(connection.scalars(_startable(), {"now": now}))
-    database.advance_ids(connection, beyond + len(startable))
-    if startable:
-        given = database.values(_RENUMBERED, ((old, beyond + n) for n, old in enumerate(startable, 1)))
+    doubtful = list(connection.scalars(_doubtful(), {"now": now, "recent": before - GAP}))
+    database.advance_ids(connection, beyond + len(doubtful))
+    fresh = list(enumerate(doubtful, beyond + 1))
+    for some in (fresh[at : at + _AT_ONCE] for at in range(0, len(fresh), _AT_ONCE)):
+        given = database.values(_RENUMBERED, ((old, new) for new, old in some))
         connection.execute(_renumber(database.rows(_RENUMBERED)), given)
-    epoch = Epoch(reason, before, beyond, len(startable))
+    epoch = Epoch(reason, before, beyond, len(doubtful))
     after = {"reason": reason, "ids": beyond, "renumbered": epoch.renumbered, "timeline": timeline}
     record(connection, now, actor, "epoch", {"ids": before, "seen": seen}, after)
     return epoch
@@ -86,8 +88,9 @@ def _is_declared(connection: Connection, issued: int, seen: int, timeline: str |
     return timeline is not None and latest is not None and latest.after.get("timeline") == timeline
 
 
-def _startable() -> Executable:
-    waiting = select(runs.c.id).where(text("state = 'waiting'"), runs.c.due_at <= bindparam("now"))
+def _doubtful() -> Executable:
+    since = (runs.c.due_at <= bindparam("now")) | (runs.c.id > bindparam("recent"))
+    waiting = select(runs.c.id).where(text("state = 'waiting'"), since)
     claimed = select(runs.c.id).where(text(ALIVE), runs.c.state == RunState.CLAIMED)
     return union_all(waiting, claimed).order_by("id")
 

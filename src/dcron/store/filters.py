@@ -15,6 +15,7 @@ LATENESS = timedelta(seconds=15)
 """How long a run may be due before its task is called late."""
 
 _WAITING = "state = 'waiting'"
+_UNHAPPY = [RunState.FAILED, RunState.LOST]
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,17 @@ def _is_late(now: datetime) -> ColumnElement[bool]:
     return and_(crontab.c.enabled, _first_due(DUE) < now - LATENESS)
 
 
-def _has_failed() -> ColumnElement[bool]:
-    return and_(of_latest(runs.c.state).in_([RunState.FAILED, RunState.LOST]), not_(_alive()))
+def has_failed() -> ColumnElement[bool]:
+    """Whether the last run of the line that came to an end by itself ended badly: a success clears it."""
+    ended = of_line(runs.c.state, runs.c.state.in_([RunState.SUCCEEDED, *_UNHAPPY]))
+    return ended.order_by(runs.c.id.desc()).limit(1).scalar_subquery().in_(_UNHAPPY)
 
 
 def _rank(now: datetime) -> Any:
     """What wants attention first."""
     return case(
         (crontab.c.error.is_not(None), 0),
-        (_has_failed(), 1),
+        (has_failed(), 1),
         (_is_late(now), 2),
         (_alive(), 3),
         (not_(crontab.c.enabled), 5),
@@ -97,7 +100,7 @@ def _in_state(value: str, now: datetime) -> ColumnElement[bool]:
         "running": _alive,
         "paused": lambda: not_(crontab.c.enabled),
         "late": lambda: _is_late(now),
-        "failed": _has_failed,
+        "failed": has_failed,
         "error": lambda: crontab.c.error.is_not(None),
         "ok": lambda: of_latest(runs.c.state) == RunState.SUCCEEDED,
         "new": lambda: of_latest(runs.c.id).is_(None),
@@ -106,7 +109,7 @@ def _in_state(value: str, now: datetime) -> ColumnElement[bool]:
 
 
 def _in_trouble(now: datetime) -> ColumnElement[bool]:
-    return or_(_has_failed(), _is_late(now), crontab.c.error.is_not(None))
+    return or_(has_failed(), _is_late(now), crontab.c.error.is_not(None))
 
 
 TASK_FIELDS: dict[str, Condition] = {
@@ -125,7 +128,7 @@ TASK_FIELDS: dict[str, Condition] = {
     "exit": lambda _, value, now: cast(of_latest(runs.c.exit_code), TextType) == value,
     "st": lambda _, value, now: _in_state(value, now),
     "late": lambda _, value, now: _is_late(now),
-    "failed": lambda _, value, now: _has_failed(),
+    "failed": lambda _, value, now: has_failed(),
     "paused": lambda _, value, now: not_(crontab.c.enabled),
     "running": lambda _, value, now: _alive(),
     "errors": lambda _, value, now: _in_trouble(now),
@@ -138,8 +141,6 @@ TASK_ORDERS: dict[str, Callable[[datetime], Any]] = {
     "state": _rank,
     "schedule": lambda now: crontab.c.schedule,
 }
-
-_UNHAPPY = [RunState.FAILED, RunState.LOST]
 
 RUN_FIELDS: dict[str, Condition] = {
     "text": lambda run, value, now: or_(_has(run.task, value), _has(run.reason, value)),

@@ -200,27 +200,12 @@ def _lock() -> Executable:
     return lines.order_by(crontab.c.id).with_for_update(key_share=True)
 
 
-def page(
-    connection: Connection, after: str, limit: int, *, paused: bool = False, failed: bool = False
-) -> list[Task]:
-    """The lines that follow the name `after`, in the order of names.
-
-    With `failed` those whose last run failed or was lost, or that have dead letters.
-    """
+def page(connection: Connection, after: str, limit: int, *, paused: bool = False) -> list[Task]:
+    """The lines that follow the name `after`, in the order of names."""
     query = select(*COLUMNS).where(crontab.c.name > after).order_by(crontab.c.name).limit(limit)
     if paused:
         query = query.where(crontab.c.enabled.is_(False))
-    if failed:
-        query = query.where(_has_failed())
     return [task_from(row) for row in connection.execute(query)]
-
-
-def _has_failed() -> ColumnElement[bool]:
-    started = select(runs.c.state).where(runs.c.task_id == crontab.c.id, runs.c.started_at.is_not(None))
-    latest = started.order_by(runs.c.id.desc()).limit(1).correlate(crontab).scalar_subquery()
-    # Looked up once for the page: few among all runs, and a task's own history may be long.
-    dead = select(runs.c.task_id).where(text(DEAD))
-    return or_(latest.in_([RunState.FAILED, RunState.LOST]), crontab.c.id.in_(dead))
 
 
 def every(connection: Connection, *, paused: bool = False, page_size: int = 1000) -> Iterator[Task]:

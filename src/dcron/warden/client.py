@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Literal
 
 from dcron.warden.accounts import AccountError, identity_of
-from dcron.warden.descendants import process, send
+from dcron.warden.descendants import process, reap_strangers, send
 from dcron.warden.ending import ORPHAN_GRACE
 from dcron.warden.journal import HEAD, TAIL, JournalError, JournalReader, Result
 from dcron.warden.protocol import (
@@ -216,6 +216,10 @@ class Warden:
     def wake(self) -> None:
         """Make a waiting `events`, or the next one, return at once. For any thread."""
         os.eventfd_write(self._wake, 1)
+
+    def reap_strangers(self) -> None:
+        """Reap dead children of the agent that are not this warden's."""
+        reap_strangers(self._process.pid)
 
     def fileno(self) -> int:
         """Readable when `events` has something to say."""

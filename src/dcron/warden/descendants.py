@@ -215,6 +215,17 @@ def _alive_below(of_pid: int) -> list[Process]:
     return [each for each in Processes().below(of_pid) if each.alive]
 
 
+def reap_strangers(own: int) -> None:
+    """Reap dead children that this process did not start itself, which was `own` alone.
+
+    As process 1 of a container it becomes the parent of every orphan there.
+    """
+    for pid in children():
+        if pid != own:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
 def _reap_children() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:

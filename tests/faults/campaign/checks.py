@@ -105,6 +105,13 @@ def _disagreements(entries: Sequence[Entry], rows: dict[int, Any]) -> list[str]:
         expected = "succeeded" if entry.exit_code == 0 else "failed"
         if row is not None and row.state not in (expected, "lost", "cancelled"):
             found.append(f"run {run_id} ended with {entry.exit_code}, and is {row.state}: {row.reason}")
+    return found + unwritten(entries, rows)
+
+
+def unwritten(entries: Sequence[Entry], rows: dict[int, Any]) -> list[str]:
+    """Ends in the database that no job wrote."""
+    found = []
+    ended = {entry.run_id for entry in entries if entry.kind == "end"}
     started = {entry.run_id for entry in entries if entry.kind == "start"}
     tasks = {entry.task for entry in entries}
     for row in rows.values():

@@ -1,14 +1,25 @@
 """Wall clocks that are wrong and step."""
 
+import os
 import shutil
+import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dcron.model import RunState
+from tests.faults.campaign import forgetting, ledger
+from tests.faults.campaign.leftovers import marked_processes
 from tests.faults.campaign.playing import Figures, NotHere, fault
+from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import LEASES, Stage
+from tests.faults.harness import wait_for
 
 FOR_EVER = 2**40
+DAY = 86_400
 SOURCE = Path(__file__).with_name("wallclock.c")
 
 
@@ -38,10 +49,102 @@ def clock_steps(stage: Stage) -> Figures:
     return {"forward for": f"{ends - begins} s"}
 
 
+@fault("clock-day", judge=forgetting.judge_clock)
+def clock_day(stage: Stage) -> Figures:
+    """The database's clock a day ahead for a while, and back."""
+    ahead = max(6, int(stage.seconds / 3))
+    begins = int(time.monotonic()) + 14
+    ends = begins + ahead
+    if stage.server:
+        stage.enter(_shifted_server(stage, stage.server, DAY, begins, ends))
+    else:
+        for name in LEASES:
+            _shift(stage, name, DAY, begins, ends)
+    stage.begin()
+    early = _starts_until(stage, ends)
+    time.sleep(max(12.0, stage.seconds / 2))
+    _require_starts(stage, ("tick", "tock", "slow", "many", "long"), within=15.0)
+    _require_log(stage, "the database's clock was set back by 86")
+    return {"ahead for": f"{ahead} s", "starts until then": early}
+
+
+@fault("boot-clock", ("sqlite",), judge=forgetting.judge_clock)
+def boot_clock(stage: Stage) -> Figures:
+    """A power cut; the machine comes up with its clock, which is SQLite's, an hour behind for 45 s."""
+    stage.begin()
+    time.sleep(5.0)
+    for agent in stage.living():
+        guard, warden = agent.guard(), agent.warden()
+        agent.freeze()
+        for pid in (guard, warden):
+            os.kill(pid, signal.SIGKILL)
+        agent.kill()
+    for pid, _ in marked_processes(str(stage.directory)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    ends = int(time.monotonic()) + 45
+    for name in LEASES:
+        _shift(stage, name, -3600, 0, ends)
+    left = [run.id for run in stage.cluster.runs(RunState.RUNNING)]
+    stage.restart_dead()
+    took = wait_for(lambda: _are_over(stage, left), 42, "what ran at the power cut is told of")
+    time.sleep(max(0.0, ends - time.monotonic()) + max(12.0, stage.seconds / 3))
+    _require_starts(stage, ("tick", "tock", "slow", "many", "long"), within=15.0)
+    _require_log(stage, "the database's clock is behind")
+    _require_log(stage, "the database's clock was set forward by 3")
+    return {"runs left by the power cut": len(left), "told of after": f"{took:.1f} s"}
+
+
+def _are_over(stage: Stage, run_ids: list[int]) -> bool:
+    return all(stage.cluster.crontab.find_run(run_id).state.is_final for run_id in run_ids)
+
+
+def _starts_until(stage: Stage, moment: int) -> int:
+    """How many commands have started when it is then by the monotonic clock."""
+    time.sleep(max(0.0, moment - time.monotonic()))
+    return sum(entry.kind == "start" for entry in ledger.read(stage.cluster.ledger_path))
+
+
+def _require_starts(stage: Stage, names: tuple[str, ...], within: float) -> None:
+    """No task is silent: each has started within these seconds."""
+    now = float(Path("/proc/uptime").read_text().split()[0])
+    entries = ledger.read(stage.cluster.ledger_path)
+    for name in names:
+        last = max((each.at for each in entries if each.kind == "start" and each.task == name), default=0.0)
+        stage.require(now - last <= within, f"{name} has not started for {now - last:.0f} s")
+
+
+def _require_log(stage: Stage, told: str) -> None:
+    logs = [path.read_text(errors="replace") for path in stage.directory.glob("*.log")]
+    stage.require(any(told in log for log in logs), f"no agent says: {told}")
+
+
+@contextmanager
+def _shifted_server(
+    stage: Stage, server: PostgresServer, seconds: int, begins: int, ends: int
+) -> Iterator[None]:
+    """The server with a wall clock that is wrong between two moments; afterwards as it was."""
+    with tempfile.TemporaryDirectory(prefix="dcron-clock-") as place:
+        library = shutil.copy(compiled(stage.directory), place)  # its account must be able to read it
+        for path in (Path(place), Path(library)):
+            path.chmod(0o755)
+        wrong = {"LD_PRELOAD": str(library), **_environment(seconds, begins, ends)}
+        server.restart(wrong)
+        stage.cluster.database.close()
+        try:
+            yield
+        finally:
+            server.restart({})
+
+
+def _environment(seconds: int, begins: int, ends: int, step: int = 0) -> dict[str, str]:
+    given = {"SHIFT": seconds, "FROM": begins, "UNTIL": ends, "STEP": step}
+    return {f"WALLCLOCK_{word}": str(value) for word, value in given.items()}
+
+
 def _shift(stage: Stage, name: str, seconds: int, begins: int, ends: int, step: int = 0) -> None:
     """Let this agent's wall clock be wrong between two moments of the monotonic clock."""
-    given = {"SHIFT": seconds, "FROM": begins, "UNTIL": ends, "STEP": step}
-    wrong = {f"WALLCLOCK_{word}": str(value) for word, value in given.items()}
+    wrong = _environment(seconds, begins, ends, step)
     stage.environments[name] = {"LD_PRELOAD": str(compiled(stage.directory)), **wrong}
 
 

@@ -5,7 +5,7 @@ import signal
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +34,16 @@ class PostgresServer:
         """The path of the Unix socket that it listens on."""
         return f"{make_url(self.url).query['host']}/.s.PGSQL.5432"
 
+    @property
+    def data(self) -> Path:
+        """The directory of its data."""
+        return Path(self._directory.name)
+
+    @property
+    def programs(self) -> Path:
+        """The directory of its programs, such as `pg_basebackup`."""
+        return Path(self._server.bin_path)
+
     def processes(self) -> list[int]:
         """The server and its children, the server first."""
         pid = self._server.get_pid()
@@ -48,6 +58,18 @@ class PostgresServer:
 
     def start(self) -> None:
         self._server.ensure_postgres_running()
+
+    def restart(self, environment: Mapping[str, str]) -> None:
+        """Start it again with these variables in its environment."""
+        self.crash()
+        before = dict(os.environ)
+        os.environ.update(environment)
+        try:
+            self.start()
+        finally:
+            for name in environment:
+                os.environ.pop(name)
+            os.environ.update(before)
 
     def freeze(self) -> None:
         for pid in self.processes():

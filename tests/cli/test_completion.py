@@ -1,0 +1,101 @@
+"""What the Tab key offers: the scripts that are printed, sourced in real shells."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.cli.agents import run_once
+from tests.cli.conftest import DCRON, Dcron
+
+BASH = """eval "$(_DCRON_COMPLETE=source_bash dcron)"
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dcron_completion dcron; printf '%s\\n' "${COMPREPLY[@]}" """
+ZSH = """compdef() { }
+_arguments() { print -l -- "$1" }
+_files() { }
+eval "$(_DCRON_COMPLETE=source_zsh dcron)"
+words=("$@"); CURRENT=$#; _dcron_completion"""
+FISH = '_DCRON_COMPLETE=source_fish dcron | source; complete -C "$argv"'
+
+
+def offered(dcron: Dcron, *words: str) -> list[str]:
+    """Return what bash offers for the last of these words."""
+    return _in_shell(["bash", "--norc", "-c", BASH, "bash", *words], dcron)
+
+
+def _in_shell(command: list[str], dcron: Dcron) -> list[str]:
+    path = f"{DCRON.parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "DCRON_DB": dcron.url}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.fixture
+def full(sqlite: Dcron) -> Dcron:
+    for name in ("backup", "backup-full", "report"):
+        sqlite.done("add", "-n", name, "@yearly", "exit 7")
+    sqlite.done("calendar", "add", "holidays", "12-25")
+    sqlite.done("queue", "set", "mail", "--max-running", "3")
+    return sqlite
+
+
+@pytest.mark.parametrize("verb", ["view", "rm", "edit", "dead", "logs"])
+def test_bash_completes_the_names_of_tasks(full: Dcron, verb: str) -> None:
+    assert offered(full, "dcron", verb, "bac") == ["backup", "backup-full"]
+
+
+def test_bash_completes_other_names(full: Dcron) -> None:
+    assert offered(full, "dcron", "rm", "backup", "re") == ["report"]
+    assert offered(full, "dcron", "dead", "dismiss", "re") == ["report"]
+    assert offered(full, "dcron", "calendar", "view", "h") == ["holidays"]
+    assert offered(full, "dcron", "set", "backup", "--except", "h") == ["holidays"]
+    assert offered(full, "dcron", "queue", "set", "m") == ["mail"]
+    assert offered(full, "dcron", "set", "backup", "--name", "b") == []
+
+
+def test_bash_completes_verbs_options_and_their_choices(full: Dcron) -> None:
+    assert offered(full, "dcron", "und") == ["undrain"]
+    assert offered(full, "dcron", "run", "--fo") == ["--follow"]
+    assert offered(full, "dcron", "add", "--overlap", "") == ["skip", "queue", "replace"]
+    assert offered(full, "dcron", "add", "--tz", "Europe/Berl") == ["Europe/Berlin"]
+    assert offered(full, "dcron", "list", "--sort", "n") == ["name", "next"]
+    assert offered(full, "dcron", "runs", "--state", "sk") == ["skipped"]
+    assert offered(full, "dcron", "set", "backup", "--clear", "jit") == ["jitter"]
+    assert offered(full, "dcron", "add", "--deadline", "n") == ["none"]
+    assert offered(full, "dcron", "add", "--user", "roo") == ["root"]
+
+
+def test_bash_completes_runs_that_the_verb_can_act_on(full: Dcron) -> None:
+    (dead,) = run_once(full, "backup")
+    waiting = {str(run["id"]) for run in full.done("runs", "--state", "waiting", "--json").json}
+    assert offered(full, "dcron", "retry", "") == [str(dead)]
+    assert set(offered(full, "dcron", "cancel", "")) == waiting
+    assert set(offered(full, "dcron", "view", "--run", "")) == {*waiting, str(dead)}
+
+
+def test_completing_makes_no_database_and_says_nothing(sqlite: Dcron) -> None:
+    assert offered(sqlite, "dcron", "view", "b") == []
+    assert offered(sqlite, "dcron", "--db", "nonsense://x", "view", "b") == []
+    assert sqlite.done("info", "--json").code == 0
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+def test_zsh_completes(full: Dcron) -> None:
+    def zsh(*words: str) -> str:
+        return " ".join(_in_shell(["zsh", "-f", "-c", ZSH, "zsh", *words], full))
+
+    assert '"backup" "backup-full"' in zsh("dcron", "view", "bac")
+    assert '"Europe/Berlin"' in zsh("dcron", "add", "--tz", "Europe/Berl")
+    assert '"skip" "queue" "replace"' in zsh("dcron", "add", "--overlap", "")
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
+def test_fish_completes(full: Dcron) -> None:
+    def fish(line: str) -> list[str]:
+        return _in_shell(["fish", "--no-config", "-c", FISH, line], full)
+
+    assert fish("dcron view bac") == ["backup", "backup-full"]
+    assert fish("dcron add --tz Europe/Berl") == ["Europe/Berlin"]
+    assert sorted(fish("dcron add --overlap ")) == ["queue", "replace", "skip"]
