@@ -82,6 +82,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
     ],
     "queues": [{"name": "'mail'", "max_running": "2"}],
     "events": [{"name": "'done'", "payload": "'x'"}],
+    "settings": [{"name": "'timezone'", "value": "'Europe/Berlin'"}],
     "subscriptions": [{"task_id": "1", "kind": "'event'", "source": "'done'"}],
 }
 
