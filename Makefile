@@ -42,7 +42,7 @@ format: .venv/development ## put the code into its format
 	$(BIN)/ruff check --fix .
 
 faults: .venv/development ## every fault for half a minute, recovery, growth: docs/reliability.md (an hour)
-	DCRON_TEST_HERD=1000 $(BIN)/pytest -q tests/faults
+	DCRON_TEST_HERD=1000 DCRON_TEST_ALL_VARIANTS=1 $(BIN)/pytest -q tests/faults
 	$(BIN)/python -W ignore -m tests.faults --all --seconds 30 --recovery 5 --growth 10000
 
 bench: .venv/development ## figures: turns a second, lateness, idle cost, start-up

@@ -24,6 +24,11 @@ class ExitCode(IntEnum):
     """Interrupted from the keyboard."""
 
 
+ROW_ERRORS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
+"""What a value may raise that was written into a row by hand. Whatever handles many rows catches these around
+each of them: one row must stop nothing but itself."""
+
+
 class DcronError(Exception):
     """Something a person should read; the message is one or a few plain sentences."""
 

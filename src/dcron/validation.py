@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError
-from dcron.model import SPEC_DEFAULTS, Definition
+from dcron.model import COMMAND_FIELDS, SPEC_DEFAULTS, Definition
 from dcron.quantities import require_amount, require_limit
 from dcron.schedule import Schedule, format_duration, require_fires, zone
 
@@ -60,10 +60,10 @@ _MAY_BE_NONE = ("deadline", "catch_up_window", "jitter")
 class Unreadable(dict[str, Any]):
     """What stands for JSON in the database that nobody can read: empty, so that it can be shown."""
 
-    def __init__(self, text: str) -> None:
-        """Keep the text, for the message."""
+    def __init__(self, stored: Any) -> None:
+        """Keep what is stored, for the message."""
         super().__init__()
-        self.text = text
+        self.text = str(stored)
 
     def __eq__(self, other: object) -> bool:
         """Not the same as an empty one: mending it is a change."""
@@ -72,6 +72,19 @@ class Unreadable(dict[str, Any]):
     def __ne__(self, other: object) -> bool:
         """As above; a dict has its own."""
         return self is not other
+
+
+class UnreadableTime(datetime):
+    """Stand in for a stored time that cannot be read: it counts as long past, and keeps what was stored."""
+
+    stored: str
+
+    @classmethod
+    def of(cls, stored: object) -> "UnreadableTime":
+        """Return the stand-in for this stored value."""
+        made = cls(1970, 1, 1, tzinfo=UTC)
+        made.stored = str(stored)
+        return made
 
 
 def require_valid(line: Definition, now: datetime, before: Definition | None = None) -> None:
@@ -86,9 +99,9 @@ def require_valid(line: Definition, now: datetime, before: Definition | None = N
     _require_sense(line)
     if before and policy.same_times(line, before.name, before.spec()):
         return
-    require_fires(
-        policy.schedule_of(line.schedule, line.name), zone(line.timezone), now, policy.rules_of(line)
-    )
+    if policy.is_timed(line) and not policy.fires_soon(line, now):
+        schedule = policy.schedule_of(line.schedule, line.name)
+        require_fires(schedule, zone(line.timezone), now, policy.rules_of(line))
 
 
 def require_runnable(line: Definition) -> None:
@@ -103,8 +116,7 @@ def require_runnable(line: Definition) -> None:
     _require_command(line)
     if line.not_before and line.not_after and line.not_after < line.not_before:
         raise UsageError("not-after: it lies before not-before, so nothing would run")
-    if line.timeout is not None and not 0 < line.timeout <= LONGEST_TIMEOUT:
-        raise UsageError("timeout: give a duration longer than nothing and up to a century, such as 30m")
+    _require_timeout(line)
     if line.max_running is not None and line.max_running < 1:
         raise UsageError("max-running: give 1 or more, or none for no limit")
     for what, name in (("user", line.user), ("except", line.except_calendar), ("only", line.only_calendar)):
@@ -116,6 +128,27 @@ def require_runnable(line: Definition) -> None:
         raise UsageError(f"user: {_short(line.user)} has more than {LONGEST_ACCOUNT} bytes")
     _require_policies(line)
     _require_place(line)
+
+
+def require_command(spec: Mapping[str, Any]) -> None:
+    """Raise UsageError unless a node can execute what a run's copy of its task says.
+
+    Agents ask it of every run before they hand it to the warden: the copy may have been written by hand.
+    """
+    given = {name: spec[name] for name in COMMAND_FIELDS if name in spec}
+    _require_shape("argv", given.get("argv"), list, "a list of words")
+    _require_shape("env", given.get("env"), dict, "names and values")
+    _require_shape("limit", given.get("limit"), dict, "names and numbers")
+    line = Definition(**{"name": "run", "schedule": "", "timezone": "", "command": "", **given})
+    _require_texts(line)
+    _require_command(line)
+    _require_timeout(line)
+    _require_limits(line)
+
+
+def _require_shape(what: str, value: Any, kind: type, right: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise UsageError(f"{what}: {_short(value)} is not {right}")
 
 
 def require_name(name: str) -> None:
@@ -223,9 +256,19 @@ def _require_place(line: Definition) -> None:
     require_tags("require", line.require)
     _require_json(line.need, "need", 'names and amounts such as {"gpu": 1}, memory in bytes')
     require_amounts("need", line.need)
+    _require_limits(line)
+
+
+def _require_limits(line: Definition) -> None:
     _require_json(line.limit, "limit", 'names and numbers such as {"files": 100}, memory in bytes')
     for name, value in line.limit.items():
         _as_part_of("limit", require_limit, name, value)
+
+
+def _require_timeout(line: Definition) -> None:
+    timeout = line.timeout
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_TIMEOUT):
+        raise UsageError("timeout: give a duration longer than nothing and up to a century, such as 30m")
 
 
 def _require_sense(line: Definition) -> None:

@@ -57,6 +57,22 @@ def test_an_upgrade_keeps_lines_and_runs(old_database: Database) -> None:
     assert edited.gap == "skip"
 
 
+def test_an_upgrade_brings_times_that_no_program_can_read_within_reach(old_database: Database) -> None:
+    if old_database.is_sqlite:
+        beyond = "UPDATE runs SET started_at = 'not a time' WHERE state = 'succeeded'"
+    else:
+        beyond = (
+            "UPDATE runs SET started_at = '-infinity', finished_at = 'infinity' WHERE state = 'succeeded'"
+        )
+    with old_database.write() as connection:
+        connection.execute(text(beyond))
+    migrations.upgrade(old_database)
+    [ended] = Crontab(old_database, "tester@here").runs(Wanted(states=[RunState.SUCCEEDED]), 10)
+    assert ended.started_at is not None
+    assert ended.started_at.year in (1, 1970)
+    assert ended.claimed_at is None
+
+
 def test_an_upgrade_sends_what_waits_under_an_account_to_agents_that_have_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

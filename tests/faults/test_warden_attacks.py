@@ -27,6 +27,8 @@ from tests.faults.test_warden import ENV, Harness, until
 
 ACCOUNT = "nobody" if os.geteuid() == 0 else None
 """Another account than the agent's, where there may be one."""
+OTHER = "daemon" if os.geteuid() == 0 else None
+"""And a third."""
 
 THIEF = r"""
 #include <fcntl.h>
@@ -214,6 +216,48 @@ def test_a_child_that_is_killed_on_its_way_has_certainly_not_begun(harness: Harn
     result = harness.result(run)
     assert (result.reason, result.started_at, result.exit_code) == ("spawn failed", None, 126)
     assert result.message == "its process was killed before the program began"
+
+
+# -- its processes
+
+ESCAPES = {
+    "setsid": 'setsid env -i sh -c "{sleep} & " &',
+    "nothing in its environment": 'env -i setsid sh -c "env -i setsid {sleep} & " & ',
+    "another run's id": 'setsid env -i DCRON_RUN_ID=50 sh -c "{sleep} & " &',
+    "a user namespace": 'setsid env -i unshare --user --map-root-user sh -c "{sleep} & " &',
+    "a pid namespace": 'setsid env -i unshare --user --map-root-user --pid --fork sh -c "{sleep}" &',
+}
+
+
+@pytest.mark.parametrize("ending", ["timeout", "cancel"])
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_nothing_outlives_its_run(harness: Harness, escape: str, ending: str) -> None:
+    """Neither what left its session, its parents and its environment; and a neighbour lives on."""
+    if "unshare" in ESCAPES[escape] and subprocess.run(["unshare", "--user", "true"], check=False).returncode:
+        pytest.skip("no user namespaces here")
+    seconds = str(100_000 + int.from_bytes(os.urandom(3), "big"))
+    script = ESCAPES[escape].format(sleep=f"sleep {seconds}") + " sleep 300"
+    neighbour = harness.start("sleep", "300", user=OTHER, run_id=50)
+    harness.pid(neighbour)
+    run = harness.shell(script, user=ACCOUNT, grace=0.2, timeout=2.0 if ending == "timeout" else None)
+    wait_for(lambda: harness.listen(0.01) or sleepers(seconds), 10, "it got away")
+    wait_for(lambda: sleepers(seconds), 10, "it got away")
+    time.sleep(0.3)  # and lost its parents
+    if ending == "cancel":
+        harness.warden.kill([run])
+    assert harness.result(run).reason in ("timeout", "cancelled")
+    assert sleepers(seconds) == []
+    assert neighbour not in harness.results
+
+
+def sleepers(seconds: str) -> list[int]:
+    return [pid for pid in processes_with(seconds) if _program(pid) == "sleep"]
+
+
+def _program(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 # -- silence

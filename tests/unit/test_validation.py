@@ -20,6 +20,7 @@ from dcron.validation import (
     MOST_TAGS,
     MOST_TRIES,
     Unreadable,
+    require_command,
     require_name,
     require_runnable,
     require_valid,
@@ -256,3 +257,32 @@ def test_what_cannot_be_read_looks_empty_and_is_not_the_same_as_empty() -> None:
     assert unreadable != {}
     assert unreadable != {}
     assert unreadable == unreadable
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ({"command": 5}, "command: 5 is not a text"),
+        ({"command": None}, "command: None is not a text"),
+        ({"command": "a\0b"}, "NUL"),
+        ({"command": ""}, "the command is empty"),
+        ({"argv": "ls"}, "argv: 'ls' is not a list of words"),
+        ({"argv": [5]}, "argv word 0: 5 is not a text"),
+        ({"env": ["A"]}, "env: .* is not names and values"),
+        ({"env": {"A": 1}}, "env 'A': 1 is not a text"),
+        ({"user": 5}, "user: 5 is not a text"),
+        ({"stdin": ["x"]}, "stdin: .* is not a text"),
+        ({"cwd": "tmp"}, "cwd: 'tmp' is not an absolute path"),
+        ({"shell": 5}, "shell: 5 is not a text"),
+        ({"timeout": "x"}, "timeout: give a duration"),
+        ({"timeout": float("nan")}, "timeout: give a duration"),
+        ({"timeout": float("inf")}, "timeout: give a duration"),
+        ({"timeout": -1}, "timeout: give a duration"),
+        ({"limit": {"mem": None}}, "mem: None is not a whole number"),
+        ({"limit": {"nope": 1}}, "cannot be limited"),
+    ],
+)
+def test_what_no_node_can_execute_is_refused(spec: dict[str, Any], complaint: str) -> None:
+    require_command({"command": "true"})
+    with pytest.raises(UsageError, match=complaint):
+        require_command({"command": "true", **spec})

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from dcron.model import RunState, node_name
 from dcron.store.due import Claimed
 from dcron.store.ends import Ended
+from dcron.validation import require_command
 from dcron.warden.client import Job
 from dcron.warden.journal import Result
 
@@ -25,8 +26,12 @@ _NOT_ITS_OWN_END = {
 
 
 def job_for(run: Claimed, node_id: str, grace: float) -> Job:
-    """The command of a run. Its environment is cron's small one, the task's own, and dcron's names."""
+    """Return the command of a run: in cron's small environment, with the task's own and dcron's names.
+
+    Raises UsageError for a run that no node can execute.
+    """
     spec = run.spec
+    require_command(spec)
     shell = spec.get("shell") or "/bin/sh"
     argv = spec.get("argv") or [shell, "-c", spec.get("command", "")]
     login = _login(spec.get("user"))

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from sqlalchemy import Connection
+
 from dcron import policy
 from dcron.agent.continuity import Continuity
 from dcron.agent.execution import job_for
@@ -12,13 +14,15 @@ from dcron.agent.lease import Lease
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.database import Database
+from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import RunState
 from dcron.policy import Lane
-from dcron.schedule import tzdata_version
-from dcron.store import agenda, blocked, claims, events, orphans, runs, tasks
+from dcron.schedule import tzdata_version, unlocked
+from dcron.store import agenda, blocked, claims, ends, events, orphans, runs, tasks
 from dcron.store.agenda import Head
 from dcron.store.claims import Batch
 from dcron.store.due import Claimed, Offer
+from dcron.store.ends import Ended
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")
@@ -35,6 +39,10 @@ LATE = timedelta(seconds=60)
 _FIRST_RETRY = 0.05
 _FURTHER = 0.2
 """Seconds to the next look where one does not reach all lanes."""
+
+
+Prepared = list[tuple[Claimed, Job]]
+"""Runs whose start is recorded, each with the command to execute."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Turns:
             self._kill(fresh)
         if self.closed or self.draining:
             return LOOK_EVERY
-        if look.to_plan and self._plan():
+        if look.to_plan and unlocked(self._plan):
             return 0.0
         if look.has_events and self._handle_events():
             return 0.0
@@ -177,9 +185,9 @@ class Turns:
         return [head.lane for head in due if not (paced and look.now - head.due_at > LATE)]
 
     def _take_turns(self, lanes: list[Lane]) -> float:
-        batch = self._claim(lanes)
+        batch = unlocked(lambda: self._claim(lanes))
         if batch.blocked:
-            self._look_again_at(batch)
+            unlocked(lambda: self._look_again_at(batch))
         if batch.claimed:
             self._start(batch.claimed)
         if batch.moved_on:
@@ -224,7 +232,8 @@ class Turns:
         with self._database.write() as connection:
             now = self._database.now(connection)
             started = claims.start(connection, self._database, self._node_id, now, claimed)
-        self._hand_over(started, now)
+            jobs = self._prepare(connection, started, now)
+        self._hand_over(jobs, now)
         self._in_doubt = None
 
     def _settle_doubt(self, claimed: Sequence[Claimed]) -> None:
@@ -234,19 +243,37 @@ class Turns:
             self._lease.renew(connection, now)
             mine = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
-        started = [
-            run for run in claimed if mine.get(run.id) is RunState.RUNNING and not self._live.get(run.id)
-        ]
-        self._hand_over(started, now)
+            started = [
+                run for run in claimed if mine.get(run.id) is RunState.RUNNING and not self._live.get(run.id)
+            ]
+            jobs = self._prepare(connection, started, now)
+        self._hand_over(jobs, now)
         self._in_doubt = None
 
-    def _hand_over(self, started: Sequence[Claimed], now: datetime) -> None:
-        if not started:
-            return
-        self._live.add(started, now)
-        self._continuity.started(run.id for run in started)
-        self._launch([job_for(run, self._node_id, self._settings.kill_grace) for run in started])
+    def _prepare(self, connection: Connection, started: Sequence[Claimed], now: datetime) -> Prepared:
+        """Return the commands of these runs. A run of which none can be made fails by itself, here and now:
+        its row was written by hand."""
+        prepared: Prepared = []
+        unfit: list[Ended] = []
         for run in started:
+            try:
+                prepared.append((run, job_for(run, self._node_id, self._settings.kill_grace)))
+            except (UsageError, *ROW_ERRORS) as error:
+                reason = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+                unfit.append(Ended(run.id, RunState.FAILED, now, f"cannot be prepared: {reason}"))
+        if unfit:
+            ends.finish(connection, self._database, self._node_id, unfit, now)
+        for each in unfit:
+            log.warning("run %d: failed (%s)", each.id, each.reason)
+        return prepared
+
+    def _hand_over(self, prepared: Prepared, now: datetime) -> None:
+        if not prepared:
+            return
+        self._live.add((run for run, _ in prepared), now)
+        self._continuity.started(run.id for run, _ in prepared)
+        self._launch([job for _, job in prepared])
+        for run, _ in prepared:
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
 
     def _until_others(self, look: Look, lanes: list[Lane]) -> float:

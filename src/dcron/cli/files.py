@@ -34,6 +34,7 @@ def export(
     with opened_crontab(db) as crontab:
         lines = crontab.export_lines()
     text = write(lines, system=system)
+    text = text.encode(errors="replace").decode()  # a row that was written by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if printing.is_terminal() else text)
     if left := [line.name for line in lines if (line.user is None) is system]:
         shown = ", ".join(left[:SHOWN]) + (", …" if len(left) > SHOWN else "")

@@ -1,7 +1,14 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
 from dcron.schedule.advise import Advice, advise, advise_all, advise_minute, runs_often
-from dcron.schedule.calendars import Calendar, calendar_from_ics, calendar_from_json, parse_calendar
+from dcron.schedule.calendars import (
+    Calendar,
+    calendar_from_ics,
+    calendar_from_json,
+    is_calendar_json,
+    parse_calendar,
+)
+from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
 from dcron.schedule.forms import Schedule
 from dcron.schedule.parser import parse
@@ -34,15 +41,19 @@ __all__ = [
     "Occurrence",
     "Rules",
     "Schedule",
+    "TooMuchEffort",
     "advise",
     "advise_all",
     "advise_minute",
+    "affordable",
     "calendar_from_ics",
     "calendar_from_json",
     "clock_changes",
     "default_zone",
     "explain",
     "format_duration",
+    "is_calendar_json",
+    "is_short_of_time",
     "machine_zone",
     "next_run",
     "parse",
@@ -50,11 +61,13 @@ __all__ = [
     "parse_duration",
     "parse_face",
     "parse_time",
+    "repeatable",
     "require_fires",
     "resolve",
     "runs_often",
     "tzdata_fingerprint",
     "tzdata_version",
+    "unlocked",
     "until_next_run",
     "upcoming",
     "zone",

@@ -11,15 +11,20 @@ from typing import Any
 
 from dcron.errors import ScheduleError, UsageError
 from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.effort import spend
 from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rrule import read_recurrence
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LONG_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAYS = {name: number for names in (WEEKDAYS, _LONG_WEEKDAYS) for number, name in enumerate(names)}
+_PARTS = ("dates", "annual", "weekdays", "recurring")
+"""The keys of a calendar's JSON."""
 _LONGEST_FILE = 2_000_000
 _LONGEST_EVENT = 3_660
 """In days."""
+_CALL = 5
+"""Steps (see `effort`) of a question."""
 _MOST_DAYS = 1_000_000
 """Of all events of a file together; a small file can name very many."""
 
@@ -72,6 +77,7 @@ class Calendar:
 
     def contains(self, day: date) -> bool:
         """Whether the date is in the calendar."""
+        spend(_CALL)
         return (
             day in self.dates
             or (day.month, day.day) in self.annual
@@ -81,6 +87,7 @@ class Calendar:
 
     def next_date(self, day: date) -> date | None:
         """The first date of the calendar from this one on; None when there is none."""
+        spend(_CALL + 4 * len(self.annual))
         found = [*self._sorted_dates[bisect_left(self._sorted_dates, day) :][:1]]
         found += [
             day + number * DAY for number in range(7) if (day + number * DAY).weekday() in self.weekdays
@@ -120,21 +127,46 @@ def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[dat
 
 
 def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:
-    """What to_json() has written. Raises UsageError for what an older version took and this one refuses."""
+    """Return the calendar that to_json() has written.
+
+    Raises UsageError for everything else: what an older version took and this one refuses, and what was
+    written by hand.
+    """
+    if not is_calendar_json(value):
+        raise UsageError(f"calendar {name} cannot be read: it is not what `dcron calendar add` writes")
     lines = [*value.get("dates", ()), *value.get("annual", ()), *value.get("weekdays", ())]
     try:
-        recurring = tuple(
-            Recurring(
-                each["rule"],
-                datetime.fromisoformat(each["start"]),
-                each["days"],
-                frozenset(map(date.fromisoformat, each["exceptions"])),
-            )
-            for each in value.get("recurring", ())
-        )
+        recurring = tuple(map(_recurring, value.get("recurring", ())))
     except ScheduleError as error:
         raise ScheduleError(f"calendar {name}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"calendar {name} cannot be read: {error}") from None
     return _with(parse_calendar(name, lines), recurring)
+
+
+def is_calendar_json(value: Mapping[str, Any]) -> bool:
+    """Return whether this has the shape of what to_json() writes; a part may be missing, but not all."""
+    parts = [value.get(part, []) for part in _PARTS]
+    if not value.keys() & set(_PARTS) or not all(isinstance(part, list) for part in parts):
+        return False
+    *texts, recurring = parts
+    return all(_are_texts(part) for part in texts) and all(map(_is_recurring, recurring))
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _is_recurring(value: Any) -> bool:
+    if not isinstance(value, dict) or not _are_texts([value.get("rule"), value.get("start")]):
+        return False
+    days = value.get("days")
+    return type(days) is int and 1 <= days <= _LONGEST_EVENT and _are_texts(value.get("exceptions"))
+
+
+def _recurring(value: Mapping[str, Any]) -> Recurring:
+    exceptions = frozenset(map(date.fromisoformat, value["exceptions"]))
+    return Recurring(value["rule"], datetime.fromisoformat(value["start"]), value["days"], exceptions)
 
 
 def _with(calendar: Calendar, recurring: tuple[Recurring, ...]) -> Calendar:

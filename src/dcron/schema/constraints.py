@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, Index, text
+from sqlalchemy import CheckConstraint, Column, Index, Table, text
+
+from dcron.schema.types import Instant
 
 
 def one_of(column: str, values: type[StrEnum]) -> str:
@@ -28,6 +30,18 @@ def moment(column: str) -> str:
         f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
         f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"
     )
+
+
+FIRST_TIME, LAST_TIME = "0001-01-03 00:00:00+00", "9999-12-30 00:00:00+00"
+"""What Python can hold, less two days for zones. Postgres has infinities and years far beyond."""
+
+
+def limit_times(table: Table) -> None:
+    """Refuse times in Postgres that no program could read: one would fail the rows around it."""
+    for column in list(table.columns):
+        if isinstance(column.type, Instant):
+            within = f"{column.name} BETWEEN '{FIRST_TIME}' AND '{LAST_TIME}'"
+            table.append_constraint(check_on(f"{table.name}_{column.name}_range", within, "postgresql"))
 
 
 def count(column: str, least: int, most: float) -> CheckConstraint:

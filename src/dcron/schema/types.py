@@ -1,22 +1,30 @@
-"""What stands in columns: times, JSON, ids and names, alike on both databases.
+"""Column types: times, JSON, texts, numbers, ids and names, alike on both databases.
 
 Times are `timestamptz` on Postgres and UTC text (`2027-03-28 01:00:00.000000`) on SQLite.
+
+SQLite keeps any value in any column. What is read from a column always has the column's type: one row that
+was written by hand must not fail the rows around it.
 """
 
 import json
+import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text, TypeDecorator
+from sqlalchemy import BigInteger, DateTime, Dialect, Float, Integer, Text, TypeDecorator
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from dcron.validation import Unreadable
+from dcron.validation import Unreadable, UnreadableTime
 
 
 class Instant(TypeDecorator[datetime]):
-    """A moment: aware and in UTC in Python, whatever the database makes of it."""
+    """Keep a time: aware and in UTC in Python, whatever the database makes of it.
+
+    A stored value that is no time is read as `UnreadableTime`: it must not fail the rows around it.
+    """
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -27,11 +35,24 @@ class Instant(TypeDecorator[datetime]):
             raise ValueError(f"{value!r} has no time zone")
         return value and value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """SQLite gives a time back without its zone; it is always UTC."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:
+        """Return the reader of a stored time, alike for both databases."""
+        return _read_time
+
+
+def _read_time(value: Any) -> datetime | None:
+    """Read what the driver gives: a time from Postgres, a text in UTC from SQLite."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    except (TypeError, ValueError):
+        return UnreadableTime.of(value)
+
+
+Kind = type[dict[str, Any]] | type[list[Any]]
 
 
 class Json(TypeDecorator[Any]):
@@ -40,10 +61,12 @@ class Json(TypeDecorator[Any]):
     impl = Text
     cache_ok = True
 
-    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> None:
-        """Take what the outermost value has to be."""
+    def __init__(self, kind: Kind = dict, of: type[str] | type[float] | None = None) -> None:
+        """`kind` is what the outermost value has to be, `of` what each value in it has to be: a text, or a
+        finite number; None is anything."""
         super().__init__()
         self.kind = kind
+        self.of = of
         self._empty = "{}" if kind is dict else "[]"
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
@@ -52,17 +75,92 @@ class Json(TypeDecorator[Any]):
             return None
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Decode; NULL stays None, and a slip of somebody's hand must not fail the rows around it."""
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Decode; NULL stays None, and what is not of the declared kind is `Unreadable`."""
         if value is None:
             return None
         if value == self._empty:  # most are, and a claim reads several of each line
             return self.kind()
         try:
-            found = json.loads(value)
-        except (ValueError, RecursionError):
-            return Unreadable(value)
-        return found if isinstance(found, self.kind) else Unreadable(value)
+            found = json.loads(value, parse_constant=_refuse)
+            if isinstance(found, self.kind) and _holds(found, self.of):
+                return found
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            pass
+        return Unreadable(value)
+
+
+def _refuse(constant: str) -> None:
+    """Refuse NaN and infinities: NaN compares with nothing, so what is behind it in a queue never comes."""
+    raise ValueError(f"{constant} is not a number")
+
+
+def _holds(found: dict[str, Any] | list[Any], of: type[str] | type[float] | None) -> bool:
+    values = found.values() if isinstance(found, dict) else found
+    if of is None:
+        return True
+    if of is str:
+        return all(type(value) is str for value in values)
+    return all(type(value) in (int, float) and math.isfinite(value) for value in values)
+
+
+class _SqliteText(TypeDecorator[str]):
+    """Read a blob in a text column as text."""
+
+    impl = Text
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], str | None]:
+        """Return the reader of one column."""
+        return _read_text
+
+
+def _read_text(value: Any) -> str | None:
+    if type(value) is str or value is None:
+        return value
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+class _SqliteInteger(TypeDecorator[int]):
+    """Read a value that is no whole number as one, as far as it can be; else as 0."""
+
+    impl = Integer
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], int | None]:
+        """Return the reader of one column."""
+        return _read_integer
+
+
+class _SqliteBigInteger(_SqliteInteger):
+    impl = BigInteger
+    cache_ok = True
+
+
+def _read_integer(value: Any) -> int | None:
+    if type(value) is int or value is None:
+        return value
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+class Number(TypeDecorator[float]):
+    """Keep a finite number; whatever else is stored is read as NULL."""
+
+    impl = Float
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], float | None]:
+        """Return the reader of one column."""
+        return _read_number
+
+
+def _read_number(value: Any) -> float | None:
+    if value is None:
+        return None
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 class Login(FunctionElement[str]):
@@ -88,4 +186,8 @@ def _account(element: Login, compiler: SQLCompiler, **options: Any) -> str:
 Id = BigInteger().with_variant(Integer(), "sqlite")
 
 # Names compare by their bytes everywhere, so that prefixes and pages mean the same on both databases.
-Name = Text(collation="C").with_variant(Text(), "sqlite")
+Name = Text(collation="C").with_variant(_SqliteText(), "sqlite")
+
+Words = Text().with_variant(_SqliteText(), "sqlite")
+Whole = Integer().with_variant(_SqliteInteger(), "sqlite")
+BigWhole = BigInteger().with_variant(_SqliteBigInteger(), "sqlite")

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.errors import UsageError
+from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT, Lane
 from dcron.schedule import tzdata_version
@@ -66,9 +66,10 @@ def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
         require_runnable(task)
         tasks.subscribe(connection, [task])
         wanted, moved = _wanted_turn(connection, task, now)
-    except UsageError as error:
-        _take_away(connection, task, now, f"suspended: {error}")
-        tasks.mark_planned(connection, task, str(error))
+    except (UsageError, *ROW_ERRORS) as error:
+        problem = str(error) if isinstance(error, UsageError) else f"cannot be read: {error}"
+        _take_away(connection, task, now, f"suspended: {problem}")
+        tasks.mark_planned(connection, task, problem)
         return None
     if wanted is None:
         _take_away(connection, task, now, "no longer wanted" if task.enabled else paused_reason(task))

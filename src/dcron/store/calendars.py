@@ -5,13 +5,16 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, union, update
 
 from dcron.model import StoredCalendar
+from dcron.schedule import is_calendar_json
 from dcron.schema import calendars, crontab
+from dcron.validation import Unreadable
 
 COLUMNS = [calendars.c[name] for name in StoredCalendar.__dataclass_fields__]
 
 
 def _from(row: Row[Any]) -> StoredCalendar:
-    return StoredCalendar(**row._mapping)
+    content = row.content if is_calendar_json(row.content) else Unreadable(row.content)
+    return StoredCalendar(**{**row._mapping, "content": content})
 
 
 def by_name(connection: Connection, name: str) -> StoredCalendar | None:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from dcron import policy
 from dcron.database import Columns, Database, beside_id, locked
-from dcron.errors import UsageError
+from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schema import ALIVE, Instant, runs
@@ -137,27 +137,48 @@ def _decide(
     early: Callable[[Claimed], str | None],
 ) -> None:
     for run in found:
-        turn, too_late = _with_successor(run, now, batch)
-        reason = too_late or _refusal(turn, now) or early(turn)
-        if reason:
+        try:
+            _decide_on(run, alive, now, batch, early)
+        except ROW_ERRORS as error:
+            _set_aside(run, f"cannot be prepared: {type(error).__name__}: {error}", batch)
+
+
+def _decide_on(
+    run: Claimed,
+    alive: due.Alive,
+    now: datetime,
+    batch: Batch,
+    early: Callable[[Claimed], str | None],
+) -> None:
+    turn, too_late = _with_successor(run, now, batch)
+    if reason := too_late or _refusal(turn, now) or early(turn):
+        batch.skipped.append((turn, reason))
+        return
+    in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
+    trigger = _beginning(turn)
+    living, made_up = alive.all[turn.task.id], alive.made_up[turn.task.id]
+    decision = policy.admit(turn.task, trigger, living, in_backlog=in_backlog, made_up=made_up)
+    if turn.task.every_node and turn.for_node is None:
+        batch.spread.append(turn)
+    match decision:
+        case Skip(reason):
             batch.skipped.append((turn, reason))
-            continue
-        if turn.task.every_node and turn.for_node is None:
-            batch.spread.append(turn)
-        in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
-        trigger = _beginning(turn)
-        living, made_up = alive.all[turn.task.id], alive.made_up[turn.task.id]
-        match policy.admit(turn.task, trigger, living, in_backlog=in_backlog, made_up=made_up):
-            case Skip(reason):
-                batch.skipped.append((turn, reason))
-            case Wait(block, replaces):
-                batch.blocked.append((turn, block))
-                if replaces:
-                    batch.replacing.append(turn)
-            case _:
-                alive.all[turn.task.id] += 1
-                alive.made_up[turn.task.id] += trigger is Trigger.BACKFILL
-                batch.claimed.append(turn)
+        case Wait(block, replaces):
+            batch.blocked.append((turn, block))
+            if replaces:
+                batch.replacing.append(turn)
+        case _:
+            alive.all[turn.task.id] += 1
+            alive.made_up[turn.task.id] += trigger is Trigger.BACKFILL
+            batch.claimed.append(turn)
+
+
+def _set_aside(run: Claimed, reason: str, batch: Batch) -> None:
+    """Skip the run. Where it was its task's next run, suspend the task until it is edited."""
+    run.successor = run.delay = None
+    batch.skipped.append((run, reason))
+    if run.trigger is Trigger.SCHEDULE:
+        batch.unplannable[run.task.id] = (run.task, reason)
 
 
 def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[Claimed], str | None]:

@@ -24,6 +24,7 @@ from dcron.database import Database
 from dcron.migrations import VERSION_TABLE
 from dcron.model import Node
 from dcron.schema import ALIVE, nodes, runs
+from dcron.validation import LONGEST_TIMEOUT
 
 _VERSION = text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
@@ -116,4 +117,5 @@ def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
 
 def _node_from(row: Any) -> Node:
     values = dict(row._mapping)
-    return Node(**values | {"tags": tuple(row.tags), "queues": tuple(row.queues)})
+    lease = row.lease if row.lease and 0 < row.lease <= LONGEST_TIMEOUT else None
+    return Node(**values | {"tags": tuple(row.tags), "queues": tuple(row.queues), "lease": lease})

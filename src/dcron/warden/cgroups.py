@@ -1,4 +1,4 @@
-"""A cgroup (version 2) of its own for each limited command, where one is lent to us to divide.
+"""A cgroup (version 2) of its own for each command, where one is lent to us to divide.
 
 It counts a whole tree of processes, which rlimits cannot, and is killed at one stroke, forks included. None
 of it is needed: where no cgroup is lent to us, or it does not do as it should, rlimits and signals are left.
@@ -43,6 +43,13 @@ class Cgroup:
         with suppress(OSError):
             _write(f"{self.path}/cgroup.kill", "1")
 
+    def processes(self) -> list[int]:
+        """Return what lives inside, dead ones that were not waited for included."""
+        try:
+            return [int(pid) for pid in _words(f"{self.path}/cgroup.procs")]
+        except OSError:
+            return []
+
     def remark(self) -> str | None:
         """Return what a person should know of its memory; None if nothing was killed for want of it."""
         events = _memory_events(self.path)
@@ -62,8 +69,8 @@ class Cgroups:
         self._left: deque[str] = deque()
 
     def make(self, run_id: int, limits: Mapping[str, int]) -> Cgroup | None:
-        """Make a cgroup for a run that has limits; None when there is no need for one, or no way."""
-        if self.base is None or not limits:
+        """Make a cgroup for a run, which holds its limits and all it starts; None when there is no way."""
+        if self.base is None:
             return None
         held = {name: limits[name] for name in self._counted if name in limits}
         cgroup = Cgroup(os.path.join(self.base, f"{_RUN}{run_id}-{os.getpid()}"), held)
@@ -182,6 +189,16 @@ def _set_limits(path: str, limits: Mapping[str, int]) -> None:
 
 def _removed(path: str) -> bool:
     """Remove a cgroup and what the command may have made inside; return whether it is gone."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return _removed_with_all_inside(path)
+    return True
+
+
+def _removed_with_all_inside(path: str) -> bool:
     try:
         for directory, _, _ in os.walk(path, topdown=False):
             os.rmdir(directory)

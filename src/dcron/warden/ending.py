@@ -1,20 +1,16 @@
 """Whose a process is, and how many of them are ended: SIGTERM, grace, SIGKILL until none is left."""
 
-# The warden goes without pathlib, a quarter of its start-up.
-# ruff: noqa: PTH123
-
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Protocol
 
 from dcron.warden.cgroups import Cgroup
 from dcron.warden.descendants import Process, Processes, send, terminate
+from dcron.warden.orphans import Orphans
 
-RUN_ID = "DCRON_RUN_ID"
-"""In every command's environment, and in that of all it starts: how an orphan is known again."""
 ORPHAN_GRACE = 0.5
 """Seconds between SIGTERM and SIGKILL when the agent is gone: nobody is there to wait for a longer one."""
 
@@ -26,33 +22,49 @@ class Owner(Protocol):
     pid: int
     known: set[tuple[int, int]]
 
+    began: float
+    uid: int
+    ending: "Ending | None"
+
     @property
     def exited(self) -> bool:
         """Whether the leader was reaped."""
 
+    def inside(self) -> Collection[int]:
+        """Return the processes in its cgroup."""
+
 
 def members(
-    processes: Processes, warden: int, runs: Iterable[Owner]
+    processes: Processes, warden: int, runs: Collection[Owner], orphans: Orphans
 ) -> tuple[dict[int, list[Process]], list[Process]]:
     """Return the living processes of each run, by its id, and those below the warden that are no run's.
 
-    A process is a run's by descent, by session, by having been seen as its member, or, when its parents died
-    and it came to the warden, by its environment. `known` of each run is brought up to date.
+    A process is a run's by its cgroup, by descent, by session, by having been seen as its member, or, when
+    its parents died and it came to the warden, because it can be no other's (see `orphans`). `known` of each
+    run is brought up to date.
     """
     by_session = {run.pid: run for run in runs}
-    by_pid = {pid: run for pid, run in by_session.items() if not run.exited}
-    by_key = {key: run for run in by_session.values() for key in run.known}
-    by_id = {run.run_id: run for run in by_session.values()}
-    for run in by_session.values():
+    by_pid = {pid: run for run in runs for pid in run.inside()}
+    by_pid |= {pid: run for pid, run in by_session.items() if not run.exited}
+    by_key = {key: run for run in runs for key in run.known}
+    by_id = {run.run_id: run for run in runs}
+
+    def proven(each: Process) -> Owner | None:
+        return by_pid.get(each.pid) or by_session.get(each.session) or by_key.get(each.key)
+
+    ours = processes.children(warden)
+    orphans.notice([each for each in ours if each.alive and not proven(each)], runs)
+    orphans.ask()
+    for run in runs:
         run.known = set()
     of_runs: defaultdict[int, list[Process]] = defaultdict(list)
     others: list[Process] = []
-    stack: list[tuple[Process, Owner | None]] = [(each, None) for each in processes.children(warden)]
+    stack: list[tuple[Process, Owner | None]] = [(each, None) for each in ours]
     while stack:
         each, owner = stack.pop()
-        owner = owner or by_pid.get(each.pid) or by_session.get(each.session) or by_key.get(each.key)
+        owner = owner or proven(each)
         if owner is None and each.alive and each.ppid == warden:
-            owner = by_id.get(_run_id_in_environment(each.pid))
+            owner = _only_owner(orphans.suspects(each), by_id)
         if owner:
             owner.known.add(each.key)
         if each.alive:
@@ -61,15 +73,12 @@ def members(
     return of_runs, others
 
 
-def _run_id_in_environment(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
-    except OSError:  # gone, or another user's
-        return -1
-    prefix = RUN_ID.encode() + b"="
-    values = [each.removeprefix(prefix) for each in variables if each.startswith(prefix)]
-    return int(values[0]) if values and values[0].isdigit() else -1
+def _only_owner(suspects: Collection[int], by_id: Mapping[int, Owner]) -> Owner | None:
+    """Return the run that an orphan is ended with: the only one it can belong to, or any if all are ended."""
+    owners = [by_id[each] for each in suspects if each in by_id]
+    if not owners or len(owners) < len(suspects):  # it may be the background of a run that is over
+        return None
+    return owners[0] if len(owners) == 1 or all(each.ending for each in owners) else None
 
 
 class Ending:
@@ -91,6 +100,11 @@ class Ending:
     def left(self, processes: list[Process]) -> list[Process]:
         """Return those that must still go."""
         return [each for each in processes if each.key not in self.spared]
+
+    def finish(self) -> None:
+        """Kill what no look has found, where a cgroup holds it: it forks faster than we look."""
+        if self._cgroup:
+            self._cgroup.kill()
 
     def step(self, alive: list[Process], now: float, group: int | None) -> bool:
         """Do what is due; return whether anybody was killed who was not before.

@@ -22,10 +22,11 @@ from time import time
 from dcron.warden.cgroups import Cgroups
 from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, late
 from dcron.warden.control import Control
-from dcron.warden.descendants import Processes, never_executed
+from dcron.warden.descendants import Processes, children, never_executed, process
 from dcron.warden.ending import ORPHAN_GRACE, Ending, members
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
 from dcron.warden.linux import Alarm, boottime
+from dcron.warden.orphans import Orphans
 from dcron.warden.protocol import Message, Start, read_start
 from dcron.warden.run import REFUSALS, Run, not_started
 from dcron.warden.spawning import StartError, spawn
@@ -86,6 +87,7 @@ class WardenProcess:
         self._waiting: deque[Start] = deque()
         self._runs: dict[int, Run] = {}
         self._leaders: dict[int, Run] = {}
+        self._orphans = Orphans()
         self._beginning: dict[int, Run] = {}
         """Runs whose children are still on the way to their programs, by pid."""
         self._children_died = False
@@ -343,6 +345,8 @@ class WardenProcess:
                 run = self._leaders.pop(pid, None)
                 if run is not None:
                     self._on_exit(run, status, usage)
+                else:
+                    self._orphans.forget(pid)
 
     def _next_to_reap(self) -> int | None:
         """Return a dead child, after a look at whether it had become its program; -1 is any: all have."""
@@ -373,6 +377,7 @@ class WardenProcess:
 
     def _finish(self, run: Run) -> None:
         self._timers.cancel(run.patience)
+        self._notice_orphans()
         del self._runs[run.run_id]
         self._leaders.pop(run.pid, None)
         self._control.withdraw(run.run_id)
@@ -380,6 +385,14 @@ class WardenProcess:
             self._handlers[fd] = partial(self._drain, fd)
         self._report(run.result(self._node_id), run.journal)
         self._cgroups.remove(run.cgroup)
+
+    def _notice_orphans(self) -> None:
+        """Note what the ending run leaves, while it is known: it must not be taken for another run's."""
+        if len(self._runs) > 1:
+            new = (
+                process(pid) for pid in children() if not (pid in self._leaders or self._orphans.knows(pid))
+            )
+            self._orphans.notice([each for each in new if each and each.alive], self._runs.values())
 
     def _report(self, result: Result, journal: JournalWriter) -> None:
         """Write the result down before saying it: one of the two survives whatever happens."""
@@ -431,7 +444,7 @@ class WardenProcess:
 
     def _step(self) -> bool:
         """Signal what is due; return whether something was killed that was not before."""
-        of_runs, others = members(Processes(), self._pid, self._runs.values())
+        of_runs, others = members(Processes(), self._pid, self._runs.values(), self._orphans)
         now = boottime()
         killed = False
         swept = True
@@ -442,6 +455,7 @@ class WardenProcess:
                 continue
             left = run.ending.left(mine)
             if run.exited and not left:
+                run.ending.finish()
                 run.gone = True
                 self._settle(run)
                 continue

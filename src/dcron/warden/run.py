@@ -1,6 +1,7 @@
 """One command, from its start to its result."""
 
 import os
+from collections.abc import Collection
 from resource import struct_rusage
 from time import time
 
@@ -57,7 +58,8 @@ class Run:
         """For a program that does not begin."""
         self.patience: Timer | None = None
         """For pipes that somebody in the background holds open after the leader's exit."""
-        self._began = boottime()
+        self.began = boottime()
+        self.uid = start.identity.uid if start.identity else os.geteuid()
         self._ended = 0.0
         self._status: int | None = None
         self._usage: struct_rusage | None = None
@@ -72,6 +74,10 @@ class Run:
         """Whether the leader belongs to another user and cannot be killed."""
         spared = self.ending.spared if self.ending else ()
         return not self.exited and any(pid == self.pid for pid, _ in spared)
+
+    def inside(self) -> Collection[int]:
+        """Return the processes in its cgroup."""
+        return self.cgroup.processes() if self.cgroup else ()
 
     def exit(self, status: int, usage: struct_rusage) -> None:
         """Take down how the leader ended."""
@@ -91,7 +97,7 @@ class Run:
             reason=self.reason,
             message=self._message(),
             started_at=self.started_at,
-            finished_at=self.started_at + (self._ended or boottime()) - self._began,
+            finished_at=self.started_at + (self._ended or boottime()) - self.began,
             cpu=usage.ru_utime + usage.ru_stime if usage else 0.0,
             max_rss=_own_peak.unless_hidden(usage.ru_maxrss * 1024) if usage else None,
             total_bytes=self.journal.total_bytes,

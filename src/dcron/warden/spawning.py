@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from dcron.warden.cgroups import Cgroup
 from dcron.warden.child import NOT_FOUND, NOT_STARTED, Plan, become
-from dcron.warden.ending import RUN_ID
 from dcron.warden.limits import LimitError, rlimits
 from dcron.warden.linux import fork_alone
+from dcron.warden.orphans import RUN_ID
 from dcron.warden.protocol import Start
 from dcron.warden.quick import quick_program
 

@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from dcron.errors import UsageError
 from dcron.schedule import (
     Calendar,
     Rules,
+    TooMuchEffort,
     calendar_from_ics,
     calendar_from_json,
     next_run,
@@ -340,15 +342,26 @@ EVERY_DAY = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
         ("0 9 * * *", Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))),
         ("RRULE:FREQ=YEARLY;BYHOUR=3 | 8-41 22 * * *", Rules(only_on=(Calendar("empty"),))),
         ("* * * * *", Rules(except_on=(parse_calendar("all", EVERY_DAY),))),
-        ("0 9 * * *", Rules(except_on=(parse_calendar("all", ["RRULE:FREQ=DAILY"]),))),
-        ("0 9 * * mon", Rules(only_on=(parse_calendar("other", ["sun", "RRULE:FREQ=DAILY;BYDAY=TU"]),))),
     ],
-    ids=["past", "empty", "weekdays", "rule", "never together"],
+    ids=["past", "empty", "weekdays"],
 )
 def test_nothing_left_is_found_out_quickly(schedule: str, rules: Rules) -> None:
     before = time.process_time()
     assert next_run(parse(schedule), BERLIN, NOW, rules) is None
     assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rules"),
+    [
+        ("0 9 * * *", Rules(except_on=(parse_calendar("all", ["RRULE:FREQ=DAILY"]),))),
+        ("0 9 * * mon", Rules(only_on=(parse_calendar("other", ["sun", "RRULE:FREQ=DAILY;BYDAY=TU"]),))),
+    ],
+    ids=["rule", "never together"],
+)
+def test_a_search_through_fifty_years_for_nothing_is_given_up(schedule: str, rules: Rules) -> None:
+    with pytest.raises(TooMuchEffort):
+        next_run(parse(schedule), BERLIN, NOW, rules)
 
 
 @pytest.mark.parametrize("first", ["2026-12-30", "2027-03-01", "2027-12-24"])
@@ -383,3 +396,21 @@ def test_outside_the_window_nothing_runs_and_one_occurrence_shows_where_it_ends(
     assert rules.not_before is not None
     exactly = Rules(not_before=shown[1].at)
     assert next_run(parse("0 9 * * *"), BERLIN, NOW, exactly) == shown[1].at
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *({}, {"nope": 1}, {"dates": 5}, {"dates": [5]}, {"dates": "2027-12-25"}, {"annual": None}),
+        *({"weekdays": [["sat"]]}, {"recurring": {}}, {"recurring": [5]}, {"recurring": [{}]}),
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "x", "days": 1, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "2027-01-01", "days": 1e300, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "2027-01-01", "days": 10**9, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=DAILY", "start": "2027-01-01", "days": 1, "exceptions": ["x"]}]},
+        {"recurring": [{"rule": 5, "start": "2027-01-01", "days": 1, "exceptions": []}]},
+        {"recurring": [{"rule": "FREQ=NEVER", "start": "2027-01-01", "days": 1, "exceptions": []}]},
+    ],
+)
+def test_a_calendar_that_was_written_by_hand_is_read_or_refused(stored: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="calendar work"):
+        calendar_from_json("work", stored)

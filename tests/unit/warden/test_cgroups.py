@@ -222,9 +222,10 @@ def test_a_run_gets_its_limits_and_dies_as_a_whole(lent: Cgroups) -> None:
     assert files(cgroup, "cgroup.kill") == ["1"]
 
 
-def test_a_run_without_limits_has_no_cgroup(tree: Tree, lent: Cgroups) -> None:
-    assert lent.make(7, {}) is None
-    assert tree.groups() == [LEAF]
+def test_a_run_without_limits_has_a_cgroup_too(lent: Cgroups) -> None:
+    cgroup = lent.make(7, {})
+    assert cgroup is not None
+    assert (cgroup.limits, cgroup.processes()) == ({}, [])
 
 
 def test_a_limit_the_kernel_cannot_count_to_is_its_largest(lent: Cgroups) -> None:

@@ -7,9 +7,11 @@ from signal import SIGCONT, SIGKILL, SIGTERM
 
 import pytest
 
+from dcron.warden import ending
 from dcron.warden.cgroups import Cgroup
 from dcron.warden.descendants import Process, Processes
-from dcron.warden.ending import Ending, members
+from dcron.warden.ending import Ending
+from dcron.warden.orphans import Orphans
 
 WARDEN = 10
 
@@ -19,7 +21,21 @@ class Run:
     run_id: int
     pid: int
     exited: bool = field(default=False, kw_only=True)
+    began: float = field(default=1e9, kw_only=True)
+    """After every orphan here, unless a test says otherwise."""
+    uid: int = field(default=0, kw_only=True)
+    ending: Ending | None = field(default=None, kw_only=True)
+    cgroup: tuple[int, ...] = field(default=(), kw_only=True)
     known: set[tuple[int, int]] = field(default_factory=set)
+
+    def inside(self) -> tuple[int, ...]:
+        return self.cgroup
+
+
+def members(
+    processes: Processes, warden: int, runs: list[Run], orphans: Orphans | None = None
+) -> tuple[dict[int, list[Process]], list[Process]]:
+    return ending.members(processes, warden, runs, orphans or Orphans())
 
 
 def process(
@@ -39,9 +55,10 @@ def table(*found: Process) -> Processes:
 
 @pytest.fixture(autouse=True)
 def environments(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
-    """Return the run ids in the environments of processes, by pid."""
+    """Return the run ids in the environments of processes, by pid. The account of pid 5001 is 5."""
     found: dict[int, int] = {}
-    monkeypatch.setattr("dcron.warden.ending._run_id_in_environment", lambda pid: found.get(pid, -1))
+    monkeypatch.setattr("dcron.warden.orphans._run_ids", lambda pids: found)
+    monkeypatch.setattr("dcron.warden.orphans._uids", lambda pid: frozenset((pid // 1000,)))
     return found
 
 
@@ -64,7 +81,7 @@ def test_an_orphan_of_the_session_is_a_member() -> None:
 def test_an_orphan_in_its_own_session_is_known_by_its_environment(environments: dict[int, int]) -> None:
     environments |= {200: 2, 300: 3}
     processes = table(process(100, WARDEN), process(200, WARDEN), process(201, 200), process(300, WARDEN))
-    of_runs, others = members(processes, WARDEN, [Run(1, 100), Run(2, 150)])
+    of_runs, others = members(processes, WARDEN, [Run(1, 100, began=0), Run(2, 150, began=0)])
     assert (pids(of_runs[1]), pids(of_runs[2]), pids(others)) == ([100], [200, 201], [300])
 
 
@@ -101,6 +118,57 @@ def test_processes_elsewhere_are_not_ours() -> None:
     processes = table(process(100, 1, 100), process(101, WARDEN, 500))
     of_runs, others = members(processes, WARDEN, [Run(1, 100)])
     assert (dict(of_runs), pids(others)) == ({}, [101])
+
+
+# -- orphans that say nothing
+
+
+def test_an_orphan_is_its_only_possible_run_s() -> None:
+    early, late = Run(1, 100, began=0.0), Run(2, 200, began=50.0)
+    orphan = process(300, WARDEN, started=1000)
+    of_runs, others = members(table(orphan), WARDEN, [early, late])
+    assert (of_runs[1], others) == ([orphan], [])
+
+
+def test_an_orphan_is_of_its_runs_account_or_of_a_run_of_root() -> None:
+    ours, neighbour, root = Run(1, 100, began=0, uid=5), Run(2, 200, began=0, uid=6), Run(3, 201, began=0)
+    orphan = process(5001, WARDEN)
+    assert members(table(orphan), WARDEN, [ours, neighbour])[0][1] == [orphan]
+    ours.known.clear()
+    assert members(table(orphan), WARDEN, [ours, root]) == ({}, [orphan])
+
+
+def test_an_orphan_that_may_be_of_several_runs_ends_with_the_last_of_them() -> None:
+    one, other = Run(1, 100, began=0), Run(2, 200, began=0)
+    orphan, orphans = process(300, WARDEN), Orphans()
+    assert members(table(orphan), WARDEN, [one, other], orphans)[1] == [orphan]
+    one.ending = Ending(0.0)
+    assert members(table(orphan), WARDEN, [one, other], orphans)[1] == [orphan]
+    other.ending = Ending(0.0)
+    assert members(table(orphan), WARDEN, [one, other], orphans)[1] == []
+
+
+def test_an_orphan_of_a_run_that_is_over_is_no_other_runs() -> None:
+    over, running = Run(1, 100, began=0), Run(2, 200, began=0)
+    orphan, orphans = process(300, WARDEN), Orphans()
+    orphans.notice([orphan], [over, running])
+    running.ending = Ending(0.0)
+    assert members(table(orphan), WARDEN, [running], orphans) == ({}, [orphan])
+
+
+def test_what_the_background_of_a_run_that_is_over_started_is_no_other_runs() -> None:
+    orphans, running = Orphans(), Run(2, 200, began=5.0)
+    background, later = process(300, WARDEN, started=1), process(301, WARDEN, started=1000)
+    assert members(table(background, later), WARDEN, [running], orphans) == ({}, [background, later][::-1])
+    orphans.forget(300)
+    orphans.forget(301)
+    assert members(table(later), WARDEN, [running], orphans)[0] == {2: [later]}
+
+
+def test_a_cgroup_says_whose_a_process_is() -> None:
+    one, other = Run(1, 100, began=0, cgroup=(300,)), Run(2, 200, began=0)
+    orphan = process(300, WARDEN)
+    assert members(table(orphan), WARDEN, [one, other]) == ({1: [orphan]}, [])
 
 
 @pytest.fixture

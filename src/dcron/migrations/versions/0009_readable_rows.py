@@ -1,0 +1,60 @@
+"""Keep out rows that would stop everything: SQLite's last ids, and times beyond reach in Postgres."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+MOST = 1 << 62
+GROWING = ("crontab", "runs", "changes", "events")
+FIRST_TIME, LAST_TIME = "0001-01-03 00:00:00+00", "9999-12-30 00:00:00+00"
+
+
+def upgrade() -> None:
+    """Add the rules. SQLite gets triggers: a CHECK would copy the whole history."""
+    if op.get_bind().dialect.name == "sqlite":
+        for table in GROWING:
+            _limit_ids(table)
+    else:
+        for table, times in _times().items():
+            _limit_times(table, times)
+
+
+def _limit_ids(table: str) -> None:
+    """Behind a row with the greatest id SQLite adds no further one, not even when that row is gone."""
+    for act, when in (("INSERT", "insert"), ("UPDATE OF id", "update")):
+        op.execute(
+            f"CREATE TRIGGER {table}_id_{when} BEFORE {act} ON {table} WHEN NEW.id > {MOST}"
+            f" BEGIN SELECT RAISE(ABORT, '{table}.id: {MOST} is the most there can be'); END"
+        )
+
+
+def _limit_times(table: str, times: list[str]) -> None:
+    """Bring what is beyond reach to its end, then let nothing more in."""
+    within = {name: f"{name} BETWEEN '{FIRST_TIME}' AND '{LAST_TIME}'" for name in times}
+    nearest = ", ".join(f"{name} = {_nearest(name)}" for name in times)
+    op.execute(f"UPDATE {table} SET {nearest} WHERE NOT ({' AND '.join(within.values())})")
+    rules = ", ".join(f"ADD CONSTRAINT {table}_{name}_range CHECK ({rule})" for name, rule in within.items())
+    op.execute(f"ALTER TABLE {table} {rules}")  # one statement: the rows are read once
+
+
+def _nearest(name: str) -> str:
+    return f"CASE WHEN {name} IS NOT NULL THEN LEAST(GREATEST({name}, '{FIRST_TIME}'), '{LAST_TIME}') END"
+
+
+def _times() -> dict[str, list[str]]:
+    """The columns that hold times, by their tables, in the order of the columns."""
+    columns = op.get_bind().execute(
+        sa.text(
+            "SELECT table_name, column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND data_type = 'timestamp with time zone'"
+            " ORDER BY table_name, ordinal_position"
+        )
+    )
+    found: dict[str, list[str]] = {}
+    for table, column in columns:
+        found.setdefault(table, []).append(column)
+    return found

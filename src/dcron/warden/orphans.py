@@ -1,0 +1,148 @@
+"""Whose a process is that came to the warden because its parents died: a setsid, a double fork, `env -i`.
+
+Nothing that it carries says so for sure: it may have left its session and cleared its environment. But it
+began while its run was under way, and it belongs to its run's account unless that is root's. Often a single
+run is left; among several, the environment decides; and what may belong to several runs ends with the last.
+"""
+
+# The warden goes without pathlib, a quarter of its start-up.
+# ruff: noqa: PTH123
+
+import os
+import select
+import signal
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from dcron.warden.descendants import Process
+from dcron.warden.linux import boottime, fork_alone
+
+RUN_ID = "DCRON_RUN_ID"
+"""In every command's environment, and in that of all it starts unless it is cleared."""
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+_ANSWER = 0.2
+"""Seconds for a look at environments: their pages may lie on a file system that hangs, or waits."""
+_REST = 60.0
+"""Seconds without such a look after one that had no answer."""
+
+_OVER = -1
+"""In place of the id of a run that is over, and was not remembered."""
+
+Key = tuple[int, int]
+
+
+class Suspect(Protocol):
+    """A run that an orphan may belong to."""
+
+    run_id: int
+    began: float
+    uid: int
+
+
+class Orphans:
+    """The orphans seen so far, and the runs each of them can belong to."""
+
+    def __init__(self) -> None:
+        self._suspects: dict[Key, frozenset[int]] = {}
+        self._uids: dict[Key, frozenset[int]] = {}
+        self._unasked: set[Key] = set()
+        self._ask_after = 0.0
+
+    def suspects(self, orphan: Process) -> frozenset[int]:
+        """Return the ids of the runs this orphan can belong to, over or not."""
+        return self._suspects.get(orphan.key, frozenset())
+
+    def knows(self, pid: int) -> bool:
+        """Return whether a living child of ours with this pid was noticed."""
+        return any(known == pid for known, _ in self._suspects)
+
+    def forget(self, pid: int) -> None:
+        """Forget an orphan that was reaped."""
+        if self._suspects:
+            for key in [key for key in self._suspects if key[0] == pid]:
+                del self._suspects[key], self._uids[key]
+                self._unasked.discard(key)
+
+    def notice(self, orphans: Iterable[Process], runs: Collection[Suspect]) -> None:
+        """Note who new orphans may belong to, while the runs they may come from are still known.
+
+        Those are the runs under way, and those with other orphans, whose background may have started more.
+        """
+        new = [each for each in orphans if each.key not in self._suspects]
+        for each in sorted(new, key=lambda orphan: orphan.started):
+            uids = _uids(each.pid)
+            able = [run for run in runs if run.began < (each.started + 1) * _TICK]
+            likely = [run for run in able if run.uid == 0 or run.uid in uids] or able
+            background = [self._suspects[key] for key, its in self._uids.items() if 0 in its or its & uids]
+            found = frozenset(run.run_id for run in likely).union(*background)
+            self._suspects[each.key] = found or frozenset((_OVER,))
+            self._uids[each.key] = uids
+            if len(found) > 1:
+                self._unasked.add(each.key)
+
+    def ask(self) -> None:
+        """Ask the environments of orphans that may belong to several runs, once each."""
+        if not self._unasked or boottime() < self._ask_after:
+            return
+        answers = _run_ids([pid for pid, _ in self._unasked])
+        if answers is None:
+            self._ask_after = boottime() + _REST
+            return
+        for key in self._unasked:
+            run_id = answers.get(key[0])
+            if run_id in self._suspects[key]:
+                self._suspects[key] = frozenset((run_id,))
+        self._unasked.clear()
+
+
+def _uids(pid: int) -> frozenset[int]:
+    """Return all four user ids of a process; empty when it is gone."""
+    with suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"Uid:"):
+                return frozenset(int(each) for each in line.split()[1:])
+    return frozenset()
+
+
+def _run_ids(pids: list[int]) -> dict[int, int] | None:
+    """Return the run ids in the environments of processes, read by a child that may be killed.
+
+    None if it did not answer in time.
+    """
+    readable, writable = os.pipe()
+    try:
+        child = fork_alone()
+        if not child:
+            _tell_run_ids(pids, writable)
+    finally:
+        os.close(writable)
+    with open(readable, "rb", buffering=0) as answer:
+        poll = select.poll()
+        poll.register(readable, select.POLLHUP)
+        if not poll.poll(_ANSWER * 1000):
+            os.kill(child, signal.SIGKILL)  # reaped with the other children: it may not die at once
+            return None
+        words = answer.read(1 << 16).split()
+    with suppress(ChildProcessError):
+        os.waitpid(child, 0)
+    return {int(pid): int(run_id) for pid, run_id in zip(words[::2], words[1::2], strict=True)}
+
+
+def _tell_run_ids(pids: list[int], to: int) -> None:
+    try:
+        found = [(pid, _run_id_in_environment(pid)) for pid in pids[:1000]]
+        os.write(to, b"".join(b"%d %d " % each for each in found if each[1] >= 0))
+    finally:
+        os._exit(0)
+
+
+def _run_id_in_environment(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:  # gone, or another user's
+        return -1
+    prefix = RUN_ID.encode() + b"="
+    values = [each.removeprefix(prefix) for each in variables if each.startswith(prefix)]
+    return int(values[0]) if values and values[0].isdigit() and len(values[0]) < 20 else -1
