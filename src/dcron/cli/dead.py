@@ -40,7 +40,9 @@ dead_app = typer.Typer(
 @dead_app.callback(invoke_without_command=True)
 def dead(
     ctx: typer.Context,
-    task: Annotated[str | None, typer.Option("--task", metavar="NAME", hidden=True)] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", hidden=True, help="Only of this task.")
+    ] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
     before: Annotated[
         int | None,
@@ -49,9 +51,10 @@ def dead(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the runs that failed or were lost and are not tried again: of all tasks, or of one.
+    """List the runs that failed or were lost and are not tried again.
 
-    The newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN` takes it off the list.
+    Of all tasks or of one, the newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN`
+    takes it off the list.
 
     \b
     dcron dead -n 50
