@@ -103,7 +103,7 @@ def _spawn_quickly(
         return None
     try:
         program = quick_program(programs)
-        return program and _posix_spawn(start, program, directory, env, streams)
+        return _posix_spawn(start, program, directory, env, streams) if program else None
     except FileNotFoundError as error:
         raise StartError(NOT_FOUND, f"there is no program {start.argv[0]!r}") from error
     finally:
