@@ -11,6 +11,7 @@ from typing import Protocol
 
 import psycopg
 
+from dcron.database import connecting
 from dcron.database.url import Address
 
 _LOOK_EVERY = 0.1
@@ -99,7 +100,8 @@ class PostgresWatch:
 
     def _listen(self) -> psycopg.Connection[tuple[object, ...]]:
         url = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="dcron watch")
+        given = connecting.parameters(self._address) | {"application_name": "dcron watch"}
+        connection = psycopg.connect(url, autocommit=True, **given)
         connection.execute(f"LISTEN {self._channel}")
         return connection
 
