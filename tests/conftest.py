@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from dcron.database import Database
+from dcron.schedule import zones
 
 BACKENDS = ("sqlite", "postgres")
 
@@ -27,6 +28,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DCRON_SPOOL", str(tmp_path / "spool"))
+    (tmp_path / "machine-timezone").write_text("UTC\n")
+    monkeypatch.setattr(zones, "TIMEZONE_FILE", tmp_path / "machine-timezone")
 
 
 @pytest.fixture(scope="session")

@@ -99,9 +99,9 @@ def require_valid(line: Definition, now: datetime, before: Definition | None = N
     _require_sense(line)
     if before and policy.same_times(line, before.name, before.spec()):
         return
-    require_fires(
-        policy.schedule_of(line.schedule, line.name), zone(line.timezone), now, policy.rules_of(line)
-    )
+    if policy.is_timed(line) and not policy.fires_soon(line, now):
+        schedule = policy.schedule_of(line.schedule, line.name)
+        require_fires(schedule, zone(line.timezone), now, policy.rules_of(line))
 
 
 def require_runnable(line: Definition) -> None:

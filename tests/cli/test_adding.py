@@ -46,7 +46,9 @@ def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
 def test_a_crowd_is_not_counted_to_its_end(dcron: Dcron) -> None:
     lines = "".join(f"#dcron: name=t{number}\n0 3 * * * x\n" for number in range(150))
     dcron.done("import", "-", "--user", "root", stdin=lines.encode())
-    assert "101 tasks or more start at" in dcron.done("add", "-n", "a", "0 3 * * *", "x").err
+    assert (
+        "101 tasks or more start at" in dcron.done("add", "-n", "a", "--user", "root", "0 3 * * *", "x").err
+    )
 
 
 def test_several_words_are_an_argv_and_their_options_stay_theirs(dcron: Dcron) -> None:

@@ -101,7 +101,7 @@ def test_the_verbs_that_end_in_a_command_are_those_that_take_one() -> None:
         (["lst"], "did you mean list?"),
         (["list", "--jsno"], "--json"),
         (["list", "stray"], "stray"),
-        (["view"], "missing argument 'name'"),
+        (["view"], "give the name of a task"),
         (["db"], "missing command"),
         (["--nonsense"], "no such option"),
         (["agent", "--slots", "0"], "--slots"),

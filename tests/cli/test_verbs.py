@@ -148,3 +148,18 @@ def test_tasks_that_have_such_a_name_go_on_working(dcron: Dcron) -> None:
 def test_a_name_made_of_a_command_is_one_that_tasks_may_get(sqlite: Dcron) -> None:
     assert sqlite.done("add", "--json", "@daily", "/opt/77").json["name"] == "task-77"
     assert sqlite.done("add", "--json", "@daily", "/opt/.hidden/-x").json["name"] == "x"
+
+
+def test_runs_are_cancelled_and_tried_again_by_several_numbers(dcron: Dcron) -> None:
+    for name in ("one", "two"):
+        dcron.done("add", "-n", name, "@yearly", "exit 7")
+    ids = [str(dcron.done("run", name, "--json").json["id"]) for name in ("one", "two")]
+    assert dcron("cancel", ids[0], "999").code == 4
+    assert dcron.done("runs", "--state", "cancelled", "--json").json == []
+    cancelled = dcron.done("cancel", *ids, "--json").json
+    assert [run["state"] for run in cancelled] == ["cancelled"] * 2
+    again = dcron("cancel", *ids)
+    assert (again.code, "nothing was cancelled" in again.err) == (1, True)
+    assert dcron("retry", ids[0], "999").code == 4
+    retried = dcron.done("retry", *ids, "--json").json
+    assert [run["retry_of"] for run in retried] == list(map(int, ids))

@@ -172,6 +172,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "a prefix": lambda connection, stage: names.beginning(connection, names.TASKS, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
+    "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
     "the last change by name": lambda connection, stage: changes.last_of(connection, "line-77"),
     "the last change of a line": lambda connection, stage: changes.last_of_line(connection, 77),
     "a page of dead letters": lambda connection, stage: spine.dead_letters(connection, (), 9000, 200, NOON),

@@ -1,5 +1,7 @@
 """An upgrade from every earlier version, with rows in all its tables: nothing is lost, and agents go on."""
 
+import threading
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,6 +82,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
     ],
     "queues": [{"name": "'mail'", "max_running": "2"}],
     "events": [{"name": "'done'", "payload": "'x'"}],
+    "settings": [{"name": "'timezone'", "value": "'Europe/Berlin'"}],
     "subscriptions": [{"task_id": "1", "kind": "'event'", "source": "'done'"}],
 }
 
@@ -154,6 +157,52 @@ def test_agents_that_run_are_asked_to_take_nothing_new_and_keep_their_leases(ear
         node = connection.execute(select(nodes.c.alive_until, nodes.c.draining)).one()
     assert node.draining
     assert node.alive_until >= until
+
+
+def test_an_upgrade_among_busy_agents_is_no_deadlock(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr(migrations, "SCHEMA_VERSION", "0001")
+        migrations.upgrade(database)
+    with database.write() as connection:
+        for table in ("nodes", "runs"):
+            insert(connection, table, ROWS[table][0])
+    over, failures, rounds = threading.Event(), list[Exception](), [0, 0]
+
+    def be_busy(number: int, statements: Sequence[str]) -> None:
+        """Write both tables, again and again, one agent in one order and one in the other."""
+        busy = Database(database_url, patience=20)
+        while not over.is_set():
+            try:
+                with busy.write() as connection:
+                    for statement in statements:
+                        connection.execute(text(statement))
+                        time.sleep(0.02)
+                rounds[number] += 1
+            except Exception as error:
+                failures.append(error)
+                break
+            time.sleep(0.02)  # between its transactions an agent holds nothing
+        busy.close()
+
+    writes = ["UPDATE nodes SET host = host WHERE false", "UPDATE runs SET attempt = attempt WHERE false"]
+    agents = [
+        threading.Thread(target=be_busy, args=(number, order))
+        for number, order in enumerate((writes, writes[::-1]))
+    ]
+    for agent in agents:
+        agent.start()
+    deadline = time.monotonic() + 20
+    while min(rounds) == 0 and not failures and time.monotonic() < deadline:
+        time.sleep(0.02)
+    migrations.upgrade(database)
+    over.set()
+    for agent in agents:
+        agent.join(30)
+    assert failures == []
+    assert min(rounds) > 0
+    assert migrations.current_version(database) == SCHEMA_VERSION
 
 
 def test_a_long_upgrade_says_so_and_refuses_where_agents_would_lose_what_they_run(

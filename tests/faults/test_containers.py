@@ -96,7 +96,19 @@ def test_an_account_without_a_home_is_told_what_to_name(place: Path) -> None:
 @needs_root
 @pytest.mark.timeout(120)
 def test_as_process_1_it_reaps_orphans_and_stops_when_asked_to(place: Path) -> None:
-    words = ["unshare", "--pid", "--fork", "--mount-proc", *DCRON, "agent", "--lease", "4s", "--grace", "1s"]
+    words = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        *DCRON,
+        "agent",
+        "--lease",
+        "4s",
+        "--grace",
+        "1s",
+    ]
     log = place / "log"
     with log.open("wb") as stream:
         outside = subprocess.Popen(words, env=environment(place), cwd=place, stderr=stream)

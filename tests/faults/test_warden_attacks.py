@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -399,3 +400,41 @@ def test_a_start_without_what_it_needs_fails_alone(harness: Harness) -> None:
     harness.warden._send(b'{"do": "start", "run_id": 1}\n')
     assert harness.result(1).exit_code == 126
     assert harness.result(harness.start("true", run_id=2)).exit_code == 0
+
+
+# -- all together
+
+
+def test_under_attack_a_neighbour_starts_in_time_and_no_run_is_lost(
+    team: Cluster, folder: Path, held: Path
+) -> None:
+    """One account steals its output, holds leases on its programs, and runs away from its timeouts."""
+    seconds = float(os.environ.get("DCRON_ATTACK_SECONDS", "10"))
+    mark = str(100_000 + int.from_bytes(os.urandom(3), "big"))
+    agent = team.start_agent("one", lease=20, slots=16)
+    team.wait_until_alive(1)
+    attacks = {
+        "thief": " ".join(thief(folder, 3)),
+        "held": str(held),
+        "runaway": ESCAPES["nothing in its environment"].format(sleep=f"sleep {mark}") + " sleep 300",
+    }
+    for name, command in attacks.items():
+        team.add(name, "@every 2s", command, user=ACCOUNT, cwd="/", timeout=1.0 if name == "runaway" else 5.0)
+    team.add("neighbour", "@every 1s", team.entry("$(date +%s.%N)"))
+    time.sleep(seconds)
+    warden = agent.warden()
+    task = team.crontab.get("neighbour")
+    team.crontab.pause(task)
+    late = [
+        float(at) - datetime.strptime(due, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+        for _, due, _, at in team.ledger()
+    ]
+    assert len(late) >= seconds - 3
+    assert max(late) <= 1.0
+    assert agent.warden() == warden
+    assert team.runs(RunState.LOST) == []
+    assert team.runs(task="runaway")
+    for name in attacks:
+        team.crontab.pause(team.crontab.get(name))
+    wait_for(lambda: not team.runs(RunState.RUNNING, RunState.CLAIMED, task="runaway"), 20, "all are over")
+    assert sleepers(mark) == []

@@ -225,6 +225,6 @@ def _report(reason: str, epoch: Epoch | None) -> None:
         return
     log.error(
         "the database may have lost what it had committed: %s; run ids were at %d and go on above %d,"
-        " %d waiting runs got new ids; an occurrence that the database forgot may run again",
+        " waiting runs with new ids: %d; an occurrence that the database forgot may run again",
         *(reason, epoch.before, epoch.beyond, epoch.renumbered),
     )

@@ -11,6 +11,7 @@ from dcron.agent.continuity import Continuity
 from dcron.agent.lease import Lease, OtherLeases
 from dcron.agent.ownership import Differences, Ownership
 from dcron.database import Database
+from dcron.schedule import unlocked
 from dcron.store import blocked, expiry, reaping, tasks
 
 log = logging.getLogger("dcron.agent")
@@ -50,6 +51,9 @@ class Heart:
 
         On tables of another version it renews the lease and does nothing else.
         """
+        return unlocked(self._beat_once)
+
+    def _beat_once(self) -> float:
         sent = self._lease.clock()
         with self._database.write() as connection:
             before = self._lease.clock()

@@ -10,6 +10,7 @@ from dcron.agent.live import LiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import RunState
+from dcron.schedule import unlocked
 from dcron.store import ends, output, tasks
 from dcron.store.ends import Ended
 from dcron.store.output import Chunk
@@ -86,7 +87,8 @@ class Recorder:
         for run_id in {*ending, *filter(self._may_flush, self._chatty)}:
             self._flush_output(run_id, to_the_end=run_id in self._finished)
         if ending:
-            self._record([self._finished[run_id] for run_id in ending])
+            results = [self._finished[run_id] for run_id in ending]
+            unlocked(lambda: self._record(results))
 
     def _flush_output(self, run_id: int, *, to_the_end: bool) -> None:
         if run_id in self._unreadable:

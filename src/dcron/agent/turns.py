@@ -17,7 +17,7 @@ from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import RunState
 from dcron.policy import Lane
-from dcron.schedule import tzdata_version
+from dcron.schedule import tzdata_version, unlocked
 from dcron.store import agenda, blocked, claims, ends, events, orphans, runs, tasks
 from dcron.store.agenda import Head
 from dcron.store.claims import Batch
@@ -118,7 +118,7 @@ class Turns:
             self._kill(fresh)
         if self.closed or self.draining:
             return LOOK_EVERY
-        if look.to_plan and self._plan():
+        if look.to_plan and unlocked(self._plan):
             return 0.0
         if look.has_events and self._handle_events():
             return 0.0
@@ -185,9 +185,9 @@ class Turns:
         return [head.lane for head in due if not (paced and look.now - head.due_at > LATE)]
 
     def _take_turns(self, lanes: list[Lane]) -> float:
-        batch = self._claim(lanes)
+        batch = unlocked(lambda: self._claim(lanes))
         if batch.blocked:
-            self._look_again_at(batch)
+            unlocked(lambda: self._look_again_at(batch))
         if batch.claimed:
             self._start(batch.claimed)
         if batch.moved_on:

@@ -11,7 +11,7 @@ from dcron.cli import printing
 from dcron.cli.idleness import mention_idleness
 from dcron.cli.naming import agreed
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, NounGroup, RunId, Verb, run_number
+from dcron.cli.parameters import Db, Force, Json, NounGroup, RunIds, Verb, run_number
 from dcron.cli.running import pages
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.errors import UsageError
@@ -40,7 +40,9 @@ dead_app = typer.Typer(
 @dead_app.callback(invoke_without_command=True)
 def dead(
     ctx: typer.Context,
-    task: Annotated[str | None, typer.Option("--task", metavar="NAME", hidden=True)] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", hidden=True, help="Only of this task.")
+    ] = None,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
     before: Annotated[
         int | None,
@@ -49,9 +51,10 @@ def dead(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the runs that failed or were lost and are not tried again: of all tasks, or of one.
+    """List the runs that failed or were lost and are not tried again.
 
-    The newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN` takes it off the list.
+    Of all tasks or of one, the newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN`
+    takes it off the list.
 
     \b
     dcron dead -n 50
@@ -116,28 +119,31 @@ def dismiss(
         _dismiss_all(letters, tasks, force=force, as_json=as_json)
 
 
-def retry(run_id: RunId, as_json: Json = False, db: Db = None) -> None:
-    """Try a run that ended badly once more, now.
+def retry(run_ids: RunIds, as_json: Json = False, db: Db = None) -> None:
+    """Try runs that ended badly once more, now. All are looked up before anything is done.
 
-    It executes what its task says now, with the payload of then. A flow that the run is part of goes on when
-    it succeeds. Runs that were skipped or cancelled can be tried too.
+    Each executes what its task says now, with the payload of then. A flow that the run is part of goes on
+    when it succeeds. Runs that were skipped or cancelled can be tried too.
 
     \b
-    dcron retry 1307
+    dcron retry 1307 1311
     """
     from dcron.cli import shapes
 
     with opened_crontab(db) as crontab:
         from dcron.services.dead_letters import DeadLetters
 
-        retried = DeadLetters(crontab).retry(run_id)
+        found = [crontab.find_run(run_id) for run_id in dict.fromkeys(run_ids)]
+        retried = [DeadLetters(crontab).retry(run.id) for run in found]
         mention_idleness(crontab)
         if as_json:
-            printing.emit(shapes.run_shape(retried, crontab.now()))
-        else:
+            now = crontab.now()
+            printing.emit_one_or_list([shapes.run_shape(run, now) for run in retried])
+            return
+        for run in retried:
             printing.data(
-                f"run {retried.id} of {safe(retried.task)} is due, as attempt {retried.attempt};"
-                f" `dcron logs -f {retried.id}` follows it"
+                f"run {run.id} of {safe(run.task)} is due, as attempt {run.attempt};"
+                f" `dcron logs -f {run.id}` follows it"
             )
 
 

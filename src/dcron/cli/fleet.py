@@ -106,7 +106,10 @@ def drain(
 
 
 def undrain(node: NodeName, as_json: Json = False, db: Db = None) -> None:
-    """End the draining of a node: with its next heartbeat it takes runs again."""
+    """End the draining of a node: it takes runs again.
+
+    It does from its next heartbeat on.
+    """
     with opened_crontab(db) as crontab:
         from dcron.services.fleet import Fleet
 

@@ -214,8 +214,9 @@ def _warnings(
 
 def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
     """The tasks of other sources with names of this file: those that say something else, then the same."""
-    same = [other for name, other in done.others.items() if done.renamed.get(name, name) == other.name]
-    different = [(name, other) for name, other in done.others.items() if other not in same]
+    finals = {name: done.renamed.get(name, name) for name in done.others}
+    same = [other for name, other in done.others.items() if finals[name] == other.name]
+    different = [(name, other) for name, other in done.others.items() if finals[name] != other.name]
     for name, other in different[:SHOWN]:
         message = f"{other.name} is another task ({_origin(other)}), so this one is {done.renamed[name]}"
         yield content.lines[name], message

@@ -94,9 +94,11 @@ def run_number(text: str) -> int:
     return min(int(text), LAST_RUN) if len(text) < 20 else LAST_RUN
 
 
-RunId = Annotated[
-    int,
-    typer.Argument(metavar="RUN", help="The run's number, as `dcron runs` shows it.", parser=run_number),
+RunIds = Annotated[
+    list[int],
+    typer.Argument(
+        metavar="RUN...", help="The runs' numbers, as `dcron runs` shows them.", parser=run_number
+    ),
 ]
 
 

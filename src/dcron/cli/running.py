@@ -13,11 +13,11 @@ from dcron.cli.idleness import mention_idleness
 from dcron.cli.naming import all_to_change
 from dcron.cli.one_run import show_run
 from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, MaybeName, RunId, WholeNames, run_number
+from dcron.cli.parameters import Db, Force, Json, MaybeName, RunIds, WholeNames, run_number
 from dcron.cli.policy_options import named
 from dcron.cli.tables import Alarm, Column, print_table
 from dcron.cli.waiting import Waiting, exit_code
-from dcron.errors import ExitCode, UsageError
+from dcron.errors import ExitCode, Refused, UsageError
 from dcron.model import Run, RunState
 from dcron.telling import words
 from dcron.telling.words import HELD
@@ -140,28 +140,32 @@ def runs(
             printing.note("no such runs" if asked else "nothing has run yet, and nothing is due")
 
 
-def cancel(run_id: RunId, force: Force = False, as_json: Json = False, db: Db = None) -> None:
-    """Cancel a run. One that waits ends at once; one that runs is stopped by its node."""
+def cancel(run_ids: RunIds, force: Force = False, as_json: Json = False, db: Db = None) -> None:
+    """Cancel runs. One that waits ends at once; one that runs is stopped by its node.
+
+    All are looked up before anything is done.
+    """
     from dcron.cli import shapes
 
     with opened_crontab(db) as crontab:
-        found = crontab.find_run(run_id)
-        if found.state in (RunState.CLAIMED, RunState.RUNNING):
-            where = (
-                f"running on {found.node}"
-                if found.state is RunState.RUNNING
-                else f"about to start on {found.node}"
-            )
-            printing.require_consent(f"stop run {run_id} of {found.task}, {where}", force=force)
-        cancelled = crontab.cancel(run_id)
+        found = [crontab.find_run(run_id) for run_id in dict.fromkeys(run_ids)]
+        if len(found) > 1 and (over := next((run for run in found if run.state.is_final), None)):
+            raise Refused(f"run {over.id} of {over.task} is over: {over.state}; nothing was cancelled")
+        if alive := [run for run in found if run.state in (RunState.CLAIMED, RunState.RUNNING)]:
+            printing.require_consent(f"stop {', '.join(map(_where, alive))}", force=force)
+        cancelled = [crontab.cancel(run.id) for run in found]
         if as_json:
-            printing.emit(shapes.run_shape(cancelled, crontab.now()))
-        elif cancelled.state.is_final:
-            printing.data(f"cancelled  run {run_id} of {cancelled.task}")
-        else:
-            printing.data(
-                f"cancelling  run {run_id} of {cancelled.task}: {cancelled.node} has been asked to stop it"
-            )
+            now = crontab.now()
+            printing.emit_one_or_list([shapes.run_shape(run, now) for run in cancelled])
+            return
+        for run in cancelled:
+            told = "" if run.state.is_final else f": {run.node} has been asked to stop it"
+            printing.data(f"{'cancelling' if told else 'cancelled'}  run {run.id} of {run.task}{told}")
+
+
+def _where(run: Run) -> str:
+    does = "running" if run.state is RunState.RUNNING else "about to start"
+    return f"run {run.id} of {run.task}, {does} on {run.node}"
 
 
 def _wait(

@@ -1,7 +1,9 @@
 """Connections, transactions and the database's clock, for SQLite and Postgres alike."""
 
 import math
+import random
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,7 +28,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import connecting, files, ids, rows
 from dcron.database.connecting import Protection
-from dcron.database.failures import explain_failure
+from dcron.database.failures import explain_failure, is_transient
 from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Values
 from dcron.database.url import parse_url
@@ -36,6 +38,8 @@ from dcron.errors import DatabaseReplaced
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection before giving up."""
 
+_UNUSED_WITHIN = 60.0
+"""Seconds to wait for a moment in which no other transaction uses the tables."""
 WAKE_CHANNEL = "dcron_wake"
 _ORDER_LOCK = 0x6463726F6E02
 """The number by which those who change the order of tasks know each other; migrations have another."""
@@ -185,6 +189,26 @@ class Database:
             driver = connection.connection.driver_connection
             assert isinstance(driver, PatientConnection)
             driver.answer = math.inf
+
+    def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
+        """Keep every other transaction from these tables until this one ends.
+
+        It waits without holding any of them: agents lock them in other orders, and one of two that wait for
+        each other would be ended.
+        """
+        if self.is_sqlite:
+            return
+        lock = text(f"LOCK TABLE {', '.join(sorted(tables))} IN ACCESS EXCLUSIVE MODE NOWAIT")
+        give_up = time.monotonic() + _UNUSED_WITHIN
+        while True:
+            try:
+                with connection.begin_nested():
+                    connection.execute(lock)
+                return
+            except DBAPIError as error:
+                if not is_transient(error) or time.monotonic() > give_up:
+                    raise
+            time.sleep(random.uniform(0.01, 0.1))
 
     def lock_order(self, connection: Connection) -> None:
         """Let nobody else change what comes after what until this transaction ends.

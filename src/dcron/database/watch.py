@@ -16,7 +16,7 @@ from dcron.database.url import Address
 
 _LOOK_EVERY = 0.1
 """Seconds between two looks at a SQLite file: 0.2 % of a core."""
-_WAKE_EVERY = 0.05
+_WAKE_EVERY = 0.1
 """Seconds between two wake-ups by notices: any role that may connect can send hundreds a second."""
 
 

@@ -69,6 +69,7 @@ def upgrade(database: Database) -> str | None:
         began = database.now(connection)
         if before is not None:
             database.take_time(connection)
+            database.lock_tables(connection, _own_tables(connection))
         if before is not None and before not in known_versions():
             raise _wrong_version(database, before)
         _refuse_other_peoples_tables(connection, before, database)
@@ -105,8 +106,12 @@ def _version(connection: Connection) -> str | None:
     return version
 
 
+def _own_tables(connection: Connection) -> set[str]:
+    return set(metadata.tables) & set(inspect(connection).get_table_names())
+
+
 def _refuse_other_peoples_tables(connection: Connection, before: str | None, database: Database) -> None:
-    taken = set(metadata.tables) & set(inspect(connection).get_table_names())
+    taken = _own_tables(connection)
     if before is None and taken:
         raise DatabaseError(
             f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"

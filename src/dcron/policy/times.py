@@ -2,15 +2,34 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
-from dcron.schedule import Calendar, Fold, Gap, Rules, Schedule, calendar_from_json, next_run, parse, zone
+from dcron.schedule import (
+    Calendar,
+    Fold,
+    Gap,
+    Rules,
+    Schedule,
+    TooMuchEffort,
+    affordable,
+    calendar_from_json,
+    is_short_of_time,
+    next_run,
+    parse,
+    zone,
+)
+
+_SOON = timedelta(days=3650)
+_ANSWERS, _DATES = 8, 100
+"""Times of one schedule, and dates of one set of rules, that are remembered."""
+_STILL_NONE = timedelta(days=1)
+"""How long a schedule without an occurrence is taken to have none: what is looked for lies far ahead."""
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -32,6 +51,12 @@ def next_occurrence(line: Definition, after: datetime) -> datetime | None:
 def next_wanted(line: Definition, after: datetime) -> datetime | None:
     """The line's first occurrence strictly after `after` that no calendar excludes, or None."""
     return _next(line, after, rules_of(line))
+
+
+def fires_soon(line: Definition, now: datetime) -> bool:
+    """Whether the line, calendars considered, has something to run within ten years. Raises ScheduleError."""
+    found = next_wanted(line, now)
+    return found is not None and found < now + _SOON
 
 
 def has_ended(line: Definition, now: datetime) -> bool:
@@ -60,7 +85,7 @@ def excluded_by(task: Task, occurrence: datetime) -> str | None:
     for name, content in named.items():
         if name and content is None:
             return f"there is no calendar {name!r}"
-    return rules_of(task).excluded_by(occurrence.astimezone(zone(task.timezone)).date())
+    return _excluded_by(rules_of(task), occurrence.astimezone(zone(task.timezone)).date())
 
 
 def _next(line: Definition, after: datetime, rules: Rules) -> datetime | None:
@@ -97,10 +122,91 @@ def _read_schedule(text: str, key: str) -> Schedule:
     return parse(text, name=key)
 
 
-@lru_cache(maxsize=10_000)
 def _next_run(text: str, key: str, timezone: str, after: datetime, rules: Rules) -> datetime | None:
-    """Remembered, because a thousand lines of one schedule come due in the same second."""
-    return next_run(_read_schedule(text, key), zone(timezone), after, rules)
+    """Remembered, because a thousand lines of one schedule come due in the same second, and because a time
+    that a transaction needs is computed before it."""
+    known = _answers(text, key, timezone, rules)
+    found = known.get(after)
+    if found is None:
+        found = affordable(lambda: known.put(after, _answer(text, key, timezone, after, rules)))
+    if found.is_too_much:
+        raise TooMuchEffort
+    return found.instant
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The first occurrence after every moment from `since` until that occurrence; or why there is none."""
+
+    since: datetime
+    instant: datetime | None
+    is_too_much: bool = False
+    """It takes too long to compute."""
+
+    def holds(self, after: datetime) -> bool:
+        """Whether it is the answer for this moment, too."""
+        end = self.since + _STILL_NONE if self.instant is None else self.instant
+        return self.since <= after < end
+
+
+class _Answers:
+    """The last answers of one schedule. Threads may lose each other's, which are then found again."""
+
+    def __init__(self) -> None:
+        self._known: tuple[_Answer, ...] = ()
+
+    def get(self, after: datetime) -> _Answer | None:
+        """The answer for this moment, if it is known."""
+        for answer in self._known:
+            if answer.holds(after):
+                return answer
+        return None
+
+    def put(self, after: datetime, answer: _Answer) -> _Answer:
+        """Remember it, in place of the oldest."""
+        self._known = (answer, *self._known[: _ANSWERS - 1])
+        return answer
+
+
+@lru_cache(maxsize=10_000)
+def _answers(text: str, key: str, timezone: str, rules: Rules) -> _Answers:
+    return _Answers()
+
+
+def _answer(text: str, key: str, timezone: str, after: datetime, rules: Rules) -> _Answer:
+    """Compute it. What takes too long is an answer as well, but not in a transaction's short time."""
+    try:
+        return _Answer(after, next_run(_read_schedule(text, key), zone(timezone), after, rules))
+    except TooMuchEffort:
+        if is_short_of_time():
+            raise
+        return _Answer(after, None, is_too_much=True)
+
+
+@lru_cache(maxsize=1_000)
+def _exclusions(rules: Rules) -> dict[date, str | type[TooMuchEffort] | None]:
+    return {}
+
+
+def _excluded_by(rules: Rules, day: date) -> str | None:
+    """The same for a date, remembered for some."""
+    known = _exclusions(rules)
+
+    def find() -> str | type[TooMuchEffort] | None:
+        if len(known) >= _DATES:
+            known.clear()
+        try:
+            return known.setdefault(day, rules.excluded_by(day))
+        except TooMuchEffort:
+            if is_short_of_time():
+                raise
+            return known.setdefault(day, TooMuchEffort)
+
+    found = known[day] if day in known else affordable(find)
+    if found is TooMuchEffort:
+        raise TooMuchEffort
+    assert not isinstance(found, type)
+    return found
 
 
 def _has_hash(text: str) -> bool:

@@ -8,6 +8,7 @@ from dcron.schedule.calendars import (
     is_calendar_json,
     parse_calendar,
 )
+from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
 from dcron.schedule.forms import Schedule
 from dcron.schedule.parser import parse
@@ -40,9 +41,11 @@ __all__ = [
     "Occurrence",
     "Rules",
     "Schedule",
+    "TooMuchEffort",
     "advise",
     "advise_all",
     "advise_minute",
+    "affordable",
     "calendar_from_ics",
     "calendar_from_json",
     "clock_changes",
@@ -50,6 +53,7 @@ __all__ = [
     "explain",
     "format_duration",
     "is_calendar_json",
+    "is_short_of_time",
     "machine_zone",
     "next_run",
     "parse",
@@ -57,11 +61,13 @@ __all__ = [
     "parse_duration",
     "parse_face",
     "parse_time",
+    "repeatable",
     "require_fires",
     "resolve",
     "runs_often",
     "tzdata_fingerprint",
     "tzdata_version",
+    "unlocked",
     "until_next_run",
     "upcoming",
     "zone",

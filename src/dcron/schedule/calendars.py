@@ -11,6 +11,7 @@ from typing import Any
 
 from dcron.errors import ScheduleError, UsageError
 from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.effort import spend
 from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rrule import read_recurrence
 
@@ -22,6 +23,8 @@ _PARTS = ("dates", "annual", "weekdays", "recurring")
 _LONGEST_FILE = 2_000_000
 _LONGEST_EVENT = 3_660
 """In days."""
+_CALL = 5
+"""Steps (see `effort`) of a question."""
 _MOST_DAYS = 1_000_000
 """Of all events of a file together; a small file can name very many."""
 
@@ -74,6 +77,7 @@ class Calendar:
 
     def contains(self, day: date) -> bool:
         """Whether the date is in the calendar."""
+        spend(_CALL)
         return (
             day in self.dates
             or (day.month, day.day) in self.annual
@@ -83,6 +87,7 @@ class Calendar:
 
     def next_date(self, day: date) -> date | None:
         """The first date of the calendar from this one on; None when there is none."""
+        spend(_CALL + 4 * len(self.annual))
         found = [*self._sorted_dates[bisect_left(self._sorted_dates, day) :][:1]]
         found += [
             day + number * DAY for number in range(7) if (day + number * DAY).weekday() in self.weekdays

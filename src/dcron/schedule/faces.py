@@ -9,9 +9,13 @@ from datetime import datetime
 from functools import lru_cache
 from threading import Lock
 
+from dcron.schedule.effort import spend
+
 LAST_FACE = datetime(9997, 1, 1)  # noqa: DTZ001 a face
 """No face is looked for after this: what is built on it still has to fit into a datetime."""
 
+_CALL, _YEAR = 50, 100
+"""Steps (see `effort`) of a question, and of a year without an answer."""
 HORIZON_YEARS = 50
 """A schedule without a match for this long never fires. 29 February on a given weekday takes up to 40."""
 
@@ -47,8 +51,11 @@ class Enumerator:
 
 def _next(iterator: object, face: datetime) -> datetime | None:
     try:
-        return iterator.get_next(datetime, start_time=face)  # type: ignore[attr-defined,no-any-return]
+        found: datetime = iterator.get_next(datetime, start_time=face)  # type: ignore[attr-defined]
+        spend(_CALL + _YEAR * (found.year - face.year))
+        return found
     except (ValueError, OverflowError):  # no match within the horizon, or past the year 9999
+        spend(_CALL + _YEAR * HORIZON_YEARS)
         return None
 
 

@@ -7,12 +7,15 @@ from zoneinfo import ZoneInfo
 
 from dcron.errors import ScheduleError
 from dcron.schedule.changes import DAY, EARLIEST, LATEST, SECOND, Clock, clock
+from dcron.schedule.effort import bounded, spend
 from dcron.schedule.faces import HORIZON_YEARS
 from dcron.schedule.forms import Schedule, next_instant
 from dcron.schedule.notes import effect, is_about, note
 from dcron.schedule.rules import DEFAULT, Rules
 
 _INSTANT = timedelta(microseconds=1)
+_CALL = 20
+"""Steps (see `effort`) of a question."""
 _STRUCK = 100
 """Skipped occurrences that a preview shows in a row."""
 _HORIZON = timedelta(days=HORIZON_YEARS * 366)
@@ -41,12 +44,19 @@ def next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules =
     """The first instant, in UTC, strictly after `after` at which the schedule runs; None when there is none.
 
     A pure function of its arguments and of the tzdata version. `after` is aware. Occurrences that the
-    window or a calendar excludes are passed over; until_next_run() tells them.
+    window or a calendar excludes are passed over; until_next_run() tells them. Raises ScheduleError when it
+    takes too long to compute.
     """
+    with bounded():
+        return _next_run(schedule, zone, after, rules)
+
+
+def _next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules) -> datetime | None:
     here = clock(zone)
     after = _not_before_window(_aware(after), rules)
     give_up = _horizon(after)
     while (instant := _next(schedule, here, after, rules)) is not None:
+        spend(_CALL)
         if rules.not_after is not None and instant > rules.not_after:
             return None
         if not rules.has_calendars:

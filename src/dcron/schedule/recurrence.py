@@ -18,6 +18,7 @@ from typing import Any
 
 from dcron.errors import ScheduleError
 from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.effort import require, spend
 from dcron.schedule.faces import HORIZON_YEARS, LAST_FACE
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
@@ -34,8 +35,11 @@ _DAY_SECONDS = DAY // SECOND
 
 FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a face
 """The start of a rule that names none."""
+_IN_EVERY_MONTH = 28
 _KEPT = 1_000
 """Faces that a walk remembers before it begins anew."""
+_CALL, _FACE, _DAY_OF_TIMES, _YEAR = 5, 2, 5, 80
+"""Steps (see `effort`) of a question, a face, a day whose times are counted, and a year's days."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,34 @@ class Recurrence:
 
     def next_face(self, face: datetime) -> datetime | None:
         """The first face of the rule after this one; None when 50 years hold none, or the rule has ended."""
-        if self.last_face is not None and face >= self.last_face:
+        last = self._last
+        if last is not None and face >= last:
             return None
         found = self._walk.next_face(face)
-        if found is None or found >= LAST_FACE or (self.last_face is not None and found > self.last_face):
+        if found is None or found >= LAST_FACE or (last is not None and found > last):
             return None
         return found
+
+    @cached_property
+    def _last(self) -> datetime | None:
+        """The last face, where it is known without a walk: by UNTIL, or by COUNT and INTERVAL alone."""
+        if self.count is None or self.numbers or self.weekdays:
+            return self.last_face
+        steps = (self.count - 1) * self.interval
+        try:
+            if self.frequency > MONTHLY:
+                return self.start + steps * _UNITS[self.frequency]
+            if self.start.day > _IN_EVERY_MONTH:
+                return None  # months without that day do not count
+            months = self.start.month - 1 + steps * (12 if self.frequency == YEARLY else 1)
+            return self.start.replace(year=self.start.year + months // 12, month=months % 12 + 1)
+        except (OverflowError, ValueError):
+            return LAST_FACE
+
+    @property
+    def walked_count(self) -> int | None:
+        """COUNT, where its end is only found by walking there."""
+        return self.count if self._last is None else None
 
     @cached_property
     def _walk(self) -> "_Walk":
@@ -84,12 +110,14 @@ class Recurrence:
                 yield from self._picked(days, today)
             return
         days = _days_of(self, year)
+        spend(_YEAR + len(days))
         for day in days[bisect_left(days, today) :]:
             yield from self._faces_on(day, begin)
 
     def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
         """The days named in each year, month or week that begins in this year, is counted, and not over."""
         if self.frequency == WEEKLY:
+            spend(366)
             step = _UNITS[WEEKLY] * self.interval
             earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a face
             week = self._origin - (self._origin - earliest) // step * step
@@ -97,9 +125,11 @@ class Recurrence:
                 yield self._days_of_week(week)
                 week += step
         elif self.frequency == MONTHLY:
+            spend(_YEAR + len(_days_of(self, year)))
             for _, days in groupby(_days_of(self, year), lambda day: day.month):
                 yield list(days)
         elif (year - self.start.year) % self.interval == 0:
+            spend(_YEAR + len(_days_of(self, year)))
             yield _days_of(self, year)
 
     def _days_of_week(self, week: datetime) -> list[datetime]:
@@ -121,6 +151,7 @@ class Recurrence:
     def _picked(self, days: Sequence[datetime], begin: datetime) -> Iterator[datetime]:
         """The times of the days from `begin` on, or what BYSETPOS picks from all of them."""
         times = self._times
+        spend(len(days))
         if "BYSETPOS" not in self.numbers:
             return (day + time for day in days if day >= begin for time in times)
         places = (divmod(position, len(times)) for position in self._positions(len(days) * len(times)))
@@ -135,8 +166,10 @@ class Recurrence:
         """The faces of one day by a rule that counts days, hours, minutes or seconds."""
         unit = _UNITS[self.frequency]
         first = (self._origin - day) % (unit * self.interval) // SECOND
+        spend(1)
         if first in self._idle:
             return
+        spend(_DAY_OF_TIMES)
         floor = max(begin - day, timedelta(0)) // unit * unit // SECOND
         counted = range(first, _DAY_SECONDS, self.interval * (unit // SECOND))
         found = False
@@ -150,7 +183,9 @@ class Recurrence:
     def _named(self, counted: range, floor: int) -> Iterator[int]:
         """Those of these seconds of a day, from `floor` on, that BYHOUR, BYMINUTE and BYSECOND let pass."""
         hours, minutes, seconds = self._clock
-        if len(hours) * len(minutes) * len(seconds) < len(counted):
+        named = len(hours) * len(minutes) * len(seconds)
+        spend(min(named, len(counted)) // 4)
+        if named < len(counted):
             later = [hour for hour in hours if hour >= floor // 3600]
             times = (
                 (hour * 60 + minute) * 60 + second
@@ -275,7 +310,9 @@ class _Walk:
 
     def _begin(self, face: datetime) -> None:
         # COUNT counts from the start, so all of its faces are found, in order, and kept.
-        self._from = face if self._rule.count is None else self._rule.start - SECOND
+        self._count = self._rule.walked_count
+        self._from = face if self._count is None else self._rule.start - SECOND
+        self._steps = 0
         self._found: list[datetime] = []
         self._rest = self._faces()
         self._year = self._limit = 0
@@ -293,6 +330,7 @@ class _Walk:
     def next_face(self, face: datetime) -> datetime | None:
         """The first face after this one; cheap when the faces asked for go forward."""
         with self._lock:
+            spend(_CALL)
             if not self._covers(face):
                 self._begin(face)
             self._limit = max(face, self._rule.start).year + HORIZON_YEARS
@@ -301,19 +339,32 @@ class _Walk:
             except ScheduleError:
                 self._begin(face)  # a generator that has raised says nothing more
                 raise
+            require(self._steps)
             return found if found is not None and found.year <= self._limit else None
 
     def _covers(self, face: datetime) -> bool:
         """Whether the faces found so far, and the next one, hold the answer."""
-        if self._rule.count is not None:
+        if self._count is not None:
             return True
         reached = self._found[-1] if self._found else self._from
         return self._from <= face and (face <= reached or face.year < self._year) and len(self._found) < _KEPT
 
+    def _note_effort(self, found: datetime) -> None:
+        """Keep how many steps it took to come here: by COUNT each process has to walk here from the start."""
+        if self._count is None:
+            return
+        years = found.year - self._rule.start.year + 1
+        each = _DAY_OF_TIMES if self._rule.frequency >= DAILY else 1
+        self._steps = years * (_YEAR + 366) + len(self._found) * (_FACE + each)
+
     def _step_past(self, face: datetime) -> datetime | None:
         while not self._found or self._found[-1] <= face:
-            found = None if len(self._found) == self._rule.count else next(self._rest, None)
+            if len(self._found) == self._count:
+                return None
+            found = next(self._rest, None)
+            spend(_FACE)
             if found is None:
                 return None
             self._found.append(found)
+            self._note_effort(found)
         return self._found[bisect_right(self._found, face)]

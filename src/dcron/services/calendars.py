@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
-from dcron.schedule import Calendar, calendar_from_json, next_run, parse, zone
+from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
 from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.services.crontab import Crontab
 from dcron.store import calendars, names
@@ -132,6 +132,13 @@ def require_reasonable(calendar: Calendar) -> None:
             f"calendar {calendar.name}: {len(calendar.dates):,} dates and {len(calendar.recurring):,} rules;"
             f" {MOST_DATES:,} and {MOST_RULES:,} are the most"
         )
+    try:
+        affordable(lambda: calendar.contains(datetime.now(UTC).date()))
+    except TooMuchEffort:
+        raise UsageError(
+            f"calendar {calendar.name}: its rules take more than 0.1 s to ask for a date: use a later"
+            " DTSTART, a smaller COUNT, or dates instead of rules"
+        ) from None
     for each in calendar.recurring:
         begin = datetime(each.start.year, each.start.month, each.start.day, tzinfo=UTC) - timedelta(seconds=1)
         rule = parse(f"DTSTART:{each.start:%Y%m%d} RRULE:{each.rule}")

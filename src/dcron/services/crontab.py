@@ -4,6 +4,7 @@ Every method is one transaction: it is done wholly or not at all, and a change s
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
 from dcron.policy.flows import Graph
+from dcron.schedule import repeatable
 from dcron.services import order, sources
 from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, spine, tasks
@@ -135,6 +137,7 @@ class Crontab:
 
     # Lines ------------------------------------------------------------------------------------------
 
+    @repeatable
     def add(self, line: Definition, *, once: bool = False, numbered: bool = False) -> Task:
         """Write a new line and plan its first run. Raises UsageError, or Refused when the name is taken.
 
@@ -219,6 +222,7 @@ class Crontab:
         (edited,) = self.edit_all([(task, changed)])
         return edited
 
+    @repeatable
     def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
         """Set fields of these lines as they were read. Raises UsageError, Refused or Conflict."""
         lines = {task.id: replace(task.definition(), **changed) for task, changed in edits}
@@ -231,6 +235,7 @@ class Crontab:
             edited = {task.id: self._replace(connection, task, lines[task.id], now) for task in locked}
         return [edited[task.id] for task, _ in edits]
 
+    @repeatable
     def remove(self, *lines: Task) -> None:
         """Take the lines out; what waits for them is skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
@@ -245,6 +250,7 @@ class Crontab:
         (paused,) = self.pause_all([(task, until)], reason)
         return paused
 
+    @repeatable
     def pause_all(self, pauses: Sequence[tuple[Task, datetime | None]], reason: str | None) -> list[Task]:
         """Pause these lines, each until its own time, or until it is resumed. Raises Refused or Conflict."""
         if reason is not None:
@@ -263,6 +269,7 @@ class Crontab:
         (resumed,) = self.resume_all([task])
         return resumed
 
+    @repeatable
     def resume_all(self, lines: Sequence[Task]) -> list[Task]:
         """End the pauses of these lines. Raises Refused or Conflict."""
         with self.database.write() as connection:
@@ -374,6 +381,7 @@ class Crontab:
         with self.database.read() as connection:
             return output.size(connection, run_id)
 
+    @repeatable
     def cancel(self, run_id: int) -> Run:
         """End a waiting run, or ask the owner of a live one to stop it.
 
@@ -403,6 +411,7 @@ class Crontab:
 
     # Files ------------------------------------------------------------------------------------------
 
+    @repeatable
     def import_lines(
         self,
         lines: Sequence[Definition],
@@ -424,6 +433,7 @@ class Crontab:
         Raises BadLines for lines that agents cannot run, Refused where a line from a source would run as
         root although it names no account, NotAgreed where it changes more than that. Then nothing is written.
         """
+        self._compute_ahead(lines)
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
             matches = self._match(connection, lines, source, prefix, adopt=adopt)
@@ -440,6 +450,13 @@ class Crontab:
             if dry_run:
                 attempt.rollback()
         return imported
+
+    def _compute_ahead(self, lines: Sequence[Definition]) -> None:
+        """Compute the lines' times, for the transaction to find them known."""
+        now = self.now()
+        for line in lines:
+            with suppress(UsageError):  # the transaction says so
+                require_valid(line, now)
 
     def export_lines(self) -> list[Definition]:
         """All lines but one-offs, in the order of names."""

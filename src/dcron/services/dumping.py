@@ -18,7 +18,7 @@ from dcron.database import Database
 from dcron.dumpfile import Dump, DumpedTask, Pause, task_json
 from dcron.errors import Conflict, Refused, UsageError, unexpected
 from dcron.model import DEFINITION_FIELDS, StoredCalendar, Task
-from dcron.schedule import Calendar, calendar_from_json
+from dcron.schedule import Calendar, calendar_from_json, repeatable
 from dcron.services.calendars import require_reasonable
 from dcron.services.crontab import Crontab
 from dcron.store import agenda, calendars, changes, queues, settings, tasks
@@ -91,6 +91,7 @@ class Dumping:
         with self._database.snapshot() as connection:
             return self._compare(connection, dump)
 
+    @repeatable
     def apply(self, dump: Dump, agreed: Restoration, *, paused: bool = False) -> Restored:
         """Put the dump back, if that still does what `agreed` says. With `paused` all it writes is paused.
 

@@ -16,6 +16,7 @@ from dcron.crontabfile.revising import greet, unmark
 from dcron.editor import TextFile
 from dcron.errors import Conflict, CrontabFileError, Refused, UsageError
 from dcron.model import Task
+from dcron.schedule import repeatable
 from dcron.services import order
 from dcron.services.crontab import Crontab
 from dcron.services.edits import (
@@ -87,6 +88,7 @@ class Editing:
             )
         return Changes(self._try(wishes, text, file.lines), _notices(draft, text, file))
 
+    @repeatable
     def apply(self, changes: Changes) -> None:
         """Do it, wholly or not at all. Raises Conflict, or EditConflict, when somebody was first."""
         wishes = [Wish(each.before, each.after and each.after.definition()) for each in changes.changes]
@@ -114,6 +116,7 @@ class Editing:
         except CrontabFileError as bad:
             raise BadText(text, [Mistake(1, 1, str(bad))]) from None
 
+    @repeatable
     def _try(self, wishes: Sequence[Wish], text: str, places: Mapping[str, int]) -> list[Change]:
         """What the lines would be: they are written, read, and put back as they were."""
         with self._crontab.database.write() as connection, connection.begin_nested() as attempt:

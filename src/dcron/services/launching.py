@@ -67,11 +67,12 @@ class Launching:
         require_runnable(task)
         if not policy.is_timed(task):
             raise UsageError(f"{task.name} has no times to make up for: its schedule is {task.schedule}")
-        with self._database.write() as connection:
+        with self._database.read() as connection:
             now = self._database.now(connection)
+        wanted = _occurrences(task, first, min(last, now))
+        with self._database.write() as connection:
             # Before anything is looked up: of two people who do the same, the second finds it done.
             ends.lock_lines(connection, {task.id: task.name})
-            wanted = _occurrences(task, first, min(last, now))
             there = runs.occurrences_done(connection, task.id, first, last)
             missing = [occurrence for occurrence in wanted if occurrence not in there]
             if missing and not dry_run:

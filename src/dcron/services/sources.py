@@ -53,16 +53,16 @@ def match(
             final[line.name] = free_name(wanted[line.name], taken)
             taken.add(final[line.name])
         # A line that comes after one of these says something else now.
-        clashing = [line for line in clashing if line not in different]
-    same = {line.name: others[wanted[line.name]] for line in clashing}
+        moved = {line.name for line in different}
+        clashing = [line for line in clashing if line.name not in moved]
+    known = found | {line.name: others[wanted[line.name]] for line in clashing}
     clashes = {
         line.name: others[wanted[line.name]]
         for line in lines
         if line.name not in found and wanted[line.name] in others
     }
     return [
-        Match(line.name, renamed(line, final), (found | same).get(line.name), clashes.get(line.name))
-        for line in lines
+        Match(line.name, renamed(line, final), known.get(line.name), clashes.get(line.name)) for line in lines
     ]
 
 

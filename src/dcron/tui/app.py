@@ -78,6 +78,8 @@ class DcronApp(OrderedApp[Exception]):
         self.health = Health()
         self.zone = datetime.now().astimezone().tzinfo or UTC
         """Of the times on the screen."""
+        self.new_task_zone = "UTC"
+        """Of tasks that are made here."""
         self.reader = Reader(lambda: self._open(connect, find_zone), self._post, self.health)
         self.acting = Acting(self._shared_crontab, self._post)
         self.counts: Counts | None = None
@@ -111,13 +113,16 @@ class DcronApp(OrderedApp[Exception]):
     def _open(self, connect: "Callable[[], Crontab]", find_zone: Callable[[], tzinfo]) -> "Board":
         """In the reader's thread: load what takes long, then connect."""
         from dcron.services.board import Board
+        from dcron.tui.settings import new_task_zone
 
         self.main.view.load()
         self.zone = find_zone()
         self._post(Loaded())
         with self._connecting:
             self._crontab = None  # where the reader has to connect anew, so have the others
-        return Board(connect())
+        crontab = connect()
+        self.new_task_zone = new_task_zone(crontab)
+        return Board(crontab)
 
     def _shared_crontab(self) -> "Crontab":
         """For acts and logs, in their threads: the reader's change tokens need a connection of its own."""

@@ -121,7 +121,8 @@ class OrderedApp(App[Result]):
     async def _next_is_ready(self) -> bool:
         """Wait until the next event can act; return False when there is none."""
         begun = time.monotonic()
-        await self._settle()
+        if self._current or not _are_empty(self._way()):
+            await self._settle()
         while self._typed and self.holds(self._typed[0]):
             await asyncio.sleep(POLL)
             await self._settle()
@@ -142,10 +143,9 @@ class OrderedApp(App[Result]):
         for _ in range(ROUNDS):
             await self._pass(self)  # now it is in the queue of the widget that it is for
             way = self._way()
-            was_quiet = not any(each.message_queue_size for each in way)
             for each in way:
                 await self._pass(each)
-            if was_quiet and way == self._way() and not any(each.message_queue_size for each in way):
+            if way == self._way() and _are_empty(way):
                 return
 
     def _way(self) -> list[MessagePump]:
@@ -171,3 +171,7 @@ class OrderedApp(App[Result]):
             limit = loop.call_later(BARRIER, done)
             await passed
             limit.cancel()
+
+
+def _are_empty(pumps: Sequence[MessagePump]) -> bool:
+    return not any(each.message_queue_size for each in pumps)

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from dcron.config import Config, config_path
+from dcron.config import Config, config_path, load_config
 from dcron.errors import UsageError
 from dcron.safetext import safe
 from dcron.tui.theme import THEMES
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
 
 GLYPHS = ("ascii", "unicode")
 
@@ -21,6 +25,19 @@ class Settings:
     unicode: bool = False
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)
+
+
+def new_task_zone(crontab: "Crontab") -> str:
+    """Return the zone of a task that is made on the screen, before another is typed for it.
+
+    It is empty where the setting cannot be used: the form then asks for one.
+    """
+    from dcron.services.settings import Settings as SharedSettings
+
+    try:
+        return SharedSettings(crontab).new_task_zone(load_config().timezone).name
+    except UsageError:
+        return ""
 
 
 def settings_of(config: Config, address: str, *, readonly: bool) -> Settings:

@@ -68,9 +68,13 @@ class Cgroups:
         self._counted = [_COUNTED_BY[each] for each in sorted(controllers)]
         self._left: deque[str] = deque()
 
-    def make(self, run_id: int, limits: Mapping[str, int]) -> Cgroup | None:
-        """Make a cgroup for a run, which holds its limits and all it starts; None when there is no way."""
-        if self.base is None:
+    def make(self, run_id: int, limits: Mapping[str, int], *, foreign: bool = False) -> Cgroup | None:
+        """Make a cgroup for a run, which holds its limits and all it starts; None when there is no way.
+
+        One without controllers only holds together what it has: for `foreign` runs, those of another account.
+        Commands of our own account could leave it, and start twice as quickly without one.
+        """
+        if self.base is None or not (self._counted or foreign):
             return None
         held = {name: limits[name] for name in self._counted if name in limits}
         cgroup = Cgroup(os.path.join(self.base, f"{_RUN}{run_id}-{os.getpid()}"), held)
@@ -130,7 +134,7 @@ def divide(home: str, ours: Collection[int], systemd: bool) -> Cgroups:
     """
     base = os.path.dirname(home) if os.path.basename(home) == LEAF else home
     controllers = _words(f"{base}/cgroup.controllers") & _COUNTED_BY.keys()
-    if not controllers or not os.access(base, os.W_OK) or (systemd and not _is_delegated(base)):
+    if not os.access(base, os.W_OK) or (systemd and not _is_delegated(base)):
         return Cgroups()
     missing = controllers - _words(f"{base}/cgroup.subtree_control")
     if missing:

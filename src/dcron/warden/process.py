@@ -226,7 +226,7 @@ class WardenProcess:
 
     def _start(self, start: Start) -> None:
         journal = self._journal(start)
-        cgroup = self._cgroups.make(start.run_id, start.limits)
+        cgroup = self._cgroups.make(start.run_id, start.limits, foreign=start.identity is not None)
         try:
             self._check_descriptors()
             spawned = spawn(start, self._devnull, cgroup)

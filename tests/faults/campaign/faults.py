@@ -12,6 +12,7 @@ from tests.faults.campaign import (
     processes,
     restores,
     statements,
+    upgrading,
     versions,
 )
 
@@ -50,5 +51,6 @@ FAULTS = {
         amounts.downtime,
         amounts.poison,
         versions.versions,
+        upgrading.rolling_upgrade,
     )
 }

@@ -10,6 +10,7 @@ from textual.widgets import Input
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
+from dcron.services.settings import Settings
 from dcron.tui.forms.fields import FIELDS
 from dcron.tui.health import Health
 from tests.tui.conftest import Stage
@@ -96,6 +97,21 @@ def test_a_new_task_is_written_in_the_form(stage: Stage) -> None:
             task = stage.crontab.get("nightly")
             assert (task.command, task.schedule, task.tries) == ("echo hi", "30 2 * * *", 3)
             assert task.changed_by == "bob@desk"
+
+    asyncio.run(look())
+
+
+def test_a_new_task_has_the_zone_of_the_crontab(sqlite_stage: Stage) -> None:
+    Settings(sqlite_stage.crontab).set("timezone", "Europe/Berlin")
+    sqlite_stage.add("backup")
+
+    async def look() -> None:
+        async with sqlite_stage.screen() as screen:
+            await opened(screen, "n")
+            await fill(screen, command="/usr/bin/new", schedule="@daily")
+            await save(screen, sees="dcron add -z Europe/Berlin @daily /usr/bin/new")
+            await screen.shows("added new")
+            assert sqlite_stage.crontab.get("new").timezone == "Europe/Berlin"
 
     asyncio.run(look())
 

@@ -11,6 +11,7 @@ from dcron.errors import UsageError
 from dcron.schedule import (
     Calendar,
     Rules,
+    TooMuchEffort,
     calendar_from_ics,
     calendar_from_json,
     next_run,
@@ -341,15 +342,26 @@ EVERY_DAY = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
         ("0 9 * * *", Rules(only_on=(parse_calendar("past", ["2020-06-01"]),))),
         ("RRULE:FREQ=YEARLY;BYHOUR=3 | 8-41 22 * * *", Rules(only_on=(Calendar("empty"),))),
         ("* * * * *", Rules(except_on=(parse_calendar("all", EVERY_DAY),))),
-        ("0 9 * * *", Rules(except_on=(parse_calendar("all", ["RRULE:FREQ=DAILY"]),))),
-        ("0 9 * * mon", Rules(only_on=(parse_calendar("other", ["sun", "RRULE:FREQ=DAILY;BYDAY=TU"]),))),
     ],
-    ids=["past", "empty", "weekdays", "rule", "never together"],
+    ids=["past", "empty", "weekdays"],
 )
 def test_nothing_left_is_found_out_quickly(schedule: str, rules: Rules) -> None:
     before = time.process_time()
     assert next_run(parse(schedule), BERLIN, NOW, rules) is None
     assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rules"),
+    [
+        ("0 9 * * *", Rules(except_on=(parse_calendar("all", ["RRULE:FREQ=DAILY"]),))),
+        ("0 9 * * mon", Rules(only_on=(parse_calendar("other", ["sun", "RRULE:FREQ=DAILY;BYDAY=TU"]),))),
+    ],
+    ids=["rule", "never together"],
+)
+def test_a_search_through_fifty_years_for_nothing_is_given_up(schedule: str, rules: Rules) -> None:
+    with pytest.raises(TooMuchEffort):
+        next_run(parse(schedule), BERLIN, NOW, rules)
 
 
 @pytest.mark.parametrize("first", ["2026-12-30", "2027-03-01", "2027-12-24"])

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def new_task(app: "DcronApp") -> None:
     """Write a new task."""
     if app.may_act([app]):
-        zone = getattr(app.zone, "key", "UTC")
-        app.push_screen(TaskForm(Definition(name="", schedule="", timezone=zone, command=""), is_new=True))
+        line = Definition(name="", schedule="", timezone=app.new_task_zone, command="")
+        app.push_screen(TaskForm(line, is_new=True))
 
 
 def edit_task(app: "DcronApp", task: Task | None) -> None:

@@ -42,7 +42,7 @@ class TextEdit:
         """Of the tasks of these names."""
         self._app = app
         self._names = names
-        self._timezone = getattr(app.zone, "key", "UTC")
+        self._timezone = app.new_task_zone
         self._open = ExitStack()
         self._draft: Draft
         self._file: TextFile
