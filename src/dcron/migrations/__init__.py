@@ -127,7 +127,10 @@ def _make_schema(connection: Connection) -> None:
     if own == SCHEMA and connection.scalar(
         text("SELECT has_database_privilege(current_database(), 'CREATE')")
     ):
-        connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        connection.execute(
+            text(f"SET LOCAL search_path TO {SCHEMA}")
+        )  # another process may just have made it
     elif own == SCHEMA:
         connection.execute(text("SET LOCAL search_path TO DEFAULT"))
 
