@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from enum import Enum, auto
-from pathlib import Path
 
 from dcron import __version__, migrations
 from dcron.agent.continuity import Continuity, Memory
@@ -81,7 +80,7 @@ class Session:
         self._asked_to_stop = 0
         self._draining = False
         self._threads: list[threading.Thread] = []
-        self.warden = _warden(settings.spool, self.node_id)
+        self.warden = _warden(settings, self.node_id)
         memory = Memory.of(settings.spool, str(database.address))
         self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set, settings.lease)
         lease = Lease(self.node_id, settings, self._continuity, self._set_deadline)
@@ -365,14 +364,14 @@ class Session:
         self.warden.set_deadline(moment, grace=self._settings.margin / 2)
 
 
-def _warden(spool: Path, node_id: str) -> Warden:
+def _warden(settings: Settings, node_id: str) -> Warden:
     """Start the warden. Raises Refused when there is no room for its spool."""
     try:
-        return Warden(spool, node_id)
+        return Warden(settings.spool, node_id, isolate=settings.isolate)
     except OSError as error:
         if error.filename is None:  # it is not about the spool
             raise
         raise Refused(
-            f"the spool {spool} cannot be written: {error.strerror};"
+            f"the spool {settings.spool} cannot be written: {error.strerror};"
             " name another directory with $DCRON_SPOOL, or as `spool` of [agent] in the config file"
         ) from None

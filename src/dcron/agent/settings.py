@@ -10,6 +10,7 @@ from pathlib import Path
 from dcron.errors import UsageError
 from dcron.validation import SLOTS, require_amounts, require_queue, require_tags
 from dcron.warden.accounts import Account, own_account
+from dcron.warden.isolation import why_not
 
 SHORTEST_LEASE = 4.0
 _PARTS_OF_LEASE = 6
@@ -36,6 +37,8 @@ class Settings:
     """The queues it serves; none means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What it has for tasks that need something, by name; memory in bytes."""
+    isolate: bool = False
+    """Whether commands live in a namespace of processes of their own, which ends with the agent."""
     account: Account = field(default_factory=own_account)
     """Whom it runs as, and whether it may run commands as others."""
 
@@ -51,6 +54,8 @@ class Settings:
             raise UsageError(f"--lease: {SHORTEST_LEASE:g}s is the shortest that can be kept")
         if self.grace < 0:
             raise UsageError("--grace: give 0s or more")
+        if self.isolate and (reason := why_not()):
+            raise UsageError(f"--isolate: commands cannot be isolated here: {reason}")
         require_tags("--tag", self.tags)
         for queue in self.queues:
             require_queue("--queue", queue)

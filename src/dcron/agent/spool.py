@@ -10,6 +10,7 @@ from dcron.agent.execution import NODE_ID, outcome
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.database import Database
 from dcron.store import ends, output, runs
+from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import kill_marked
 from dcron.warden.journal import JournalError, Result
 from dcron.warden.spool import Spool, abandoned
@@ -40,7 +41,7 @@ def deliver_abandoned(database: Database, directory: Path) -> int:
 
 def _deliver_spool(database: Database, spool: Spool) -> int:
     # Where its warden was killed with it, nobody has ended its commands.
-    if left := kill_marked(f"{NODE_ID}={spool.node_id}"):
+    if left := end_cgroups_of(spool.node_id) + kill_marked(f"{NODE_ID}={spool.node_id}"):
         log.warning("killed %d processes that %s had left behind", left, spool.node_id)
     delivered = 0
     for run_id in spool.runs():

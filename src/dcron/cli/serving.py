@@ -45,6 +45,12 @@ def agent(
             "--grace", metavar="DURATION", help="What running commands get when the agent stops; else 30s."
         ),
     ] = None,
+    isolate: Annotated[
+        bool,
+        typer.Option(
+            "--isolate", help="Run commands in a pid namespace that ends with the agent; needs root."
+        ),
+    ] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due now, wait for its end, and stop.")
     ] = False,
@@ -71,6 +77,7 @@ def agent(
         grace=_duration(grace or said.get("grace", "30s"), "--grace"),
         tags=tuple(tag or said.get("tag", ())),
         queues=tuple(dict.fromkeys(queue or said.get("queue", ()))),
+        isolate=isolate,
         capacity=_capacity(capacity or said.get("capacity", [])),
     )
     _log_to_stderr()

@@ -5,9 +5,11 @@ of it is needed: where no cgroup is lent to us, or it does not do as it should, 
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
-# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123
 
 import os
+import signal
+import time
 from collections import deque
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -24,6 +26,9 @@ _MOST_PIDS = 1 << 22
 """The kernel takes no larger `pids.max`."""
 _SPARE = 64
 """Empty cgroups that are kept for later runs."""
+_REMOVALS = 100
+_REMOVAL_PAUSE = 0.02
+"""Seconds between attempts to remove the cgroup of a node that is gone: killed processes take a moment."""
 _RETRIES = 16
 """Cgroups of earlier runs that are tried at each removal: background processes may have kept them."""
 
@@ -77,7 +82,8 @@ class Cgroup:
 class Cgroups:
     """The cgroups of the runs of one warden; none are made unless `base` is one that we may divide."""
 
-    def __init__(self, base: str | None = None, controllers: Collection[str] = ()) -> None:
+    def __init__(self, node_id: str, base: str | None = None, controllers: Collection[str] = ()) -> None:
+        self._node_id = node_id
         self.base = base
         self._counted = [_COUNTED_BY[each] for each in sorted(controllers)]
         self._left: deque[str] = deque()
@@ -95,7 +101,7 @@ class Cgroups:
         held = {name: limits[name] for name in self._counted if name in limits}
         if self._empty and not held:
             return Cgroup(self._empty.pop(), held)
-        cgroup = Cgroup(os.path.join(self.base, f"{_RUN}{run_id}-{os.getpid()}"), held)
+        cgroup = Cgroup(os.path.join(self.base, f"{_RUN}{run_id}-{self._node_id}"), held)
         try:
             os.mkdir(cgroup.path, 0o755)
             _set_limits(cgroup.path, held)
@@ -123,16 +129,66 @@ class Cgroups:
             _removed(path)
 
 
-def lent_cgroups() -> Cgroups:
-    """Find out, once, whether our own cgroup is lent to us, and prepare it. Never fails."""
+def lent_cgroups(node_id: str, ours: Collection[int]) -> Cgroups:
+    """Find out, once, whether our own cgroup is lent to us, and prepare it for a node's runs. Never fails.
+
+    `ours` are the agent and the calling process.
+    """
     try:
         with open("/proc/self/cgroup") as own, open("/proc/self/mountinfo") as mounts:
             home = own_directory(own.read(), mounts.read())
         if home is not None:
-            return divide(home, (os.getppid(), os.getpid()), os.path.isdir("/run/systemd/system"))
+            return divide(home, ours, os.path.isdir("/run/systemd/system"), node_id)
     except (OSError, ValueError):
         pass
-    return Cgroups()
+    return Cgroups(node_id)
+
+
+def end_cgroups_of(node_id: str) -> int:
+    """Kill what lives in the cgroups of a node that is gone, and remove them; return how many processes.
+
+    They are found all over the host: the node may have been started elsewhere, as another service.
+    """
+    try:
+        with open("/proc/self/mountinfo") as mounts:
+            top = mount_point(mounts.read())
+    except OSError:
+        return 0
+    return sum(_ended(path) for path in _cgroups_of(node_id, top)) if top else 0
+
+
+def _cgroups_of(node_id: str, top: str) -> list[str]:
+    return [
+        os.path.join(directory, name)
+        for directory, names, _ in os.walk(top)
+        for name in names
+        if name.startswith(_RUN) and name.removeprefix(_RUN).partition("-")[2] == node_id
+    ]
+
+
+def _ended(path: str) -> int:
+    cgroup = Cgroup(path, {})
+    killed: set[int] = set()
+    for _ in range(_REMOVALS):
+        cgroup.kill()
+        alive = cgroup.processes()
+        killed.update(alive)
+        for pid in alive:  # once more for kernels that do not know cgroup.kill
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if _removed(path):
+            break
+        time.sleep(_REMOVAL_PAUSE)
+    return len(killed)
+
+
+def mount_point(mounts: str) -> str | None:
+    """Return where version 2 is mounted, from /proc/self/mountinfo."""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        if after.startswith("cgroup2 "):
+            return before.split()[4]
+    return None
 
 
 def own_directory(own: str, mounts: str) -> str | None:
@@ -147,7 +203,7 @@ def own_directory(own: str, mounts: str) -> str | None:
     return None
 
 
-def divide(home: str, ours: Collection[int], systemd: bool) -> Cgroups:
+def divide(home: str, ours: Collection[int], systemd: bool, node_id: str) -> Cgroups:
     """Make the cgroup that is our `home`, or the one around our leaf, ready to hold cgroups of runs.
 
     `ours` are the processes that may be moved to a leaf: if others live there, it is not for us to divide.
@@ -156,12 +212,11 @@ def divide(home: str, ours: Collection[int], systemd: bool) -> Cgroups:
     base = os.path.dirname(home) if os.path.basename(home) == LEAF else home
     controllers = _words(f"{base}/cgroup.controllers") & _COUNTED_BY.keys()
     if not os.access(base, os.W_OK) or (systemd and not _is_delegated(base)):
-        return Cgroups()
+        return Cgroups(node_id)
     missing = controllers - _words(f"{base}/cgroup.subtree_control")
     if missing:
         _enable(base, missing, ours)
-    _tidy(base)
-    return Cgroups(base, controllers)
+    return Cgroups(node_id, base, controllers)
 
 
 def _enable(base: str, controllers: Collection[str], ours: Collection[int]) -> None:
@@ -192,14 +247,6 @@ def _is_delegated(base: str) -> bool:
             if os.getxattr(base, name) == b"1":
                 return True
     return False
-
-
-def _tidy(base: str) -> None:
-    """Remove the cgroups of wardens that were killed."""
-    for name in os.listdir(base):
-        _, _, warden = name.rpartition("-")
-        if name.startswith(_RUN) and not os.path.exists(f"/proc/{warden}"):
-            _removed(f"{base}/{name}")
 
 
 def _set_limits(path: str, limits: Mapping[str, int]) -> None:

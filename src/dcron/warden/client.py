@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Literal
 
 from dcron.warden.accounts import AccountError, identity_of
+from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import process, reap_strangers, send
 from dcron.warden.ending import ORPHAN_GRACE
 from dcron.warden.journal import HEAD, TAIL, JournalError, JournalReader, Result
@@ -121,11 +122,13 @@ class Warden:
         head: int = HEAD,
         tail: int = TAIL,
         silence: float = 15.0,
+        isolate: bool = False,
     ) -> None:
         """Start the process. It starts no command before the first `set_deadline`.
 
         `head` and `tail` are bytes on disk for a run's first output and for each of its two last segments.
         A warden that leaves a deadline unacknowledged for `silence` seconds is killed and reported gone.
+        `isolate` gives it a namespace of processes (see `isolation`): pids of commands are those in there.
         """
         self._spool = Spool.make(spool, node_id)
         self._silence = silence
@@ -140,7 +143,7 @@ class Warden:
         self._rotated: dict[int, int] = {}
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
-            self._socket, self._process = _spawn_warden(self._spool, head, tail)
+            self._socket, self._process = _spawn_warden(self._spool, head, tail, isolate)
         except BaseException:
             self._spool.close()
             raise
@@ -245,6 +248,7 @@ class Warden:
         except subprocess.TimeoutExpired:
             self._spool.close()  # the warden keeps its lock
             return
+        end_cgroups_of(self._spool.node_id)
         if self._spool.runs():
             self._spool.close()
         else:
@@ -363,13 +367,15 @@ class Warden:
         return None
 
 
-def _spawn_warden(spool: Spool, head: int, tail: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _spawn_warden(
+    spool: Spool, head: int, tail: int, isolate: bool
+) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     ours, its = socket.socketpair()
     with its:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", str(Path(__file__).with_name("__main__.py"))),
-                *(str(each) for each in (its.fileno(), spool.lock_fd, os.getpid(), head, tail)),
+                *(str(each) for each in (its.fileno(), spool.lock_fd, os.getpid(), head, tail, int(isolate))),
                 str(spool.path),
             ],
             stdin=subprocess.DEVNULL,

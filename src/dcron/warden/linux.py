@@ -7,12 +7,18 @@ import ctypes
 import errno
 import math
 import os
+import signal
 import time
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _TFD_TIMER_ABSTIME = 1
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWPID = 0x20000000
+_MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
+_MS_REC_SLAVE = 0x4000 | 0x80000
 _OPENAT2 = 437
 _AT_FDCWD = -100
 _RESOLVE_NO_XDEV = 0x01
@@ -54,6 +60,31 @@ def hide_memory() -> None:
 def become_subreaper() -> None:
     """Become the parent of every descendant whose own parent dies, instead of init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Have SIGKILL sent to us when our parent dies. A change of account undoes it."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def unshare_pids() -> None:
+    """Put the processes that we fork from now on into a namespace of their own; the first is process 1."""
+    _checked(_libc.unshare(ctypes.c_int(_CLONE_NEWPID)))
+
+
+def unshare_mounts() -> None:
+    """Have mounts of our own, which others do not see, and see those that others make from now on."""
+    _checked(_libc.unshare(ctypes.c_int(_CLONE_NEWNS)))
+    _mount(b"none", b"/", None, _MS_REC_SLAVE, None)
+
+
+def mount_proc(options: str) -> None:
+    """Mount a /proc that shows our namespace of processes."""
+    _mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC, options.encode() or None)
+
+
+def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options: bytes | None) -> None:
+    _checked(_libc.mount(source, target, kind, ctypes.c_ulong(flags), options))
 
 
 def name_process(name: str) -> None:

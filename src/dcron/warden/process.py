@@ -109,9 +109,9 @@ class WardenProcess:
         self._watch(children, lambda _: self._on_children(children))
         self._watch(self._timers.fd, lambda _: self._timers.run_due())
 
-    def serve(self) -> None:
-        """Work until the agent is gone, or says stop, and nothing is left."""
-        self._control.say({"is": "ready", "pid": self._pid})
+    def serve(self, pid: int) -> None:
+        """Work until the agent is gone, or says stop, and nothing is left. The agent knows us as `pid`."""
+        self._control.say({"is": "ready", "pid": pid})
         while not self._is_over():
             self._timers.arm()
             self._flush()

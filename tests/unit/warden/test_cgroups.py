@@ -2,16 +2,20 @@
 
 import errno
 import os
+import signal
+import subprocess
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
 from dcron.warden import cgroups
-from dcron.warden.cgroups import LEAF, Cgroup, Cgroups, divide, lent_cgroups, own_directory
+from dcron.warden.cgroups import LEAF, Cgroup, Cgroups, divide, end_cgroups_of, lent_cgroups, own_directory
 
 AGENT, WARDEN = 4001, 4002
 OURS = (AGENT, WARDEN)
+NODE = "web-1-0000000a"
 
 
 class Tree:
@@ -95,7 +99,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
 @pytest.fixture
 def lent(tree: Tree) -> Cgroups:
     """Cgroups for runs."""
-    return divide(str(tree.root), OURS, systemd=False)
+    return divide(str(tree.root), OURS, systemd=False, node_id=NODE)
 
 
 def made(lent: Cgroups, run_id: int, **limits: int) -> Cgroup:
@@ -145,14 +149,14 @@ def test_whatever_this_machine_has_looking_at_it_never_fails(monkeypatch: pytest
 
     monkeypatch.setattr(cgroups, "divide", refused)
     monkeypatch.setattr(cgroups, "own_directory", lambda *_: "/somewhere")
-    assert lent_cgroups().make(1, {"mem": 1}) is None
+    assert lent_cgroups(NODE, (os.getpid(),)).make(1, {"mem": 1}) is None
 
 
 # -- what is lent to us
 
 
 def test_agent_and_warden_make_room_in_a_leaf(tree: Tree) -> None:
-    lent = divide(str(tree.root), OURS, systemd=False)
+    lent = divide(str(tree.root), OURS, systemd=False, node_id=NODE)
     assert lent.base == str(tree.root)
     assert tree.procs(tree.root) == []
     assert tree.procs(tree.root / LEAF) == [AGENT, WARDEN]
@@ -162,7 +166,7 @@ def test_agent_and_warden_make_room_in_a_leaf(tree: Tree) -> None:
 def test_the_next_warden_finds_it_divided(tree: Tree, lent: Cgroups) -> None:
     """It is born in the leaf, and only uses what is there."""
     before = len(tree.writes)
-    again = divide(str(tree.root / LEAF), (AGENT, 4003), systemd=False)
+    again = divide(str(tree.root / LEAF), (AGENT, 4003), systemd=False, node_id=NODE)
     assert again.base == lent.base
     assert tree.writes[before:] == []
 
@@ -170,7 +174,7 @@ def test_the_next_warden_finds_it_divided(tree: Tree, lent: Cgroups) -> None:
 def test_where_others_live_nothing_is_changed(tree: Tree) -> None:
     tree.put(tree.root, (1, *OURS))
     with pytest.raises(OSError, match="busy"):
-        divide(str(tree.root), OURS, systemd=False)
+        divide(str(tree.root), OURS, systemd=False, node_id=NODE)
     assert tree.procs(tree.root) == [1, *OURS]
     assert tree.groups() == []
 
@@ -178,7 +182,7 @@ def test_where_others_live_nothing_is_changed(tree: Tree) -> None:
 def test_who_cannot_divide_it_moves_back(tree: Tree) -> None:
     tree.refuse = "cgroup.subtree_control"
     with pytest.raises(PermissionError):
-        divide(str(tree.root), OURS, systemd=False)
+        divide(str(tree.root), OURS, systemd=False, node_id=NODE)
     assert tree.procs(tree.root) == [*OURS]
     assert tree.groups() == []
 
@@ -193,21 +197,29 @@ def test_below_systemd_only_what_is_delegated_is_lent(
         return mark
 
     monkeypatch.setattr(os, "getxattr", getxattr)
-    assert (divide(str(tree.root), OURS, systemd=True).base is not None) == lent
+    assert (divide(str(tree.root), OURS, systemd=True, node_id=NODE).base is not None) == lent
     assert bool(tree.writes) == lent
 
 
 def test_without_controllers_there_is_nothing_to_lend(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "bare", controllers="cpu hugetlb")
-    assert divide(str(tree.root), OURS, systemd=False).make(1, {"mem": 1}) is None
+    assert divide(str(tree.root), OURS, systemd=False, node_id=NODE).make(1, {"mem": 1}) is None
 
 
-def test_what_a_killed_warden_left_is_tidied_up(tree: Tree, lent: Cgroups) -> None:
-    dead, alive = f"dcron-run-1-{(1 << 22) + 1}", f"dcron-run-2-{os.getpid()}"
-    for name in (dead, alive, "other"):
-        tree.make(str(tree.root / name))
-    divide(str(tree.root / LEAF), OURS, systemd=False)
-    assert tree.groups() == sorted([LEAF, alive, "other"])
+def test_what_a_killed_warden_left_is_killed_and_removed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is that node's: neither another's, nor that of one whose name ends with its ID."""
+    monkeypatch.setattr(cgroups, "mount_point", lambda _: str(tree.root))
+    full = tree.root / "service" / f"dcron-run-2-{NODE}"
+    others = [tree.root / f"dcron-run-1-x-{NODE}", tree.root / f"dcron-run-1-{NODE}b"]
+    for directory in (full.parent, full, tree.root / f"dcron-run-1-{NODE}", *others):
+        tree.make(str(directory))
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        tree.put(full, [sleeper.pid])
+        monkeypatch.setattr(time, "sleep", lambda _: tree.put(full, []))
+        assert end_cgroups_of(NODE) == 1
+        assert sleeper.wait() == -signal.SIGKILL
+    assert tree.groups() == sorted(["service", *(each.name for each in others)])
+    assert not full.exists()
 
 
 # -- the cgroup of a run
@@ -215,7 +227,7 @@ def test_what_a_killed_warden_left_is_tidied_up(tree: Tree, lent: Cgroups) -> No
 
 def test_a_run_gets_its_limits_and_dies_as_a_whole(lent: Cgroups) -> None:
     cgroup = made(lent, 7, mem=2 << 30, procs=50, files=9)
-    assert cgroup.path == f"{lent.base}/dcron-run-7-{os.getpid()}"
+    assert cgroup.path == f"{lent.base}/dcron-run-7-{NODE}"
     assert files(cgroup, "memory.max", "memory.oom.group", "pids.max") == [str(2 << 30), "1", "50"]
     assert cgroup.limits == {"mem": 2 << 30, "procs": 50}
     cgroup.kill()
@@ -234,7 +246,7 @@ def test_a_limit_the_kernel_cannot_count_to_is_its_largest(lent: Cgroups) -> Non
 
 def test_without_the_pids_controller_procs_stay_an_rlimit(tree: Tree) -> None:
     (tree.root / "cgroup.controllers").write_text("cpu memory")
-    cgroup = made(divide(str(tree.root), OURS, systemd=False), 7, mem=1 << 20, procs=5)
+    cgroup = made(divide(str(tree.root), OURS, systemd=False, node_id=NODE), 7, mem=1 << 20, procs=5)
     assert cgroup.limits == {"mem": 1 << 20}
 
 
