@@ -86,7 +86,7 @@ def load_config() -> Config:
     for path in config_paths():
         if _is_there(path) and (problem := trust.problem_with(path)):
             if os.geteuid() == trust.ROOT:
-                unread.append(f"root does not read the config file {path}: {problem}")
+                unread.append(f"root does not read the config file {path}: {problem}{_home_hint(path)}")
                 distrusted.append(unread[-1])
                 continue
             distrusted.append(trust.warning(f"the config file {path}", problem))
@@ -124,6 +124,13 @@ def _content_of(path: Path) -> dict[str, Any]:
         raise
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read the config file {path}: {error}") from None
+
+
+def _home_hint(path: Path) -> str:
+    """Return what helps where sudo has kept $HOME; empty elsewhere."""
+    home = os.environ.get("HOME")
+    is_others = home and home != pwd.getpwuid(trust.ROOT).pw_dir and path.is_relative_to(home)
+    return "; for root's own home, use sudo -H" if is_others else ""
 
 
 def _is_there(path: Path) -> bool:

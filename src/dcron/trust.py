@@ -36,7 +36,8 @@ def problem_with(path: Path) -> str | None:
         if found is None:
             break
         if found.st_uid not in (ROOT, os.geteuid()):
-            return f"{_called(at, found)} belongs to {_account(found.st_uid)}; {_take_over(at, inside)}"
+            remedy = _take_over(at, above=at != way[-1][0])
+            return f"{_called(at, found)} belongs to {_account(found.st_uid)}; {remedy}"
         if not _may_be_written(found):
             continue
         if found.st_mode & stat.S_ISVTX == 0 or not stat.S_ISDIR(found.st_mode):
@@ -137,11 +138,11 @@ def _close(at: Path, found: os.stat_result) -> str:
     return f"chmod {who}-w {shlex.quote(str(at))}"
 
 
-def _take_over(at: Path, inside: os.stat_result | None) -> str:
+def _take_over(at: Path, *, above: bool) -> str:
     own = _account(os.geteuid())
-    if inside is None:
-        return f"if you trust what is in it, type: chown {own} {shlex.quote(str(at))}"
-    return f"use a folder that belongs to {own}, or type: chown -h {own} {shlex.quote(str(at))}"
+    if above:
+        return f"use a folder that belongs to {own}, or type: chown -h {own} {shlex.quote(str(at))}"
+    return f"if you trust what is in it, type: chown {own} {shlex.quote(str(at))}"
 
 
 def _account(uid: int) -> str:
