@@ -116,7 +116,9 @@ def test_a_url_that_is_none_is_wrong_usage(sqlite: Dcron, url: str) -> None:
 def test_an_unreachable_postgres(sqlite: Dcron) -> None:
     sqlite.url = "postgresql://me:s3cret@127.0.0.1:1/cron"
     with ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(real, "agent", "--once", url=sqlite.url)  # it waits a little, so meanwhile:
+        starting = pool.submit(
+            real, "agent", "--once", "--lease", "6s", url=sqlite.url
+        )  # it waits a little, so meanwhile:
         assert_fails(sqlite, "cannot reach", *READING, *WRITING, ["db", "init"], ["db", "upgrade"])
         info = sqlite("info", "--json")
         assert (info.code, info.json["database_version"], info.json["tzdata"][:2]) == (3, None, "20")
@@ -222,6 +224,8 @@ def test_tables_of_an_older_version_that_is_known_ask_for_an_upgrade(
 def test_tables_that_are_not_ours_are_left_alone(dcron: Dcron) -> None:
     database = Database(dcron.url)
     with database.write() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("CREATE SCHEMA dcron"))
         connection.execute(text("CREATE TABLE crontab (mine INTEGER)"))
     database.close()
     assert_fails(dcron, "not dcron's", ["list"], ["db", "init"], ["db", "upgrade"])

@@ -224,13 +224,13 @@ def test_a_lock_of_somebody_elses_on_postgres_is_worth_another_try(
     postgres: Database, postgres_server: str
 ) -> None:
     with psycopg.connect(postgres_server) as holder:
-        holder.execute("CREATE TABLE held (x int)")
+        holder.execute("CREATE TABLE public.held (x int)")
         holder.commit()
-        holder.execute("LOCK TABLE held")
-        failure = failure_of(postgres, "INSERT INTO held VALUES (1)", write=True)
+        holder.execute("LOCK TABLE public.held")
+        failure = failure_of(postgres, "INSERT INTO public.held VALUES (1)", write=True)
         assert "lock timeout (55P03)" in str(failure)
         assert is_transient(failure)
-        holder.execute("DROP TABLE held")
+        holder.execute("DROP TABLE public.held")
 
 
 def test_a_server_that_ends_the_connection_is_worth_another_try(postgres: Database) -> None:
@@ -319,7 +319,9 @@ def test_a_pooler_that_forgets_prepared_statements_is_served(postgres_server: st
 def test_a_write_is_noticed_by_whoever_watches(database_url: str, database: Database) -> None:
     watch, stop, seen = database.watch(), threading.Event(), threading.Event()
     with database.write() as connection:
-        connection.execute(text("CREATE TABLE t (x INTEGER)"))
+        connection.execute(
+            text("CREATE TABLE t (x INTEGER)" if database.is_sqlite else "CREATE TABLE public.t (x INTEGER)")
+        )
 
     def look() -> None:
         while not stop.is_set():
@@ -332,7 +334,9 @@ def test_a_write_is_noticed_by_whoever_watches(database_url: str, database: Data
     try:
         for _ in range(100):
             with database.write() as connection:
-                connection.execute(text("INSERT INTO t VALUES (1)"))
+                connection.execute(
+                    text(f"INSERT INTO {'t' if database.is_sqlite else 'public.t'} VALUES (1)")
+                )
                 database.notify(connection)
             if seen.wait(0.1):
                 break

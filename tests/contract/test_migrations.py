@@ -22,12 +22,12 @@ SHAPE_OF_POSTGRES = """
                      a.attidentity, pg_get_expr(d.adbin, d.adrelid))
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0
+    WHERE c.relkind = 'r' AND c.relnamespace = 'dcron'::regnamespace AND a.attnum > 0
     UNION ALL
     SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
-    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    FROM pg_constraint WHERE connamespace = 'dcron'::regnamespace
     UNION ALL
-    SELECT 'index', tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+    SELECT 'index', tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'dcron'
 """
 SHAPE_OF_SQLITE = """
     SELECT 'column', m.name, c.name, c.type || ' ' || c."notnull" || c.pk || ' ' || ifnull(c.dflt_value, '')
@@ -159,6 +159,8 @@ def test_tables_of_an_older_dcron_are_upgraded_when_somebody_says_so(
 @pytest.mark.parametrize("table", sorted(metadata.tables))
 def test_tables_of_other_people_are_never_touched(database: Database, table: str) -> None:
     with database.write() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("CREATE SCHEMA dcron"))
         connection.execute(text(f"CREATE TABLE {table} (theirs INTEGER)"))
     with pytest.raises(DatabaseError, match=f"already has a table '{table}' that is not dcron's"):
         migrations.prepare(database)

@@ -1,5 +1,6 @@
 """`db` and `info`: the database, and where everything is."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -123,6 +124,8 @@ def info(as_json: Json = False, db: Db = None) -> None:
         print_facts(
             (key.replace("_", " "), None if value is None else str(value)) for key, value in known.items()
         )
+    for warning in _warnings(facts):
+        printing.complain(f"warning: {warning}")
     if problem:
         raise problem
 
@@ -158,6 +161,34 @@ def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
     }
 
 
+def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
+    """How the connection to Postgres is protected, and who else may put something in its way."""
+    known = facts and facts.protection
+    return {
+        "encryption": known and (known.encryption or ("none: this machine" if known.is_local else "none")),
+        "sslmode": known and known.sslmode,
+        "certificate_verified": known and known.is_verified,
+        "require_auth": known and known.require_auth,
+        "database_schema": known and known.schema,
+        "others_may_create": known and known.others_may_create,
+    }
+
+
+def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
+    """What is not safe about the connection, and what to do about it."""
+    known = facts and facts.protection
+    if known and not known.is_local and not known.is_verified:
+        yield (
+            "the server does not prove who it is: another machine that answers in its place gets the password"
+            " and can run commands on every node; leave out sslmode, or write ?sslmode=verify-full"
+        )
+    if known and known.others_may_create:
+        yield (
+            f"every role of the server may create in schema {known.schema}, and so run code with the rights"
+            f" of those who use it: let its owner REVOKE CREATE ON SCHEMA {known.schema} FROM PUBLIC"
+        )
+
+
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
     from dcron.config import config_path
     from dcron.schedule import tzdata_version
@@ -169,6 +200,7 @@ def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any
         "database_kind": database.product,
         "database_version": facts and facts.version,
         "journal_mode": facts and facts.journal_mode,
+        **_protection(facts),
         **_continuity(facts),
         "schema": facts and facts.schema,
         "tasks": facts and facts.tasks,

@@ -26,7 +26,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files, ids, rows
+from dcron.database import connecting, files, ids, rows
+from dcron.database.connecting import Protection
 from dcron.database.failures import explain_failure, is_transient
 from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Values
@@ -53,15 +54,6 @@ _POSTGRES_GUARDS = text(
     " set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),"
     " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
 )
-_POSTGRES_CONNECT = {
-    "connect_timeout": "10",
-    "application_name": "dcron",
-    # A peer that has silently gone is noticed within a fraction of the default lease.
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "10000",
-}
 
 
 class Replication(NamedTuple):
@@ -125,6 +117,10 @@ class Database:
     def journal_mode(self, connection: Connection) -> str | None:
         """How a SQLite file is journaled; None for Postgres."""
         return connection.scalar(text("PRAGMA journal_mode")) if self.is_sqlite else None
+
+    def protection(self, connection: Connection) -> Protection | None:
+        """Return how the connection to a Postgres server is protected; None for SQLite."""
+        return None if self.is_sqlite else connecting.protection(connection)
 
     def replication(self, connection: Connection) -> Replication | None:
         """Return what a Postgres server says of synchronous replication; None for SQLite."""
@@ -310,9 +306,11 @@ class Database:
     def _make_engine(self) -> Engine:
         if self.address.path:
             return self._make_sqlite_engine()
-        options: dict[str, Any] = {**_POSTGRES_CONNECT, **self.address.url.query}
-        if self.address.transaction_pooling:
+        options = connecting.parameters(self.address)
+        shares_sessions = self.address.transaction_pooling
+        if shares_sessions:
             options["prepare_threshold"] = None
+        open_connection = PatientConnection.connect if shares_sessions else connecting.connect
         url = self.address.url.set(query={})
         engine = create_engine(
             url,
@@ -325,9 +323,15 @@ class Database:
 
         @event.listens_for(engine, "do_connect")
         def connect(_: object, __: object, arguments: list[Any], given: dict[str, Any]) -> PatientConnection:
-            connection: PatientConnection = PatientConnection.connect(*arguments, **given)
+            connection = open_connection(*arguments, **given)
             connection.answer = 4.5 * self._patience
             return connection
+
+        if shares_sessions:
+
+            @event.listens_for(engine, "begin")
+            def pin_schema(connection: Connection) -> None:
+                connection.exec_driver_sql(connecting.pin_schema(for_transaction=True))
 
         return engine
 

@@ -31,7 +31,14 @@ _TRANSIENT_CLASSES = ("08", "25P03", "25006", "40", "53", "55P03", "57", "58")
 _REFUSED_CONNECTION = re.compile(
     r"authentication failed|no password supplied|permission denied|no pg_hba\.conf entry"
     r"|(?:role|user|database) \"[^\"]*\" does not exist|is not permitted to log in"
-    r"|certificate|does not support SSL|(?:invalid|bad value for) .*(?:option|value|port)|cannot be used as"
+    r"|certificate|does not support SSL|authentication method requirement"
+    r"|(?:invalid|bad value for) .*(?:option|value|port)|cannot be used as"
+)
+_UNPROTECTED = re.compile(r"certificate|does not support SSL|authentication method requirement")
+_PROTECTED = (
+    "; dcron gives its password only to a server that proves who it is: name the authority that signed its"
+    " certificate with ?sslrootcert=FILE, or ask for less with ?sslmode=require or ?require_auth=md5"
+    " (docs/security.md)"
 )
 _MISSING_TABLES = ("42P01", "3F000")
 _REFUSALS = ("42501", "42703")
@@ -50,7 +57,8 @@ def explain_failure(error: BaseException, address: Address) -> DatabaseError:
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
         return DatabaseError(f"the database {address} refused: {said} ({cause.sqlstate})")
     if isinstance(cause, psycopg.OperationalError | OSError):
-        return DatabaseError(f"cannot reach the database {address}: {said}")
+        hint = _PROTECTED if _UNPROTECTED.search(said) else ""
+        return DatabaseError(f"cannot reach the database {address}: {said}{hint}")
     return DatabaseError(f"the database {address} failed: {said}")
 
 

@@ -11,10 +11,13 @@ from typing import Protocol
 
 import psycopg
 
+from dcron.database import connecting
 from dcron.database.url import Address
 
 _LOOK_EVERY = 0.1
 """Seconds between two looks at a SQLite file: 0.2 % of a core."""
+_READS = 100
+"""Buffers of notices that one wake-up takes in."""
 _WAKE_EVERY = 0.1
 """Seconds between two wake-ups by notices: any role that may connect can send hundreds a second."""
 
@@ -95,11 +98,18 @@ class PostgresWatch:
     def _drained(self) -> bool:
         """Take in all notices that have arrived; return whether there was one."""
         assert self._connection
-        return sum(1 for _ in self._connection.notifies(timeout=0)) > 0
+        taken = 0
+        for _ in range(_READS):  # one look reads no more than a buffer, and a flood does not end
+            found = sum(1 for _ in self._connection.notifies(timeout=0))
+            taken += found
+            if not found:
+                break
+        return taken > 0
 
     def _listen(self) -> psycopg.Connection[tuple[object, ...]]:
         url = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="dcron watch")
+        given = connecting.parameters(self._address) | {"application_name": "dcron watch"}
+        connection = psycopg.connect(url, autocommit=True, **given)
         connection.execute(f"LISTEN {self._channel}")
         return connection
 

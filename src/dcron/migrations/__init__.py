@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select, text, update
 
-from dcron.database import Database
+from dcron.database import SCHEMA, Database
 from dcron.errors import DatabaseError, SchemaVersionError
 from dcron.schema import SCHEMA_VERSION, metadata, nodes
 
@@ -62,6 +62,7 @@ def upgrade(database: Database) -> str | None:
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            _make_schema(connection)
         before = _version(connection)
         if before == SCHEMA_VERSION:
             return before
@@ -77,6 +78,8 @@ def upgrade(database: Database) -> str | None:
         _run_alembic(connection)
         if before is not None:
             _send_agents_home(connection, database.now(connection) - began)
+    if before is None and not database.is_sqlite:
+        database.close()  # a new connection finds the schema with the tables
     return before
 
 
@@ -114,6 +117,22 @@ def _refuse_other_peoples_tables(connection: Connection, before: str | None, dat
             f"the database {database.address} already has a table {sorted(taken)[0]!r} that is not dcron's;"
             " use another database, or another schema (?options=-csearch_path%3Ddcron)"
         )
+
+
+def _make_schema(connection: Connection) -> None:
+    """Make dcron's own schema where there is none. A role that may not do so uses what it finds instead."""
+    if connection.scalar(text("SELECT current_schema()")) is not None:
+        return
+    own = connection.scalar(text("SELECT current_setting('search_path')"))
+    if own == SCHEMA and connection.scalar(
+        text("SELECT has_database_privilege(current_database(), 'CREATE')")
+    ):
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        connection.execute(
+            text(f"SET LOCAL search_path TO {SCHEMA}")
+        )  # another process may just have made it
+    elif own == SCHEMA:
+        connection.execute(text("SET LOCAL search_path TO DEFAULT"))
 
 
 def _require_right_to_create(connection: Connection, database: Database) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from dcron import migrations
-from dcron.database import Database, Replication
+from dcron.database import Database, Protection, Replication
 from dcron.model import NodeState
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import epochs, nodes, tasks
@@ -26,6 +26,8 @@ class DatabaseFacts:
     nodes_alive: int | None
     replication: Replication | None = None
     """Postgres's; None for SQLite."""
+    protection: Protection | None = None
+    """Of the connection to Postgres; None for SQLite."""
     last_epoch: Row[Any] | None = None
     """The note of the last time that the database went back in time."""
     last_set_back: Row[Any] | None = None
@@ -37,13 +39,13 @@ def database_facts(database: Database) -> DatabaseFacts:
     with database.read() as connection:
         version = ".".join(map(str, connection.dialect.server_version_info or ()))
         journal = database.journal_mode(connection)
-        replication = database.replication(connection)
+        server = database.replication(connection), database.protection(connection)
     schema = migrations.current_version(database)
     if schema != SCHEMA_VERSION:
-        return DatabaseFacts(version, journal, schema, None, None, replication)
+        return DatabaseFacts(version, journal, schema, None, None, *server)
     with database.read() as connection:
         now = database.now(connection)
         living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
         happened = epochs.last(connection, "epoch"), epochs.last(connection, "clock")
         count = tasks.count(connection)
-        return DatabaseFacts(version, journal, schema, count, len(living), replication, *happened)
+        return DatabaseFacts(version, journal, schema, count, len(living), *server, *happened)
