@@ -5,7 +5,7 @@ of it is needed: where no cgroup is lent to us, or it does not do as it should, 
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
-# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH118, PTH119, PTH120, PTH123, PTH208
+# ruff: noqa: PTH102, PTH103, PTH106, PTH110, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123, PTH208
 
 import os
 from collections import deque
@@ -22,6 +22,8 @@ _COUNTED_BY = {"memory": "mem", "pids": "procs"}
 """The controllers we use, and the limit that each of them holds."""
 _MOST_PIDS = 1 << 22
 """The kernel takes no larger `pids.max`."""
+_SPARE = 64
+"""Empty cgroups that are kept for later runs."""
 _RETRIES = 16
 """Cgroups of earlier runs that are tried at each removal: background processes may have kept them."""
 
@@ -50,6 +52,18 @@ class Cgroup:
         except OSError:
             return []
 
+    def is_as_new(self) -> bool:
+        """Return whether another run may have it: it is empty and without limits, and had memory enough."""
+        if self.limits or _memory_events(self.path).get("oom_kill"):
+            return False
+        try:
+            with open(f"{self.path}/cgroup.events") as file:
+                events = file.read().split()
+            inner = os.stat(self.path).st_nlink > 2
+        except OSError:
+            return False
+        return not inner and events == ["populated", "0", "frozen", "0"]
+
     def remark(self) -> str | None:
         """Return what a person should know of its memory; None if nothing was killed for want of it."""
         events = _memory_events(self.path)
@@ -67,6 +81,8 @@ class Cgroups:
         self.base = base
         self._counted = [_COUNTED_BY[each] for each in sorted(controllers)]
         self._left: deque[str] = deque()
+        self._empty: list[str] = []
+        """Those of earlier runs, without limits, for later ones: making one may take as long as a start."""
 
     def make(self, run_id: int, limits: Mapping[str, int], *, foreign: bool = False) -> Cgroup | None:
         """Make a cgroup for a run, which holds its limits and all it starts; None when there is no way.
@@ -77,6 +93,8 @@ class Cgroups:
         if self.base is None or not (self._counted or foreign):
             return None
         held = {name: limits[name] for name in self._counted if name in limits}
+        if self._empty and not held:
+            return Cgroup(self._empty.pop(), held)
         cgroup = Cgroup(os.path.join(self.base, f"{_RUN}{run_id}-{os.getpid()}"), held)
         try:
             os.mkdir(cgroup.path, 0o755)
@@ -87,8 +105,11 @@ class Cgroups:
         return cgroup
 
     def remove(self, cgroup: Cgroup | None) -> None:
-        """Remove the cgroup of a run that is over: now, or later if something lives in it still."""
+        """Keep the cgroup of a run that is over for another, or remove it: later if something lives in it."""
         if cgroup is None:
+            return
+        if len(self._empty) < _SPARE and cgroup.is_as_new():
+            self._empty.append(cgroup.path)
             return
         self._left.appendleft(cgroup.path)
         for _ in range(min(_RETRIES, len(self._left))):
@@ -98,7 +119,7 @@ class Cgroups:
 
     def close(self) -> None:
         """Remove what is left and empty."""
-        for path in self._left:
+        for path in (*self._left, *self._empty):
             _removed(path)
 
 

@@ -23,7 +23,7 @@ _STDERR = 2
 MOST_STATUS = 4096
 """Bytes of a failure: the kernel writes them to a pipe at one stroke."""
 
-_UNLIKE_PYTHON = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+UNLIKE_PYTHON = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python, or the warden, handles in a way no command should inherit."""
 
 
@@ -49,7 +49,7 @@ def become(plan: Plan) -> NoReturn:
         program = plan.start.argv[0]
         step = f"cannot start {program!r}"
         try:
-            for each in _UNLIKE_PYTHON:
+            for each in UNLIKE_PYTHON:
                 signal.signal(each, signal.SIG_DFL)
             os.setsid()
             for number, fd in enumerate(plan.streams):

@@ -22,7 +22,7 @@ from time import time
 from dcron.warden.cgroups import Cgroups
 from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, late
 from dcron.warden.control import Control
-from dcron.warden.descendants import Processes, children, never_executed, process
+from dcron.warden.descendants import Children, Processes, never_executed, process
 from dcron.warden.ending import ORPHAN_GRACE, Ending, members
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
 from dcron.warden.linux import Alarm, boottime
@@ -87,9 +87,12 @@ class WardenProcess:
         self._waiting: deque[Start] = deque()
         self._runs: dict[int, Run] = {}
         self._leaders: dict[int, Run] = {}
+        self._children = Children()
         self._orphans = Orphans()
         self._beginning: dict[int, Run] = {}
         """Runs whose children are still on the way to their programs, by pid."""
+        self._finishing: dict[int, Run] = {}
+        """Runs that are over, by id. They are forgotten together: one look at our children serves all."""
         self._children_died = False
         self._sweep: Ending | None = None
         self._farewell: Reason | None = None
@@ -118,6 +121,7 @@ class WardenProcess:
                     handler(events)
             if self._children_died:  # after the pipes: a run that is read to its end needs no timer
                 self._reap()
+            self._finish_some()
             self._start_some()
         self._flush()  # as much as fits: the agent finds every result in the spool as well
         self._cgroups.close()
@@ -377,7 +381,16 @@ class WardenProcess:
 
     def _finish(self, run: Run) -> None:
         self._timers.cancel(run.patience)
-        self._notice_orphans()
+        self._finishing[run.run_id] = run
+
+    def _finish_some(self) -> None:
+        if self._finishing:
+            self._notice_orphans()
+            for run in self._finishing.values():
+                self._forget(run)
+            self._finishing.clear()
+
+    def _forget(self, run: Run) -> None:
         del self._runs[run.run_id]
         self._leaders.pop(run.pid, None)
         self._control.withdraw(run.run_id)
@@ -387,10 +400,12 @@ class WardenProcess:
         self._cgroups.remove(run.cgroup)
 
     def _notice_orphans(self) -> None:
-        """Note what the ending run leaves, while it is known: it must not be taken for another run's."""
+        """Note what the ending runs leave, while they are known: it must not be taken for another run's."""
         if len(self._runs) > 1:
             new = (
-                process(pid) for pid in children() if not (pid in self._leaders or self._orphans.knows(pid))
+                process(pid)
+                for pid in self._children.pids()
+                if not (pid in self._leaders or self._orphans.knows(pid))
             )
             self._orphans.notice([each for each in new if each and each.alive], self._runs.values())
 

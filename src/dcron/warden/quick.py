@@ -1,4 +1,4 @@
-"""Which commands may be started by vfork: those that cannot hold it up.
+"""Which commands may be started by vfork (posix_spawn): those that cannot hold it up.
 
 After a vfork the warden waits until the program begins. That is twice as quick as a fork, and right where the
 directory and the program lie on the root file system, and the program is a native one of root or of our own
@@ -11,19 +11,19 @@ import stat
 from dcron.warden.linux import open_on_root
 
 _NATIVE = b"\x7fELF"
+_MOST_KNOWN = 1000
+_TRUSTED = (0, os.geteuid())
+
+_native: dict[tuple[int, int, int], bool] = {}
+"""Whether a file is native, by device, inode and time of its last change (ns): it stays true."""
 
 
-def quick_program(cwd: str | None, programs: tuple[bytes, ...]) -> bytes | None:
-    """Return which of the paths a command in this directory executes; None if it is not sure to be quick.
+def quick_program(programs: tuple[bytes, ...]) -> bytes | None:
+    """Return which of the paths a command executes; None if it is not sure to be quick.
 
     None of the looks can wait: they end where another file system begins. Raises FileNotFoundError if it is
     sure that there is no such program.
     """
-    try:
-        if cwd is not None:
-            os.close(open_on_root(os.fsencode(cwd), os.O_DIRECTORY))
-    except OSError:
-        return None
     for path in programs:
         try:
             return path if path.startswith(b"/") and _is_quick(path) else None
@@ -38,11 +38,20 @@ def _is_quick(path: bytes) -> bool:
     place = open_on_root(path, 0)
     try:
         about = os.fstat(place)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid not in (0, os.geteuid()):
+        if not stat.S_ISREG(about.st_mode) or about.st_uid not in _TRUSTED:
             return False
-        fd = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        key = (about.st_dev, about.st_ino, about.st_ctime_ns)
+        if key not in _native:
+            if len(_native) >= _MOST_KNOWN:
+                _native.clear()
+            _native[key] = _is_native(place)
+        return _native[key]
     finally:
         os.close(place)
+
+
+def _is_native(place: int) -> bool:
+    fd = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         return os.read(fd, len(_NATIVE)) == _NATIVE
     finally:

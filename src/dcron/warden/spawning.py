@@ -4,14 +4,13 @@
 # ruff: noqa: PTH118
 
 import os
-import subprocess
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from dcron.warden.cgroups import Cgroup
-from dcron.warden.child import NOT_FOUND, NOT_STARTED, Plan, become
+from dcron.warden.child import NOT_FOUND, NOT_STARTED, UNLIKE_PYTHON, Plan, become
 from dcron.warden.limits import LimitError, rlimits
-from dcron.warden.linux import fork_alone
+from dcron.warden.linux import fork_alone, open_on_root
 from dcron.warden.orphans import RUN_ID
 from dcron.warden.protocol import Start
 from dcron.warden.quick import quick_program
@@ -58,7 +57,7 @@ def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> Spawned:
             _fill(stdin, start.stdin)
         programs = _programs(start)
         env = {**start.env, RUN_ID: str(start.run_id)}
-        pid = _popen(start, cgroup, programs, env, (stdin, out, err))
+        pid = _spawn_quickly(start, cgroup, programs, env, (stdin, out, err))
         if pid is not None:
             return Spawned(pid, ours[0], ours[1], -1)
         entrance = -1
@@ -88,7 +87,7 @@ def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> Spawned:
     return Spawned(pid, ours[0], ours[1], ours[2])
 
 
-def _popen(
+def _spawn_quickly(
     start: Start,
     cgroup: Cgroup | None,
     programs: tuple[bytes, ...],
@@ -99,29 +98,42 @@ def _popen(
     if start.identity is not None or start.limits or cgroup is not None:
         return None
     try:
-        program = quick_program(start.cwd, programs)
+        directory = open_on_root(os.fsencode(start.cwd or "/"), os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        program = quick_program(programs)
+        return _posix_spawn(start, program, directory, env, streams) if program else None
     except FileNotFoundError as error:
         raise StartError(NOT_FOUND, f"there is no program {start.argv[0]!r}") from error
-    if program is None:
-        return None
-    stdin, stdout, stderr = streams
+    finally:
+        os.close(directory)
+
+
+def _posix_spawn(
+    start: Start, program: bytes, directory: int, env: Mapping[str, str], streams: tuple[int, int, int]
+) -> int | None:
+    """Start the program in the directory, with its mask of files; both are the warden's for this moment.
+
+    Return None if that fails.
+    Every descriptor of the warden is close-on-exec, but for the copies that the child makes of `streams`.
+    """
+    own_mask = os.umask(start.umask)
     try:
-        child = subprocess.Popen(
+        os.fchdir(directory)
+        return os.posix_spawn(
+            program,
             start.argv,
-            executable=program,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=start.cwd,
-            env=env,
-            umask=start.umask,
-            start_new_session=True,
-            close_fds=False,  # every descriptor of the warden is close-on-exec already
+            env,
+            file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)],
+            setsid=True,
+            setsigdef=UNLIKE_PYTHON,
         )
-    except (OSError, ValueError, subprocess.SubprocessError):  # the other way will say why
+    except (OSError, ValueError):  # the other way will say why
         return None
-    child.returncode = 0  # keeps Popen from waiting for it: the warden reaps
-    return child.pid
+    finally:
+        os.umask(own_mask)
+        os.chdir("/")
 
 
 def _pipe(ours: list[int], theirs: list[int]) -> int:

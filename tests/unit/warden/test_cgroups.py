@@ -315,3 +315,30 @@ def test_a_removal_tries_few_of_many_that_are_kept(tree: Tree, lent: Cgroups) ->
     assert len(tree.groups()) == 1 + 60 - 15
     lent.close()
     assert tree.groups() == [LEAF]
+
+
+def test_an_empty_cgroup_is_used_again(tree: Tree, lent: Cgroups) -> None:
+    first = made(lent, 7)
+    events = Path(first.path, "cgroup.events")
+    events.write_text("populated 0\nfrozen 0\n")
+    lent.remove(first)
+    assert made(lent, 8).path == first.path
+    events.write_text("populated 1\nfrozen 0\n")
+    lent.remove(first)
+    second = made(lent, 9)
+    assert second.path != first.path
+    lent.close()
+    assert Path(second.path).name in tree.groups()
+
+
+@pytest.mark.parametrize("left", ["limit", "oom", "frozen", "inner"])
+def test_a_cgroup_that_keeps_traces_of_its_run_is_not_used_again(
+    tree: Tree, lent: Cgroups, left: str
+) -> None:
+    cgroup = made(lent, 7, **({"mem": 1 << 20} if left == "limit" else {}))
+    Path(cgroup.path, "cgroup.events").write_text(f"populated 0\nfrozen {int(left == 'frozen')}\n")
+    if left == "oom":
+        Path(cgroup.path, "memory.events").write_text("oom 1\noom_kill 1\n")
+    if left == "inner":
+        tree.make(f"{cgroup.path}/inner")
+    assert not cgroup.is_as_new()
