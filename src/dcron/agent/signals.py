@@ -11,16 +11,16 @@ from contextlib import contextmanager
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _BURST = 0.1
-"""Seconds in which several signals are one request: `timeout`, or a terminal and a wrapper, send two at once."""
+"""Seconds in which several signals are one request: `timeout`, or a terminal with a wrapper, sends two."""
 
 
 @contextmanager
 def stopping(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` in a thread of its own for each burst of signals; in other threads than the main one do nothing.
+    """Call `stop` in a thread of its own for each burst of signals. Outside of the main thread, do nothing.
 
     A handler in Python runs wherever the main thread happens to be, also while it holds the lock that the
     handler needs: two signals at once would wait for each other for ever. So the handlers do nothing, and a
-    thread reads what the interpreter writes for each signal. The handlers stay: a late signal stops nothing else.
+    thread reads what the interpreter writes for each signal. The handlers stay: a late signal ends nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
