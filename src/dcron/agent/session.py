@@ -181,7 +181,7 @@ class Session:
         return not self._asked_to_stop and self._end is None and self._outgrown is None
 
     def ask_to_stop(self) -> None:
-        """Drain and stop; asked again, stop at once. Safe in a signal handler."""
+        """Drain and stop; asked again, stop at once."""
         self._asked_to_stop += 1
         self._attention.set()
 
