@@ -334,9 +334,21 @@ def test_what_no_line_can_be_the_database_itself_refuses(stage: Stage) -> None:
     assert list(stage.crontab.tasks()) == []
 
 
+ONE_LINE = ("schedule", "timezone", "user")
+"""Columns in which the database itself takes no control character."""
+
+
+def test_a_nul_is_refused_where_a_text_stays_on_one_line(sqlite_stage: Stage) -> None:
+    sqlite_stage.insert_line(name="one")
+    for column in ONE_LINE:
+        with pytest.raises((IntegrityError, DatabaseError)):
+            sqlite_stage.sql(f"UPDATE crontab SET \"{column}\" = CAST(x'6100' AS TEXT)")
+
+
 @pytest.mark.parametrize("poison", ["x'6100'", "x'ff'"], ids=["NUL", "not UTF-8"])
 def test_texts_that_only_sqlite_takes_are_harmless(sqlite_stage: Stage, poison: str) -> None:
-    columns = ("command", "schedule", "timezone", "stdin", "env", "argv", "describe", "user", "cwd")
+    columns = ["command", "stdin", "env", "argv", "describe", "cwd"]
+    columns += [] if poison == "x'6100'" else ONE_LINE
     poisoned = {column: sqlite_stage.insert_line(name=column) for column in columns}
     for column in columns:
         sqlite_stage.sql(f"UPDATE crontab SET \"{column}\" = CAST({poison} AS TEXT) WHERE name = '{column}'")

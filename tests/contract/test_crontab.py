@@ -1,5 +1,6 @@
 """The service that people use, method by method: what it does, what it refuses, and who did what."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -194,9 +195,10 @@ def test_of_two_editors_the_second_is_told_who_was_first(stage: Stage) -> None:
     other(stage).edit(task, {"command": "theirs"})
     with pytest.raises(Conflict) as failure:
         stage.crontab.edit(task, {"command": "mine"})
-    assert str(failure.value) == (
-        "backup was changed meanwhile (bob@laptop, 2027-06-01T12:01:00Z, set);"
-        " look at it again and repeat your change"
+    assert re.fullmatch(
+        r"backup was changed meanwhile \(bob@laptop \(as \w+\), 2027-06-01T12:01:00Z, set\);"
+        " look at it again and repeat your change",
+        str(failure.value),
     )
     assert failure.value.exit_code == ExitCode.CONFLICT
     assert stage.crontab.get("backup").command == "theirs"
@@ -205,7 +207,7 @@ def test_of_two_editors_the_second_is_told_who_was_first(stage: Stage) -> None:
 def test_a_conflict_is_told_of_a_line_that_has_another_name_now(stage: Stage) -> None:
     task = stage.task("backup")
     other(stage).edit(task, {"name": "renamed"})
-    with pytest.raises(Conflict, match=r"bob@laptop, 2027-06-01T12:00:00Z, set"):
+    with pytest.raises(Conflict, match=r"bob@laptop \(as \w+\), 2027-06-01T12:00:00Z, set"):
         stage.crontab.remove(task)
 
 
@@ -224,14 +226,14 @@ def test_every_change_is_refused_when_the_line_has_changed(stage: Stage, act: An
         lambda: stage.crontab.pause(task),
         lambda: stage.crontab.remove(task),
     ):
-        with pytest.raises(Conflict, match=f"bob@laptop, 2027-06-01T12:00:00Z, {action}"):
+        with pytest.raises(Conflict, match=rf"bob@laptop \(as \w+\), 2027-06-01T12:00:00Z, {action}"):
             attempt()
 
 
 def test_a_line_that_was_removed_meanwhile_is_not_found(stage: Stage) -> None:
     task = stage.task("backup")
     other(stage).remove(task)
-    with pytest.raises(NotFound, match=r"backup was removed meanwhile \(bob@laptop, .*, rm\)"):
+    with pytest.raises(NotFound, match=r"backup was removed meanwhile \(bob@laptop \(as \w+\), .*, rm\)"):
         stage.crontab.edit(task, {"command": "mine"})
 
 

@@ -110,6 +110,29 @@ def test_what_three_killed_without_isolation_left_is_ended_by_the_next_agent(
     wait_for(lambda: team.crontab.find_run(run.id).state is RunState.LOST, 20, "the run is marked lost")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_the_next_agent_finds_what_three_killed_left_by_its_cgroups(team: Cluster, marker: str) -> None:
+    """Also what cleared its environment; and empty cgroups do not pile up."""
+    agent = team.start_agent("again", lease=LEASE)
+    team.wait_until_alive(1)
+    start_family(team, marker, user="nobody")
+    inside = {Path(f"/proc/{pid}/cgroup").read_text().split("0::")[-1] for pid in processes_with(marker)}
+    if not any("dcron-run-" in each for each in inside):
+        pytest.skip("no cgroup of version 2 is lent to us")
+    (node,) = team.alive()
+    assert cgroups_of(node.id)
+    kill_all_three(agent)
+    assert len(processes_with(f"sleep\0{marker}")) == 3
+    team.start_agent("again", lease=LEASE)
+    wait_for(lambda: not processes_with(marker), 10, "the next agent has ended it")
+    wait_for(lambda: not cgroups_of(node.id), 10, "its cgroups are gone")
+
+
+def cgroups_of(node_id: str) -> list[Path]:
+    """Return the cgroups of a node's runs."""
+    return list(Path("/sys/fs/cgroup").rglob(f"dcron-run-*-{node_id}"))
+
+
 def test_an_agent_that_may_not_isolate_says_what_it_needs(database_url: str, tmp_path: Path) -> None:
     limited = ["setpriv", "--bounding-set=-sys_admin"] if os.geteuid() == 0 else []
     if limited and not shutil.which("setpriv"):
