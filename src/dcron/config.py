@@ -13,6 +13,7 @@ from typing import Any
 
 import platformdirs
 
+from dcron import trust
 from dcron.errors import UsageError
 
 SITE_CONFIG = Path("/etc/dcron/config.toml")
@@ -48,6 +49,10 @@ class Config:
     tui: TuiConfig = TuiConfig()
     unread: tuple[str, ...] = ()
     """Why a file that is there could not be used: it stops only those who need what it may say."""
+    distrusted: tuple[str, ...] = ()
+    """Which files other accounts can change, and how. Root does not read them."""
+    database_file: Path | None = field(default=None, compare=False)
+    """The file that names the database."""
 
 
 def config_paths() -> list[Path]:
@@ -71,11 +76,20 @@ def load_config() -> Config:
     """Read the config files and merge them key by key: the user's file wins over the machine's.
 
     A missing file is an empty one. Raises UsageError for one with a mistake in it, except where the user
-    cannot mend it: a file of the machine that cannot be read is kept in `unread`.
+    cannot mend it: a file of the machine that cannot be read is kept in `unread`. So is, for root, any file
+    that other accounts can change: it would choose what root runs.
     """
     merged: dict[str, Any] = {}
     unread: list[str] = []
+    distrusted: list[str] = []
+    database_file = None
     for path in config_paths():
+        if _is_there(path) and (problem := trust.problem_with(path)):
+            if os.geteuid() == trust.ROOT:
+                unread.append(f"root does not read the config file {path}: {problem}{_home_hint(path)}")
+                distrusted.append(unread[-1])
+                continue
+            distrusted.append(trust.warning(f"the config file {path}", problem))
         try:
             content = _content_of(path)
             _require_right(content, path)
@@ -89,12 +103,13 @@ def load_config() -> Config:
             unread.append(f"cannot read the config file {path}: {error.strerror}")
         else:
             merged = _merged(merged, content)
+            database_file = path if "database" in content else database_file
     agent = {
         name: [value] if name in AGENT_LISTS and isinstance(value, str) else value
         for name, value in merged.get("agent", {}).items()
     }
     values = (merged.get("database"), merged.get("timezone"), agent, _tui_from(merged))
-    return Config(*values, tuple(unread))
+    return Config(*values, tuple(unread), tuple(distrusted), database_file)
 
 
 def _content_of(path: Path) -> dict[str, Any]:
@@ -109,6 +124,13 @@ def _content_of(path: Path) -> dict[str, Any]:
         raise
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read the config file {path}: {error}") from None
+
+
+def _home_hint(path: Path) -> str:
+    """Return what helps where sudo has kept $HOME; empty elsewhere."""
+    home = os.environ.get("HOME")
+    is_others = home and home != pwd.getpwuid(trust.ROOT).pw_dir and path.is_relative_to(home)
+    return "; for root's own home, use sudo -H" if is_others else ""
 
 
 def _is_there(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """A database that goes back in time under nodes that run: a backup is put back, a failover loses commits."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,39 @@ def test_ids_are_asked_for_without_another_statement(world: World) -> None:
     event.remove(world.database.engine, "before_cursor_execute", count)
     asked = [each for each in seen if not each.startswith(("BEGIN", "SELECT set_config"))]
     assert len(asked) == 6, asked
+
+
+@pytest.mark.parametrize(
+    "known", ['{"a": {"newest": "x", "timeline": 5}}', '{"a": {"newest": null}}', "[" * 60_000, "5", "\xff"]
+)
+def test_a_memory_that_no_agent_wrote_is_none(tmp_path: Path, known: str) -> None:
+    (tmp_path / "seen.json").write_bytes(known.encode("latin-1"))
+    found = Memory.of(tmp_path, "a")
+    assert (found.newest, found.timeline) == (0, None)
+    found.newest = 7
+    found.save()
+    assert Memory.of(tmp_path, "a").newest == 7
+
+
+@pytest.mark.parametrize("how", ["pipe", "link", "owner"])
+def test_a_memory_of_another_account_is_not_read_and_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text('{"a": {"newest": 7}}')
+    (tmp_path / "spool").mkdir()
+    seen = tmp_path / "spool" / "seen.json"
+    (tmp_path / "spool" / f".seen.json.{os.getpid()}").symlink_to(precious)
+    if how == "pipe":
+        os.mkfifo(seen)
+    elif how == "link":
+        seen.symlink_to(precious)
+    else:
+        seen.write_text(precious.read_text())
+        monkeypatch.setattr("os.geteuid", lambda: seen.stat().st_uid + 1)
+    memory = Memory.of(seen.parent, "a")
+    assert memory.newest == 0
+    memory.newest = 8
+    memory.save()
+    assert precious.read_text() == '{"a": {"newest": 7}}'
+    assert json.loads(seen.read_text())["a"]["newest"] == 8

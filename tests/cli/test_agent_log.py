@@ -1,9 +1,13 @@
 """What `dcron agent` says, and how it ends."""
 
 import re
+import signal
 from pathlib import Path
 
-from tests.cli.conftest import Dcron, real
+import pytest
+
+from tests.cli.agents import agent
+from tests.cli.conftest import Dcron, real, until
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning|error) \S.*")
 
@@ -25,3 +29,17 @@ def test_the_node_is_named_by_the_config_file_or_the_host(sqlite: Dcron, tmp_pat
     config.write_text('[agent]\nname = "configured"\n')
     assert real("agent", "--once", url=sqlite.url, DCRON_CONFIG=str(config)).code == 0
     assert sqlite.done("nodes", "--json").json[0]["name"] == "configured"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_in_a_burst_stop_an_agent_once(sqlite: Dcron, number: signal.Signals) -> None:
+    """`timeout` sends two, and a terminal with a wrapper too: what runs has its grace all the same."""
+    sqlite.done("add", "-n", "slow", "@yearly", "sleep 2; echo whole")
+    with agent(sqlite, "web-1", "--grace", "15s") as process:
+        run = sqlite.done("run", "slow", "--json").json["id"]
+        until(lambda: sqlite.done("runs", "--id", str(run), "--json").json["state"] == "running")
+        for _ in range(50):
+            process.send_signal(number)
+        assert process.wait(20) == 0
+    assert sqlite.done("runs", "--id", str(run), "--json").json["state"] == "succeeded"
+    assert sqlite.done("nodes", "--json").json[0]["state"] == "stopped"

@@ -75,6 +75,7 @@ def test_every_verb_works_without_a_name_and_a_home(place: Path) -> None:
     for words in steps:
         done = as_anyone(place, *words)
         assert done.returncode == 0, f"{words}: {done.stderr}"
+        assert done.stderr.count("warning: other accounts can change the database") == 1
         said[words[0]] = done.stdout
     assert "home is /" in said["logs"]
     assert f"by {UID}@" in said["view"]
@@ -94,8 +95,20 @@ def test_an_account_without_a_home_is_told_what_to_name(place: Path) -> None:
 
 
 @needs_root
+def test_as_root_it_uses_no_volume_that_everyone_can_write(place: Path) -> None:
+    words = [*DCRON, "agent", "--once"]
+    refused = subprocess.run(words, env=environment(place), capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert f"type: chmod go-w {place}" in refused.stderr
+    assert not list(place.iterdir())
+    place.chmod(0o755)
+    subprocess.run(words, env=environment(place), capture_output=True, timeout=60, check=True)
+
+
+@needs_root
 @pytest.mark.timeout(120)
 def test_as_process_1_it_reaps_orphans_and_stops_when_asked_to(place: Path) -> None:
+    place.chmod(0o755)  # root uses no volume that everyone can write
     words = [
         "unshare",
         "--pid",

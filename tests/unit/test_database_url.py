@@ -35,6 +35,9 @@ def test_flags_are_for_dcron_and_not_for_the_driver() -> None:
     forced = parse_url("sqlite:////srv/dcron.db?force=true")
     assert (forced.forced, dict(forced.url.query)) == (True, {})
     assert not parse_url("sqlite:////srv/dcron.db").forced
+    shared = parse_url("sqlite:////srv/dcron.db?shared=true&force=true")
+    assert (shared.shared, shared.forced, dict(shared.url.query)) == (True, True, {})
+    assert not forced.shared
 
 
 def test_a_sqlite_path_is_relative_absolute_or_at_home(

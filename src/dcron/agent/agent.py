@@ -2,14 +2,13 @@
 
 import logging
 import math
-import signal
 import threading
-from types import FrameType
 
 from dcron import migrations
 from dcron.agent.loops import Outage
 from dcron.agent.session import End, Session
 from dcron.agent.settings import Settings
+from dcron.agent.signals import stopping
 from dcron.database import Database, is_refusal, is_transient
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
 from dcron.warden.linux import become_subreaper, hide_memory
@@ -37,7 +36,10 @@ class Agent:
         """
         become_subreaper()  # a dying warden's commands become ours to end
         hide_memory()
-        self._listen_for_signals()
+        with stopping(self.stop):
+            self._serve(once=once)
+
+    def _serve(self, *, once: bool) -> None:
         first = True
         while not self._stopped.is_set():
             session = self._open(first=first, once=once)
@@ -81,17 +83,11 @@ class Agent:
 
     def _register(self, *, once: bool, reboot: bool) -> Session:
         session = self._session = Session(self._database, self._settings, once=once)
+        if self._stopped.is_set():  # asked to stop while there was no session that could be told
+            session.ask_to_stop()
         try:
             session.open(reboot=reboot)
         except BaseException:
             session.abandon()
             raise
         return session
-
-    def _listen_for_signals(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.stop()

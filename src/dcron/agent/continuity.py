@@ -46,8 +46,9 @@ class Memory:
         memory = cls(spool / _FILE, address)
         known = memory._read().get(address)
         if isinstance(known, dict):
-            memory.newest = int(known.get("newest") or 0)
-            memory.timeline = known.get("timeline")
+            newest, timeline = known.get("newest"), known.get("timeline")
+            memory.newest = newest if isinstance(newest, int) else 0
+            memory.timeline = timeline if isinstance(timeline, str) else None
             memory._saved = memory.newest, memory.timeline
         return memory
 
@@ -59,15 +60,22 @@ class Memory:
         known = self._read() | {self.address: {"newest": self.newest, "timeline": self.timeline}}
         fresh = self.path.with_name(f".{_FILE}.{os.getpid()}")
         try:
-            fresh.write_text(json.dumps(known))
+            fresh.unlink(missing_ok=True)
+            with fresh.open("x") as file:  # a link that another account put there is not followed
+                file.write(json.dumps(known))
             fresh.replace(self.path)
             self._saved = now
         except OSError as error:
             log.warning("cannot write %s: %s", self.path, error.strerror)
 
     def _read(self) -> dict[str, object]:
-        with suppress(OSError, ValueError):
-            found = json.loads(self.path.read_text()) if self.path else {}
+        """Return what the file says; nothing where it is another account's, or not what we wrote."""
+        if self.path is None:
+            return {}
+        with suppress(OSError, ValueError, RecursionError):
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would not answer
+            with os.fdopen(os.open(self.path, flags)) as file:
+                found = json.load(file) if os.fstat(file.fileno()).st_uid == os.geteuid() else {}
             return found if isinstance(found, dict) else {}
         return {}
 

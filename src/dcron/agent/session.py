@@ -81,6 +81,7 @@ class Session:
         self._asked_to_stop = 0
         self._draining = False
         self._threads: list[threading.Thread] = []
+        self._reported: set[Path] = set()
         self.warden = _warden(settings.spool, self.node_id)
         memory = Memory.of(settings.spool, str(database.address))
         self._continuity = Continuity(database, self.node_id, memory, self._wake_heart.set, settings.lease)
@@ -104,7 +105,7 @@ class Session:
         with self._database.write() as connection:
             self._continuity.opened(connection, self._database.now(connection))
         self._continuity.settled(0)
-        deliver_abandoned(self._database, self._settings.spool)
+        deliver_abandoned(self._database, self._settings.spool, self._reported)
         with self._database.write() as connection:
             now = self._database.now(connection)
             nodes.register(
@@ -180,7 +181,7 @@ class Session:
         return not self._asked_to_stop and self._end is None and self._outgrown is None
 
     def ask_to_stop(self) -> None:
-        """Drain and stop; asked again, stop at once. Safe in a signal handler."""
+        """Drain and stop; asked again, stop at once."""
         self._asked_to_stop += 1
         self._attention.set()
 
@@ -206,7 +207,7 @@ class Session:
     def _beat(self) -> float:
         self.warden.reap_strangers()
         pause = self.heart.step()
-        deliver_abandoned(self._database, self._settings.spool)
+        deliver_abandoned(self._database, self._settings.spool, self._reported)
         return pause
 
     def _keep_recording(self) -> None:

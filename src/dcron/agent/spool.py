@@ -2,12 +2,14 @@
 
 import errno
 import logging
+import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dcron.agent.execution import NODE_ID, outcome
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
+from dcron.config import account_name
 from dcron.database import Database
 from dcron.store import ends, output, runs
 from dcron.warden.descendants import kill_marked
@@ -20,13 +22,24 @@ _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 """Errors that say nothing of the spool: it is looked at again."""
 
 
-def deliver_abandoned(database: Database, directory: Path) -> int:
+def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) -> int:
     """Record what agents of this host that are gone could not; how many runs. Raises DatabaseError.
 
-    Their runs are lost by now or soon will be; the owner's late truth still counts.
+    Their runs are lost by now or soon will be; the owner's late truth still counts. A directory that another
+    account can change is reported, unless it is in `reported`, and left alone.
     """
+
+    def report(path: Path) -> None:
+        if path not in reported:
+            reported.add(path)
+            log.error(
+                "what is in %s is not recorded: another account owns it or can write it;"
+                " if you trust what is in it, type: chown -R %s %s && chmod -R go-w %s",
+                *(path, account_name(), shlex.quote(str(path)), shlex.quote(str(path))),
+            )
+
     delivered = 0
-    for spool in abandoned(directory):
+    for spool in abandoned(directory, report):
         with spool:
             try:
                 delivered += _deliver_spool(database, spool)

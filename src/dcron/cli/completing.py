@@ -7,6 +7,7 @@ offered: zsh evaluates what it is given.
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dcron.errors import DcronError
@@ -55,17 +56,17 @@ def _parts(metavar: str) -> list[str]:
 
 def _asked(ctx: Any, ask: "Callable[[Crontab], Iterable[str]]") -> list[str]:
     """What the database says; nothing where it is not there."""
-    from dcron.cli.opening import opened_crontab, opened_database
+    from dcron.cli.opening import new_database
+    from dcron.config import actor
+    from dcron.services.crontab import Crontab
 
     os.environ.setdefault("DCRON_PATIENCE", "1s")
-    url = _url(ctx)
     try:
-        with opened_database(url) as database:
+        with closing(new_database(_url(ctx), readonly=True)) as database:
             path = database.address.path
-        if path and not path.exists():  # the Tab key makes no database
-            return []
-        with opened_crontab(url) as crontab:
-            return list(ask(crontab))
+            if path and not path.exists():  # the Tab key makes no database
+                return []
+            return list(ask(Crontab(database, actor())))
     except DcronError:
         return []
 

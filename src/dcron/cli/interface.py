@@ -31,13 +31,16 @@ def tui(
     require_screen()
     if no_color:
         os.environ["NO_COLOR"] = "1"
+    from dcron.cli.distrust import print_distrust
     from dcron.config import database_url, load_config
     from dcron.database.url import parse_url
     from dcron.tui.app import DcronApp
     from dcron.tui.settings import settings_of
 
     config = load_config()
-    settings = settings_of(config, parse_url(database_url(db, config)).place, readonly=readonly)
+    address = parse_url(database_url(db, config))
+    print_distrust(config, address)
+    settings = settings_of(config, address.place, readonly=readonly)
     app = DcronApp(settings, lambda: _connect(db, readonly=readonly), _zone)
     show(app, mouse=config.tui.mouse and not no_mouse)
 

@@ -8,15 +8,25 @@ from typing import TYPE_CHECKING
 from dcron.errors import UsageError
 
 if TYPE_CHECKING:
+    from dcron.config import Config
     from dcron.database import Database
     from dcron.services.crontab import Crontab
     from dcron.services.settings import ChosenZone
 
 
 @contextmanager
-def opened_database(url: str | None) -> Iterator["Database"]:
-    """The database in force. Raises UsageError for a URL that cannot be read."""
-    database = new_database(url)
+def opened_database(url: str | None, *, strict: bool = False) -> Iterator["Database"]:
+    """The database in force. Raises UsageError for a URL that cannot be read.
+
+    Warns where other accounts can change it; with `strict`, using it then raises Refused.
+    """
+    from dcron.cli.distrust import print_distrust
+    from dcron.config import load_config
+
+    config = load_config()
+    database = _database(url, config, strict=strict)
+    if not strict:
+        print_distrust(config, database.address)
     try:
         yield database
     finally:
@@ -28,11 +38,19 @@ def new_database(url: str | None, *, readonly: bool = False) -> "Database":
 
     With `readonly` not even a directory is made for it.
     """
-    from dcron.config import database_url, load_config, own_database
+    from dcron.config import load_config
+
+    return _database(url, load_config(), readonly=readonly)
+
+
+def _database(
+    url: str | None, config: "Config", *, readonly: bool = False, strict: bool = False
+) -> "Database":
+    from dcron.config import database_url, own_database
     from dcron.database import Database
     from dcron.database.engine import PATIENCE
 
-    database = Database(database_url(url, load_config()), patience=_patience(PATIENCE))
+    database = Database(database_url(url, config), patience=_patience(PATIENCE), strict=strict)
     own = own_database()
     if own and database.address.path == own and not readonly:
         with suppress(OSError):  # the database will say so

@@ -1,16 +1,19 @@
 """`agent`: the process that runs due tasks on a server."""
 
 import logging
+import os
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dcron import trust
 from dcron.cli import printing
 from dcron.cli.opening import opened_database
 from dcron.cli.parameters import Db
-from dcron.errors import UsageError
+from dcron.errors import Refused, UsageError
 from dcron.safetext import safe
 
 
@@ -60,6 +63,9 @@ def agent(
     from dcron.config import load_config, own_node_name, spool_directory
 
     config = load_config()
+    strict = os.geteuid() == trust.ROOT
+    if strict and config.distrusted:
+        raise Refused(config.distrusted[0])
     for problem in config.unread:
         printing.complain(f"warning: {problem}; what it says under [agent] is not heeded")
     said = config.agent
@@ -73,9 +79,18 @@ def agent(
         queues=tuple(dict.fromkeys(queue or said.get("queue", ()))),
         capacity=_capacity(capacity or said.get("capacity", [])),
     )
+    _require_trust_in_spool(settings.spool, strict=strict)
     _log_to_stderr()
-    with opened_database(db) as database:
+    with opened_database(db, strict=strict) as database:
         Agent(database, settings).run(once=once)
+
+
+def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
+    """Warn where other accounts can change the spool. Raises Refused if `strict`."""
+    if problem := trust.problem_with(spool):
+        if strict:
+            raise Refused(trust.refusal(f"the spool {spool}", problem))
+        printing.complain(f"warning: {trust.warning(f'the spool {spool}', problem)}")
 
 
 def _capacity(texts: list[str]) -> dict[str, float]:

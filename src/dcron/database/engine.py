@@ -78,15 +78,22 @@ class Database:
     """
 
     def __init__(
-        self, url: str, *, clock: Callable[[], datetime] | None = None, patience: float = PATIENCE
+        self,
+        url: str,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        patience: float = PATIENCE,
+        strict: bool = False,
     ) -> None:
         """Take a URL as people type it; `clock` stands in for the database's clock in tests.
 
-        Raises UsageError for a URL that cannot be read.
+        `strict`: to open a SQLite file that other accounts can change raises Refused. Raises UsageError for a
+        URL that cannot be read.
         """
         self.address = parse_url(url)
         self._clock = clock
         self._patience = patience
+        self._strict = strict
         self._file: tuple[int, int] | None = None
         self._was_open = False
         self.connections = 0
@@ -277,6 +284,8 @@ class Database:
     def _find_file(self, path: Path) -> None:
         """To be done before each connection opens it."""
         if self._file is None:
+            if self._strict:
+                files.require_trust(path)
             if not self._was_open:
                 files.prepare(path, forced=self.address.forced)
             self._file = files.identity(path)

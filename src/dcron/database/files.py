@@ -1,11 +1,12 @@
-"""SQLite files: their mode, their journal, and file systems that cannot keep their promises."""
+"""SQLite files: who can change them, their journal, and file systems that cannot keep their promises."""
 
 import os
 import re
 import sqlite3
 from pathlib import Path
 
-from dcron.errors import DatabaseError
+from dcron import trust
+from dcron.errors import DatabaseError, Refused
 
 NETWORK_FILE_SYSTEMS = frozenset(
     [
@@ -22,6 +23,23 @@ def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
     """Whether this SQLite library has the fix for the write-ahead log's corruption bug."""
     backported = any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_BACKPORTS)
     return backported or version >= _WAL_FIXED
+
+
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a file and plays back into it: others must not be able to make it."""
+
+
+def problem_with(path: Path) -> str | None:
+    """Return how other accounts can change the database, and what to type against it; None if they cannot."""
+    real = Path(os.path.realpath(path))
+    beside = (real.with_name(real.name + suffix) for suffix in _BESIDE)
+    return next(filter(None, map(trust.problem_with, (path, *beside))), None)
+
+
+def require_trust(path: Path) -> None:
+    """Raise Refused for a database that other accounts can change: what it says runs with our rights."""
+    if problem := problem_with(path):
+        raise Refused(trust.refusal(f"the database {path}", problem))
 
 
 def prepare(path: Path, *, forced: bool) -> None:

@@ -52,6 +52,8 @@ class Address:
     """A pooler such as pgbouncer gives out connections per transaction (`?pgbouncer=true`)."""
     forced: bool = False
     """A SQLite file is wanted even on a network file system (`?force=true`)."""
+    shared: bool = False
+    """Other accounts are meant to write the SQLite file (`?shared=true`): no warning says so."""
 
     @property
     def path(self) -> Path | None:
@@ -107,8 +109,9 @@ def parse_url(text: str) -> Address:
         raise _not_a_url(text) from None
     url, pooling = _take_flag(url, "pgbouncer")
     url, forced = _take_flag(url, "force")
+    url, shared = _take_flag(url, "shared")
     if backend == "sqlite":
-        return Address(_sqlite(url), forced=forced)
+        return Address(_sqlite(url), forced=forced, shared=shared)
     if backend in ("postgresql", "postgres"):
         _require_clear_parts(url, text)
         return Address(url.set(drivername="postgresql+psycopg"), transaction_pooling=pooling)
@@ -165,7 +168,9 @@ def _sqlite(url: URL) -> URL:
     if not url.database or url.database == ":memory:":
         raise UsageError(f"a shared crontab needs a file; write {FORMS}")
     if unknown := ", ".join(url.query):
-        raise UsageError(f"a SQLite URL takes ?force=true and nothing else; this one has {unknown!r}")
+        raise UsageError(
+            f"a SQLite URL takes ?force=true, ?shared=true and nothing else; this one has {unknown!r}"
+        )
     try:
         path = Path(url.database).expanduser().absolute()
     except RuntimeError:  # an account without a home directory, or a missing account

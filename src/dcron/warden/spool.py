@@ -7,7 +7,9 @@ A directory whose lock is free is nobody's; what is left in it waits for the nex
 import fcntl
 import os
 import re
+import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -118,26 +120,51 @@ class Spool:
         self.close()
 
 
-def abandoned(spool: Path) -> list[Spool]:
+def abandoned(spool: Path, on_foreign: Callable[[Path], None] | None = None) -> list[Spool]:
     """Return the directories of agents of this host that are gone, each now locked by us.
 
-    Deliver the results and output of `runs()`, then `remove()` each; or `close()` it for somebody else. A run
+    Deliver the results and output of `runs()`, then `remove()` each; or `close()` it for another agent. A run
     with a journal but without a result was running when its warden was killed.
+
+    A directory that another account owns or can write is left alone: what it says is that account's word.
+    `on_foreign` is called with each of them that looks like a spool.
     """
     if not spool.is_dir():
         return []
     found = []
     for path in sorted(spool.absolute().iterdir()):
+        if not _is_ours(path):
+            if on_foreign and _has_lock(path):
+                on_foreign(path)
+            continue
         lock_fd = _lock(path)
         if lock_fd is not None:
             found.append(Spool(path, lock_fd))
     return found
 
 
-def _lock(path: Path) -> int | None:
-    """Lock a directory; None when it is taken, another user's, no spool, or was removed meanwhile."""
+def _is_ours(path: Path) -> bool:
+    """Return whether it is a directory of this account, which no other can write."""
     try:
-        fd = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+        found = path.lstat()
+    except OSError:  # removed meanwhile
+        return False
+    is_closed = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_closed
+
+
+def _has_lock(path: Path) -> bool:
+    try:
+        (path / _LOCK).lstat()
+    except OSError:  # another account's, and closed, is nothing to report
+        return False
+    return True
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a directory; None when it is taken, no spool, or was removed meanwhile."""
+    try:
+        fd = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:

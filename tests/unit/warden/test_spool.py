@@ -114,6 +114,26 @@ def test_what_is_no_spool_is_never_touched(tmp_path: Path) -> None:
     assert abandoned(tmp_path) == []
 
 
+@pytest.mark.parametrize("how", ["owner", "group", "all", "link"])
+def test_a_directory_that_others_can_change_is_reported_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    path = tmp_path / "web-1-0000000a"
+    Spool.make(tmp_path, path.name).close()
+    if how == "owner":
+        monkeypatch.setattr("dcron.warden.spool.os.geteuid", lambda: path.stat().st_uid + 1)
+    elif how == "link":
+        path.rename(tmp_path.parent / f"{tmp_path.name}-elsewhere")
+        path.symlink_to(tmp_path.parent / f"{tmp_path.name}-elsewhere")
+    else:
+        path.chmod(0o770 if how == "group" else 0o707)
+    (tmp_path / "no spool").mkdir(mode=0o777)
+    (tmp_path / "no spool").chmod(0o777)
+    foreign: list[Path] = []
+    assert abandoned(tmp_path, foreign.append) == []
+    assert foreign == [path]
+
+
 def test_without_a_spool_nothing_is_abandoned(tmp_path: Path) -> None:
     assert abandoned(tmp_path / "none") == []
 
