@@ -71,9 +71,9 @@ class Stage:
         with self.database.write() as connection:
             return expiry.expire(connection, self.database, self.now, 100)
 
-    def node(self, name: str = "web-1", lease: float = LEASE, **facts: Any) -> str:
+    def node(self, name: str = "web-1", lease: float = LEASE, suffix: str = "0" * 8, **facts: Any) -> str:
         """A node that has just started; its ID."""
-        node_id = f"{name}-{'0' * 8}"
+        node_id = f"{name}-{suffix}"
         node = Node(
             id=node_id,
             name=name,

@@ -208,3 +208,14 @@ def test_why_names_the_account_and_the_nodes_that_refused(stage: Stage) -> None:
     stage.sign_off(two)
     view = stage.crontab.view("job")
     assert view.unserved == "its command could not be begun on any agent that may take it"
+
+
+def test_another_node_of_the_same_name_is_named_by_its_id(stage: Stage) -> None:
+    task = stage.task("job", NEVER, user="deploy")
+    nodes = [node(stage, "web", suffix=suffix) for suffix in ("00000001", "00000002")]
+    stage.crontab.run(task)
+    for each in nodes:
+        [run] = take(stage, each)
+        refuse(stage, each, run)
+    last = [each for each in stage.runs(task.id) if each.state.is_final][-1]
+    assert last.reason == f"{WHY}; web-00000001 could not start it either"

@@ -29,7 +29,10 @@ def pass_on(
     further = policy.lane_after_refusal(lane, refused_by, nodes.living(connection, now))
     if further is None:
         if before:
-            others = ", ".join(dict.fromkeys(map(node_name, before)))
+            name = node_name(node_id)
+            # Two nodes may have one name: then the ID says which the other is.
+            told = dict.fromkeys(node if node_name(node) == name else node_name(node) for node in before)
+            others = ", ".join(told)
             _add_to_reason(connection, row, reason, f"{others} could not start it either")
         return None
     _add_to_reason(connection, row, reason, "it goes to another node")
