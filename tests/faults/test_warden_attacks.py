@@ -221,6 +221,9 @@ def test_a_child_that_is_killed_on_its_way_has_certainly_not_begun(harness: Harn
 
 # -- its processes
 
+ATTACK_SECONDS = float(os.environ.get("DCRON_ATTACK_SECONDS", "10"))
+"""How long all attacks go on together. Read here: no test sees the variables of dcron."""
+
 ESCAPES = {
     "setsid": 'setsid env -i sh -c "{sleep} & " &',
     "nothing in its environment": 'env -i setsid sh -c "env -i setsid {sleep} & " & ',
@@ -409,7 +412,7 @@ def test_under_attack_a_neighbour_starts_in_time_and_no_run_is_lost(
     team: Cluster, folder: Path, held: Path
 ) -> None:
     """One account steals its output, holds leases on its programs, and runs away from its timeouts."""
-    seconds = float(os.environ.get("DCRON_ATTACK_SECONDS", "10"))
+    seconds = ATTACK_SECONDS
     mark = str(100_000 + int.from_bytes(os.urandom(3), "big"))
     agent = team.start_agent("one", lease=20, slots=16)
     team.wait_until_alive(1)

@@ -50,6 +50,13 @@ class Cgroup:
         with suppress(OSError):
             _write(f"{self.path}/cgroup.kill", "1")
 
+    def is_populated(self) -> bool:
+        """Return whether something lives inside, also in cgroups that the run has made there."""
+        try:
+            return "populated 1" in _text(f"{self.path}/cgroup.events")
+        except OSError:
+            return False
+
     def processes(self) -> list[int]:
         """Return what lives inside, dead ones that were not waited for included."""
         try:
@@ -62,8 +69,7 @@ class Cgroup:
         if self.limits or _memory_events(self.path).get("oom_kill"):
             return False
         try:
-            with open(f"{self.path}/cgroup.events") as file:
-                events = file.read().split()
+            events = _text(f"{self.path}/cgroup.events").split()
             inner = os.stat(self.path).st_nlink > 2
         except OSError:
             return False
@@ -288,8 +294,12 @@ def _memory_events(path: str) -> dict[str, int]:
 
 
 def _words(path: str) -> set[str]:
+    return set(_text(path).split())
+
+
+def _text(path: str) -> str:
     with open(path) as file:
-        return set(file.read().split())
+        return file.read()
 
 
 def _write(path: str, text: str) -> None:

@@ -101,10 +101,15 @@ class Ending:
         """Return those that must still go."""
         return [each for each in processes if each.key not in self.spared]
 
-    def finish(self) -> None:
-        """Kill what no look has found, where a cgroup holds it: it forks faster than we look."""
-        if self._cgroup:
-            self._cgroup.kill()
+    def finish(self) -> bool:
+        """Kill what no look has found, where a cgroup holds it: it forks faster than we look.
+
+        Return whether nothing is left in there but what is spared.
+        """
+        if self._cgroup is None or not self._cgroup.is_populated():
+            return True
+        self._cgroup.kill()
+        return bool(self.spared)
 
     def step(self, alive: list[Process], now: float, group: int | None) -> bool:
         """Do what is due; return whether anybody was killed who was not before.

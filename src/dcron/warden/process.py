@@ -470,8 +470,7 @@ class WardenProcess:
                 continue
             left = run.ending.left(mine)
             if run.exited and not left:
-                run.ending.finish()
-                run.gone = True
+                run.gone = run.ending.finish()
                 self._settle(run)
                 continue
             killed |= run.ending.step(left, now, None if run.exited else run.pid)

@@ -12,6 +12,7 @@ import pytest
 
 from dcron.warden import cgroups
 from dcron.warden.cgroups import LEAF, Cgroup, Cgroups, divide, end_cgroups_of, lent_cgroups, own_directory
+from dcron.warden.ending import Ending
 
 AGENT, WARDEN = 4001, 4002
 OURS = (AGENT, WARDEN)
@@ -354,3 +355,18 @@ def test_a_cgroup_that_keeps_traces_of_its_run_is_not_used_again(
     if left == "inner":
         tree.make(f"{cgroup.path}/inner")
     assert not cgroup.is_as_new()
+
+
+def test_an_end_is_not_over_while_something_lives_in_the_cgroup(lent: Cgroups) -> None:
+    """Such as what was forked while we looked: it is killed, and waited for unless it cannot be killed."""
+    cgroup = made(lent, 7)
+    ending = Ending(0.0, cgroup)
+    Path(cgroup.path, "cgroup.events").write_text("populated 1\nfrozen 0\n")
+    assert not ending.finish()
+    assert files(cgroup, "cgroup.kill") == ["1"]
+    ending.spared.add((1, 1))
+    assert ending.finish()
+    ending.spared.clear()
+    Path(cgroup.path, "cgroup.events").write_text("populated 0\nfrozen 0\n")
+    assert ending.finish()
+    assert Ending(0.0).finish()
