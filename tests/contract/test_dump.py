@@ -97,8 +97,22 @@ def text_of(stage: Stage) -> str:
 
 def restore(stage: Stage, dump: Dump, *, paused: bool = False) -> tuple[Restoration, Restored]:
     dumping = Dumping(stage.crontab)
-    agreed = dumping.compare(dump)
+    agreed = dumping.compare(dump, paused=paused)
     return agreed, dumping.apply(dump, agreed, paused=paused)
+
+
+def test_paused_keeps_a_pause_that_is_there_and_changes_nothing_when_it_is_repeated(stage: Stage) -> None:
+    stage.task("plain")
+    dump = read(text_of(stage))
+    stage.crontab.pause(stage.crontab.get("plain"), "mine")
+    agreed, _ = restore(stage, dump, paused=True)
+    assert (agreed.changed, list(agreed.unchanged["task"])) == ([], ["plain"])
+    assert stage.crontab.get("plain").paused_reason == "mine"
+    stage.crontab.edit(stage.crontab.get("plain"), {"command": "other"})
+    agreed, _ = restore(stage, dump, paused=True)
+    assert agreed.changed_names("task") == ["plain"]
+    assert stage.crontab.get("plain").paused_reason == "mine"
+    assert restore(stage, dump, paused=True)[0].changed == []
 
 
 def waiting(stage: Stage) -> list[str]:

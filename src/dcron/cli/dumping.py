@@ -83,7 +83,7 @@ def restore(
         dumping = Dumping(crontab)
         try:
             wanted = read(text)
-            planned = dumping.compare(wanted)
+            planned = dumping.compare(wanted, paused=paused)
         except UsageError as error:
             raise UsageError(f"{source}: {error}; nothing was restored") from None
         if not as_json:

@@ -85,11 +85,11 @@ class Dumping:
         with self._database.snapshot() as connection:
             return self._current(connection)
 
-    def compare(self, dump: Dump) -> Restoration:
+    def compare(self, dump: Dump, *, paused: bool = False) -> Restoration:
         """Return what a restore of the dump would do. Raises UsageError for what no crontab can hold."""
         _require_possible(dump)
         with self._database.snapshot() as connection:
-            return self._compare(connection, dump)
+            return self._compare(connection, dump, paused=paused)[0]
 
     @repeatable
     def apply(self, dump: Dump, agreed: Restoration, *, paused: bool = False) -> Restored:
@@ -101,10 +101,11 @@ class Dumping:
         with self._database.write() as connection:
             self._database.lock_order(connection)
             now = self._database.now(connection)
-            if self._compare(connection, dump) != agreed:
+            planned, wanted = self._compare(connection, dump, paused=paused)
+            if planned != agreed:
                 raise Conflict("the crontab was changed meanwhile; look at the differences again")
             try:
-                return self._write(connection, dump, agreed, now, paused=paused)
+                return self._write(connection, wanted, agreed, now)
             except IntegrityError as error:
                 raise UsageError(
                     f"the dump holds what no crontab takes: {str(error.orig).splitlines()[0]}"
@@ -128,8 +129,10 @@ class Dumping:
             tasks=found,
         )
 
-    def _compare(self, connection: Connection, dump: Dump) -> Restoration:
+    def _compare(self, connection: Connection, dump: Dump, *, paused: bool) -> tuple[Restoration, Dump]:
+        """What a restore does, and the dump as it is put back."""
         current = self._current(connection, sorted(dump.tasks))
+        dump = self._with_pauses(dump, current) if paused else dump
         added: dict[str, list[str]] = {kind: [] for kind in KINDS}
         unchanged: dict[str, list[str]] = {kind: [] for kind in KINDS}
         changed: list[Difference] = []
@@ -143,20 +146,31 @@ class Dumping:
                 else:
                     changed.append(Difference(kind, name, before[name], after[name]))
         versions = self._versions(connection, [each.name for each in changed if each.kind == "task"])
-        return Restoration(added, changed, unchanged, versions)
+        return Restoration(added, changed, unchanged, versions), dump
+
+    def _with_pauses(self, dump: Dump, current: Dump) -> Dump:
+        """Pause every task that the dump would let run, and that is not as the dump has it already.
+
+        A task that is paused now keeps its pause, with the reason that its operator gave.
+        """
+        wanted = dict(dump.tasks)
+        for name, line in dump.tasks.items():
+            there = current.tasks.get(name)
+            if line.pause is None and (there is None or replace(there, next=line.next) != line):
+                pause = there.pause if there else None
+                wanted[name] = replace(line, pause=pause or Pause(reason=PAUSED_REASON, by=self._actor))
+        return replace(dump, tasks=wanted)
 
     def _versions(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
         return {task.name: task.version for page in _pages(connection, names) for task in page}
 
-    def _write(
-        self, connection: Connection, dump: Dump, agreed: Restoration, now: datetime, *, paused: bool
-    ) -> Restored:
+    def _write(self, connection: Connection, dump: Dump, agreed: Restoration, now: datetime) -> Restored:
         for kind in ("setting", "calendar", "queue"):
             for name in (*agreed.added[kind], *agreed.changed_names(kind)):
                 self._put(connection, kind, name, dump, now)
-        over = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now, paused=paused)
+        over = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now)
         changed = [dump.tasks[name] for name in agreed.changed_names("task")]
-        self._change(connection, changed, now, paused=paused)
+        self._change(connection, changed, now)
         self._database.notify(connection)
         written = [*agreed.added["task"], *agreed.changed_names("task")]
         suspended = {
@@ -175,23 +189,19 @@ class Dumping:
             )
             calendars.put(connection, stored)
 
-    def _add(
-        self, connection: Connection, lines: Sequence[DumpedTask], now: datetime, *, paused: bool
-    ) -> list[str]:
+    def _add(self, connection: Connection, lines: Sequence[DumpedTask], now: datetime) -> list[str]:
         """Write new tasks, a page at a time; return those whose only time has passed."""
         over: list[str] = []
         for start in range(0, len(lines), PAGE):
             page = lines[start : start + PAGE]
-            rows = [(line.definition, self._state(line, now, paused=paused)) for line in page]
+            rows = [(line.definition, _state(line, now)) for line in page]
             written = tasks.add_with_state(connection, rows, now, self._actor)
             kept = {line.definition.name: line.next for line in page}
             over += [task.name for task in agenda.plan_restored(connection, written, kept, now)]
             changes.record_added(connection, now, self._actor, written)
         return sorted(over)
 
-    def _change(
-        self, connection: Connection, lines: Sequence[DumpedTask], now: datetime, *, paused: bool
-    ) -> None:
+    def _change(self, connection: Connection, lines: Sequence[DumpedTask], now: datetime) -> None:
         found = {
             task.name: task
             for page in _pages(connection, [x.definition.name for x in lines])
@@ -200,7 +210,7 @@ class Dumping:
         tasks.lock(connection, [task.id for task in found.values()])
         for line in lines:
             before = found[line.definition.name]
-            state = self._state(line, now, paused=paused)
+            state = _state(line, now)
             if not tasks.change_with_state(connection, before, line.definition, state, now, self._actor):
                 raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
             after = tasks.by_id(connection, before.id)
@@ -210,21 +220,19 @@ class Dumping:
                 agenda.record_paused_span(connection, before, now)
             changes.record(connection, now, self._actor, "restore", before=before, after=after)
 
-    def _state(self, line: DumpedTask, now: datetime, *, paused: bool) -> dict[str, Any]:
-        """The columns of a task that are not its definition."""
-        pause = line.pause
-        if paused and pause is None:
-            pause = Pause(reason=PAUSED_REASON, by=self._actor, at=now)
-        held = pause or Pause()
-        return {
-            "once": line.once,
-            "source": line.source,
-            "enabled": pause is None,
-            "paused_reason": held.reason,
-            "paused_by": held.by,
-            "paused_at": held.at,
-            "paused_until": held.until,
-        }
+
+def _state(line: DumpedTask, now: datetime) -> dict[str, Any]:
+    """The columns of a task that are not its definition."""
+    held = line.pause or Pause()
+    return {
+        "once": line.once,
+        "source": line.source,
+        "enabled": line.pause is None,
+        "paused_reason": held.reason,
+        "paused_by": held.by,
+        "paused_at": (held.at or now) if line.pause else None,
+        "paused_until": held.until,
+    }
 
 
 def _pages(connection: Connection, names: Collection[str] | None) -> Iterator[list[Task]]:
