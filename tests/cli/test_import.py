@@ -70,9 +70,10 @@ def test_a_file_in_the_spool_that_another_owns_is_refused(sqlite: Dcron, spool: 
 
 def test_a_change_is_shown_and_not_made_without_a_yes(sqlite: Dcron, tmp_path: Path) -> None:
     file = tmp_path / "crontab"
-    file.write_bytes(LINE)
+    zone = b"CRON_TZ=UTC\n"  # whatever this machine's is
+    file.write_bytes(zone + LINE)
     sqlite.done("import", "--user", OWN, str(file))
-    file.write_bytes(LINE.replace(b"0 9", b"0 8") + b"@daily another\n")
+    file.write_bytes(zone + LINE.replace(b"0 9", b"0 8") + b"@daily another\n")
     refused = sqlite("import", "--user", OWN, str(file))
     assert refused.code == 1
     assert '-#dcron: name=report schedule="0 9 * * *"' in refused.out

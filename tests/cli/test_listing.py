@@ -143,7 +143,7 @@ SLIPS = [
     ("require", '[1, null, ["a"]]', "require: 1 is not a tag"),
     ("need", "[]", "need: '[]' is not JSON that can be read"),
     ("need", '{"gpu": "many", "mem": null}', "need: gpu: 'many' is not a number"),
-    ("need", '{"gpu": NaN}', "need: gpu: give more than 0"),
+    ("need", '{"gpu": NaN}', "need: '{\"gpu\": NaN}' is not JSON that can be read"),
     ("limit", '{"mem": "2G"}', "limit: mem: '2G' is not a whole number"),
     ("limit", '{"ram": 1e999}', "limit: 'ram' cannot be limited"),
 ]

@@ -276,8 +276,13 @@ def test_what_others_add_comes_in_and_what_they_change_is_drawn_anew(evening: Ev
 
 def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evening) -> None:
     evil = "\x1b]52;c;aGk=\x1b\\[/nope][@click=app.quit]\u202e\x9b31m\x1b[2J"
+    on_one_line = evil.replace("\x1b", "\x9b")  # the database itself takes no C0 control there
     task_id = evening.agents.insert_line(
-        name="by-hand", schedule=evil, timezone=evil, planned_version=1, error=f"{evil} is no schedule"
+        name="by-hand",
+        schedule=on_one_line,
+        timezone=on_one_line,
+        planned_version=1,
+        error=f"{evil} is no schedule",
     )
     evening.agents.insert_run(task_id=task_id, task="by-hand", trigger="schedule")
 

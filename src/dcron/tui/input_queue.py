@@ -23,9 +23,11 @@ BARRIER = 5.0
 """Longest wait for one queue, in seconds: one that has been closed never gets there."""
 POLL = 0.005
 IMPATIENT = 1.0
-"""Seconds that keys wait before Esc, or a key that quits, takes their place."""
+"""Seconds that keys wait before Esc, or a key that leaves the screen, takes their place."""
 LONGEST = 5.0
 """Seconds after which keys that wait for an answer are dropped."""
+_LEAVING = ("quit", "back", "leave")
+"""The actions of keys that leave a screen."""
 _MOVES = (events.MouseMove, events.MouseScrollDown, events.MouseScrollUp)
 """They come in crowds, and no key depends on them."""
 
@@ -69,7 +71,7 @@ class OrderedApp(App[Result]):
         if not isinstance(event, events.Key) or not self.screen_stack:
             return False
         bound = self.screen.active_bindings.get(event.key)
-        return event.key == "escape" or (bound is not None and bound.binding.action == "quit")
+        return event.key == "escape" or (bound is not None and bound.binding.action in _LEAVING)
 
     def hears(self, event: events.Event) -> bool:
         """Return whether the event counts."""

@@ -101,7 +101,7 @@ async def test_a_paste_into_the_search_is_made_inert(sqlite_runs: Runs) -> None:
 async def test_leaving_does_not_wait_for_a_query_that_hangs(runs: Runs, database_url: str) -> None:
     run_id = runs.done(b"x\n")
     with psycopg.connect(database_url.replace("+psycopg", "")) as other:
-        other.execute("LOCK TABLE output IN ACCESS EXCLUSIVE MODE")
+        other.execute("LOCK TABLE dcron.output IN ACCESS EXCLUSIVE MODE")
         async with viewing(runs.log, run_id) as viewer:
             await viewer.sees("~ opening")
             await viewer.press("e", "[", "G", "q")
