@@ -355,7 +355,7 @@ def test_a_start_after_the_deadline_waits_until_the_old_commands_are_gone(
     )
     harness.hear(lambda: harness.frames(old))
     harness.warden.set_deadline(boottime(), grace=0.5)
-    harness.hear(lambda: boottime() > 0 and harness.listen(0.1) == [])
+    time.sleep(0.2)  # or both deadlines may come in one message, and the first is never over
     harness.warden.set_deadline(boottime() + 60)
     new = harness.shell("date +%s.%N >first", cwd=str(tmp_path))
     assert harness.result(new).exit_code == 0
