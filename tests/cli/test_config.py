@@ -85,3 +85,14 @@ def test_the_config_files_zone_holds_while_the_crontab_has_none(
     assert zone_of(sqlite, "one")[0] == "Africa/Cairo"
     sqlite.done("config", "set", "timezone", "Europe/Berlin")
     assert zone_of(sqlite, "two")[0] == "Europe/Berlin"
+
+
+def test_a_wrong_zone_in_the_config_file_is_said_to_be_there(
+    sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('timezone = "Europe/Nope"\n')
+    monkeypatch.setenv("DCRON_CONFIG", str(config))
+    for words in (["add", "@daily", "true"], ["preview", "@daily"]):
+        refused = sqlite(*words)
+        assert (refused.code, "timezone in the config file: 'Europe/Nope'" in refused.err) == (2, True), words

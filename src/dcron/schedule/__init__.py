@@ -24,6 +24,7 @@ from dcron.schedule.preview import (
 from dcron.schedule.rules import Fold, Gap, Rules
 from dcron.schedule.times import format_duration, parse_duration, parse_face, parse_time, resolve
 from dcron.schedule.zones import (
+    configured_zone,
     default_zone,
     machine_zone,
     tzdata_fingerprint,
@@ -49,6 +50,7 @@ __all__ = [
     "calendar_from_ics",
     "calendar_from_json",
     "clock_changes",
+    "configured_zone",
     "default_zone",
     "explain",
     "format_duration",

@@ -74,9 +74,17 @@ def default_zone(configured: str | None) -> str:
     A configured name that does not exist is a ZoneError; a machine without a usable name is just UTC.
     """
     if configured:
-        return zone(configured).key
+        return configured_zone(configured)
     own = _from_environment()
     return own if own in zone_names() else machine_zone() or "UTC"
+
+
+def configured_zone(name: str) -> str:
+    """Return the zone that a config file names. Raises ZoneError, which says where the name is."""
+    try:
+        return zone(name).key
+    except ZoneError as error:
+        raise ZoneError(f"timezone in the config file: {error}") from None
 
 
 def machine_zone() -> str | None:

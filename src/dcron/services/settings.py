@@ -6,7 +6,7 @@ from typing import Any
 
 from dcron.errors import UsageError
 from dcron.model import StoredSetting
-from dcron.schedule import machine_zone, zone
+from dcron.schedule import configured_zone, machine_zone
 from dcron.services.crontab import Crontab
 from dcron.settings import SETTINGS, TIMEZONE, Setting, find
 from dcron.store import settings
@@ -88,7 +88,7 @@ class Settings:
 def zone_without_setting(configured: str | None) -> ChosenZone:
     """Return the zone of a new task while the crontab has none of its own. Raises ZoneError."""
     if configured:
-        return ChosenZone(zone(configured).key, "the config file's")
+        return ChosenZone(configured_zone(configured), "the config file's")
     if found := machine_zone():
         return ChosenZone(found, "this machine's")
     return ChosenZone("UTC", "for this machine names none")
