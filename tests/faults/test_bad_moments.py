@@ -168,8 +168,9 @@ def limited(postgres_server: str, tmp_path: Path) -> Iterator[tuple[Cluster, Dat
     owner = Database(server.set(database="dcron_limited").render_as_string(hide_password=False))
     with cluster(owner.address.url.set(drivername="postgresql").render_as_string(False), tmp_path) as team:
         with owner.write() as connection:
-            connection.execute(text("GRANT ALL ON ALL TABLES IN SCHEMA public TO dcron_runner"))
-            connection.execute(text("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO dcron_runner"))
+            connection.execute(text("GRANT USAGE ON SCHEMA dcron TO dcron_runner"))
+            connection.execute(text("GRANT ALL ON ALL TABLES IN SCHEMA dcron TO dcron_runner"))
+            connection.execute(text("GRANT ALL ON ALL SEQUENCES IN SCHEMA dcron TO dcron_runner"))
         team.url = server.set(database="dcron_limited", username="dcron_runner").render_as_string(False)
         yield team, owner
     owner.close()

@@ -5,7 +5,8 @@ import pwd
 import signal
 from datetime import UTC, datetime, timedelta
 
-from dcron.model import RunState, node_name
+from dcron.errors import UsageError
+from dcron.model import LAST_RUN, RunState, node_name
 from dcron.store.due import Claimed
 from dcron.store.ends import Ended
 from dcron.validation import require_command
@@ -31,6 +32,8 @@ def job_for(run: Claimed, node_id: str, grace: float) -> Job:
     Raises UsageError for a run that no node can execute.
     """
     spec = run.spec
+    if not 1 <= run.id <= LAST_RUN:
+        raise UsageError(f"the number of a run is 1 to {LAST_RUN}")
     require_command(spec)
     shell = spec.get("shell") or "/bin/sh"
     argv = spec.get("argv") or [shell, "-c", spec.get("command", "")]
