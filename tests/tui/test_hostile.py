@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -30,6 +31,11 @@ def plain(name: str) -> str:
 def hostile(where: str, kind: str) -> str:
     """One of the corpus between two words that tell where it came from."""
     return f"{where}:{kind}<{CORPUS[kind]}>"
+
+
+def on_one_line(text: str) -> str:
+    """The text without the control characters that the schema itself keeps out of some columns."""
+    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "?", text)
 
 
 class Hostile:
@@ -78,10 +84,10 @@ class Hostile:
             command=hostile("command", kind),
             env=json.dumps({hostile("env", kind): hostile("value", kind)}),
             cwd=hostile("cwd", kind),
-            user=hostile("user", kind),
+            user=on_one_line(hostile("user", kind)),
             stdin=hostile("stdin", kind),
             describe=hostile("describe", kind),
-            except_calendar=hostile("calendar", kind)[:100],
+            except_calendar=on_one_line(hostile("calendar", kind))[:100],
             changed_by=hostile("changed", kind),
         )
         ran = {"task_id": line, "task": name, "owner": hostile("node", kind), "claimed_at": now}
@@ -97,12 +103,12 @@ class Hostile:
         lines = {"error": hostile("error", "clipboard"), "enabled": False}
         paused = {"paused_reason": hostile("because", "title"), "paused_by": hostile("by", "eight-bit")}
         stage.insert_line(name="a-suspended", schedule="@yearly", **lines, **paused)
-        stage.insert_line(name="b-schedule", schedule=hostile("schedule", "clipboard"))
-        stage.insert_line(name="c-zone", timezone=hostile("zone", "eight-bit"))
+        stage.insert_line(name="b-schedule", schedule=on_one_line(hostile("schedule", "clipboard")))
+        stage.insert_line(name="c-zone", timezone=on_one_line(hostile("zone", "eight-bit")))
         for kind in CORPUS:
             self._insert(
                 calendars,
-                name=hostile("calendar", kind)[:100],
+                name=on_one_line(hostile("calendar", kind))[:100],
                 content={"dates": [f"{now:%Y-%m-%d}"], hostile("key", kind): hostile("content", kind)},
                 changed_at=now,
                 changed_by=hostile("changed", kind),

@@ -318,6 +318,8 @@ class LogScreen(Screen[None]):
         """Go to the hit that is sought as soon as it is found, or say that there is none."""
         if self._seek is None or self._seen is None or self._view.sought is None:
             return
+        if self._seen.generation != self._reader.generation:  # what was read before this was searched
+            return
         row, down = self._seek
         hit = self.lines.hit_from(row, down=down)
         if hit is None and down and not self._seen.done:
