@@ -207,7 +207,7 @@ COMMANDS = [
     (["add", "@daily", "-n", hostile("new", "clear"), "true"], "new:clear"),
     (["drain", hostile("name", "title")], "node:title"),
     ([hostile("verb", "clipboard")], "verb:clipboard"),
-    (["list", "--db", f"{hostile('url', 'clipboard')}://host"], "url:clipboard"),
+    (["list", "--db", f"{hostile('url', 'clipboard')}://host"], "not a database URL"),
 ]
 """Command lines, and what has to be among what they print."""
 
