@@ -137,7 +137,7 @@ class Continuity:
         """Compare what a database shows that was just opened, before anything is written to it."""
         self._look_at_server(connection)
         issued = self._database.issued_ids(connection)
-        self._settle(connection, now, 0, issued)
+        self.examine(connection, now, newest=0, issued=issued)
         self.ran_until = clock.ran_until(connection)
         self._was_behind = clock.is_behind(connection, now)
         if self._was_behind:
@@ -173,23 +173,10 @@ class Continuity:
         return self._was_behind
 
     def examine(self, connection: Connection, now: datetime, newest: int, issued: int) -> bool:
-        """Look at what a heartbeat returned; whether the database went back in time.
+        """Look at the ids that the database shows; return whether it went back in time.
 
         The first agent to see it declares a new epoch, in this transaction.
         """
-        return self._settle(connection, now, newest, issued)
-
-    def settled(self, renewals: int) -> None:
-        """Note that an `examine` which found that the database went back was committed."""
-        with self._lock:
-            self._renewals, self._doubt = renewals, None
-
-    def save(self) -> None:
-        """Write down what was seen, for agents that follow this one."""
-        with self._lock:
-            self._memory.save()
-
-    def _settle(self, connection: Connection, now: datetime, newest: int, issued: int) -> bool:
         seen = self._memory.newest
         if issued < seen:
             self._doubt = f"run {seen} was there, and the ids given out end at {issued}"
@@ -204,6 +191,16 @@ class Continuity:
             self._memory.newest = max(seen, newest)
         self._memory.timeline = self._timeline or self._memory.timeline
         return reason is not None
+
+    def settled(self, renewals: int) -> None:
+        """Note that an `examine` which found that the database went back was committed."""
+        with self._lock:
+            self._renewals, self._doubt = renewals, None
+
+    def save(self) -> None:
+        """Write down what was seen, for agents that follow this one."""
+        with self._lock:
+            self._memory.save()
 
     def _look_at_server(self, connection: Connection) -> None:
         """After a new connection another server may answer: a standby that took over."""

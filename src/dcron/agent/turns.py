@@ -14,7 +14,7 @@ from dcron.agent.lease import Lease
 from dcron.agent.live import LiveRuns
 from dcron.agent.settings import Settings
 from dcron.database import Database
-from dcron.errors import ROW_ERRORS, UsageError
+from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version, unlocked
@@ -259,7 +259,7 @@ class Turns:
             try:
                 prepared.append((run, job_for(run, self._node_id, self._settings.kill_grace)))
             except (UsageError, *ROW_ERRORS) as error:
-                reason = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+                reason = str(error) if isinstance(error, UsageError) else unexpected(error)
                 unfit.append(Ended(run.id, RunState.FAILED, now, f"cannot be prepared: {reason}"))
         if unfit:
             ends.finish(connection, self._database, self._node_id, unfit, now)

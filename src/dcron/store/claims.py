@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from dcron import policy
 from dcron.database import Columns, Database, beside_id, locked
-from dcron.errors import ROW_ERRORS, UsageError
+from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schema import ALIVE, Instant, runs
@@ -140,7 +140,7 @@ def _decide(
         try:
             _decide_on(run, alive, now, batch, early)
         except ROW_ERRORS as error:
-            _set_aside(run, f"cannot be prepared: {type(error).__name__}: {error}", batch)
+            _set_aside(run, f"cannot be prepared: {unexpected(error)}", batch)
 
 
 def _decide_on(
