@@ -83,7 +83,7 @@ class Agent:
 
     def _register(self, *, once: bool, reboot: bool) -> Session:
         session = self._session = Session(self._database, self._settings, once=once)
-        if self._stopped.is_set():  # asked to stop while there was no session that could be told
+        if self._stopped.is_set():  # asked to stop before there was a session
             session.ask_to_stop()
         try:
             session.open(reboot=reboot)

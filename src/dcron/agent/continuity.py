@@ -1,7 +1,7 @@
 """Notices that the database went back in time: what it once said is missing from it now.
 
 That happens when a failover loses commits, and when a backup is put back. Nothing that this node was told
-then holds: what it runs may be somebody else's by now, and ids may be given out again.
+then holds: another node may have what it runs by now, and ids may be given out again.
 """
 
 import json
