@@ -28,10 +28,10 @@ from dcron.cli.demo import running_agents, url_in
 from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp
-from dcron.tui.settings import Settings
+from dcron.tui.settings import TuiSettings
 
 PICTURES = Path(__file__).parent.parent / "screenshots"
-SETTINGS = Settings("sqlite:////srv/cron/dcron.db", unicode=True)
+SETTINGS = TuiSettings("sqlite:////srv/cron/dcron.db", unicode=True)
 HERE = ZoneInfo("Europe/Berlin")
 PROGRAMS = {
     "import-orders": 'i=0; while [ $i -lt 9000 ]; do i=$((i+50)); echo "imported order $i of 9000";'

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from dcron.agent.continuity import Continuity, Memory
-from dcron.agent.heart import Heart
+from dcron.agent.dispatcher import Dispatcher
+from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease, OtherLeases
-from dcron.agent.live import LiveRuns
-from dcron.agent.ownership import Ownership
-from dcron.agent.settings import Settings
-from dcron.agent.turns import Turns
+from dcron.agent.reconciliation import Reconciler
+from dcron.agent.rollback_detection import Memory, RollbackDetector
+from dcron.agent.running import ActiveRuns
+from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
-from dcron.store import agenda, ends, nodes
-from dcron.store.ends import Ended
-from dcron.store.runs import Wanted
+from dcron.store import finishing, nodes, planning
+from dcron.store.finishing import RunResult
+from dcron.store.runs import RunFilter
 from dcron.warden.client import Job
 
 NINE = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -55,10 +55,10 @@ class HandNode:
         lease: float = 60,
         memory: Memory | None = None,
     ) -> None:
-        self.settings = Settings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
+        self.settings = AgentSettings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
         self.id = self.settings.new_node_id()
         self.database = database
-        self.live = LiveRuns(slots)
+        self.live = ActiveRuns(slots)
         self.launched: list[Job] = []
         self.killed: list[int] = []
         self.deadlines: list[float] = []
@@ -66,15 +66,15 @@ class HandNode:
         self.outgrown: list[str] = []
         self.doubts: list[bool] = []
         self.memory = memory or Memory()
-        self.continuity = Continuity(database, self.id, self.memory, lambda: self.doubts.append(True))
+        self.continuity = RollbackDetector(database, self.id, self.memory, lambda: self.doubts.append(True))
         self.lease = Lease(self.id, self.settings, self.continuity, self.deadlines.append, self._boottime)
         launch, kill = self.launched.extend, self.killed.extend
-        self.turns = Turns(
+        self.turns = Dispatcher(
             database, self.settings, self.id, self.lease, self.continuity, self.live, launch, kill
         )
-        ownership = Ownership(database, self.id, self.live, lambda: self.turns.starting, kill)
+        ownership = Reconciler(database, self.id, self.live, lambda: self.turns.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heart(
+        self.heart = Heartbeat(
             database,
             self.lease,
             others,
@@ -115,7 +115,7 @@ class HandNode:
                 ),
             )
             if reboot:
-                agenda.add_reboot_runs(connection, self.id, now)
+                planning.add_reboot_runs(connection, self.id, now)
         self.continuity.settled(0)
         return self
 
@@ -130,8 +130,8 @@ class HandNode:
     def finish(self, run_ids: Sequence[int], state: RunState = RunState.SUCCEEDED) -> set[int]:
         with self.database.write() as connection:
             now = self.database.now(connection)
-            ended = [Ended(run_id, state, now, exit_code=0) for run_id in run_ids]
-            recorded = ends.finish(connection, self.database, self.id, ended, now)
+            ended = [RunResult(run_id, state, now, exit_code=0) for run_id in run_ids]
+            recorded = finishing.finish(connection, self.database, self.id, ended, now)
         self.live.remove(run_ids)
         return recorded
 
@@ -153,7 +153,7 @@ class World:
 
     def runs(self, *states: RunState) -> list[Run]:
         """The runs in these states, the oldest first; all without states."""
-        return self.crontab.runs(Wanted(states=states or None), limit=1000)[::-1]
+        return self.crontab.runs(RunFilter(states=states or None), limit=1000)[::-1]
 
     def run(self, run_id: int) -> Run:
         return self.crontab.find_run(run_id)

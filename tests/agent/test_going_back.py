@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from dcron.agent.continuity import Memory
 from dcron.agent.lease import Fenced
+from dcron.agent.rollback_detection import Memory
 from dcron.model import RunState
 from dcron.schema import changes
 from dcron.store import epochs

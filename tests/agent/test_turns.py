@@ -10,7 +10,7 @@ from dcron.errors import DatabaseError
 from dcron.model import RunState, Trigger
 from dcron.policy import Lane
 from dcron.store import queues
-from dcron.store.due import Offer
+from dcron.store.candidates import Capacity
 from tests.agent.conftest import NINE, World
 
 MINUTE = timedelta(minutes=1)
@@ -216,7 +216,7 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
         now = world.database.now(connection)
         from dcron.store import claims
 
-        offer = Offer(node_id=dying.id, slots=1)
+        offer = Capacity(node_id=dying.id, slots=1)
         (held,) = claims.claim(connection, world.database, offer, now, [Lane()]).claimed
     other.heart.step()
     world.clock.forward(seconds=59)
@@ -357,7 +357,7 @@ def cut_after_commit(world: World, monkeypatch: pytest.MonkeyPatch, transaction:
 
 
 def test_one_pass_looks_into_all_lanes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dcron.store.agenda.MOST_LANES", 2)
+    monkeypatch.setattr("dcron.store.planning.MOST_LANES", 2)
     for number in range(4):
         world.add(f"later{number}", "0 0 1 1 *", queue=f"a{number}")
     world.add("tick", queue="z")

@@ -9,8 +9,8 @@ from functools import partial
 from sqlalchemy import text
 
 from dcron.database import Database
-from dcron.store import agenda, claims, nodes
-from dcron.store.due import Offer
+from dcron.store import claims, nodes, planning
+from dcron.store.candidates import Capacity
 from tests.benchmarks.bench_turns import node, seed
 from tests.benchmarks.servers import new_database, postgres_server
 
@@ -54,11 +54,11 @@ def _burdens(history: int, in_the_way: int) -> dict[str, Callable[[Database, dat
 def _measure(database: Database, now: datetime) -> float:
     """Milliseconds of a look at the lanes and a claim, which is then undone."""
     took = []
-    offer = Offer(node_id=ME, slots=BATCH)
+    offer = Capacity(node_id=ME, slots=BATCH)
     for _ in range(ROUNDS):
         began = time.perf_counter()
         with database.read() as connection:
-            lanes = [head.lane for head in agenda.heads(connection) if offer.serves(head.lane)]
+            lanes = [head.lane for head in planning.heads(connection) if offer.serves(head.lane)]
         with database.write() as connection:
             batch = claims.claim(connection, database, offer, now, lanes)
         took.append((time.perf_counter() - began) * 1000)

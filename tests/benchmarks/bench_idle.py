@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from dcron import migrations
 from dcron.agent.agent import Agent
-from dcron.agent.settings import Settings
+from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.schema import crontab, runs
 from tests.benchmarks.servers import new_database, postgres_server
@@ -49,7 +49,7 @@ def serve(url: str, seconds: float, spool: str) -> None:
     def begin() -> None:
         before.update(cpu=_cpu(), statements=statements)
 
-    agent = Agent(Database(url), Settings(name="idle", spool=Path(spool), slots=8))
+    agent = Agent(Database(url), AgentSettings(name="idle", spool=Path(spool), slots=8))
     settle = 3.0
     threading.Timer(settle, begin).start()
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from dcron.model import Definition, RunState
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from tests.benchmarks.servers import new_database, postgres_server
 from tests.faults.harness import Cluster, cluster, wait_for
 
@@ -29,7 +29,7 @@ def agent_spawns(team: Cluster, runs: int) -> float:
     names = [f"true-{n}" for n in range(runs)]
     team.crontab.import_lines([Definition(**{**line.__dict__, "name": name}) for name in names])
     team.start_agent("bench", lease=60, slots=100)
-    wanted = Wanted(states=[RunState.WAITING, RunState.CLAIMED, RunState.RUNNING])
+    wanted = RunFilter(states=[RunState.WAITING, RunState.CLAIMED, RunState.RUNNING])
     wait_for(lambda: not team.crontab.runs(wanted, 1), 180, "all have run")
     done = team.runs(RunState.SUCCEEDED)
     assert len(done) == runs

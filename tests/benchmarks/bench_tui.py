@@ -60,9 +60,9 @@ async def costs(url: str, seconds: float) -> dict[str, float]:
     from dcron.database import Database
     from dcron.services.crontab import Crontab
     from dcron.tui.app import DcronApp
-    from dcron.tui.settings import Settings
+    from dcron.tui.settings import TuiSettings
 
-    app = DcronApp(Settings(url), lambda: Crontab(Database(url), "bench"), lambda: UTC)
+    app = DcronApp(TuiSettings(url), lambda: Crontab(Database(url), "bench"), lambda: UTC)
     async with app.run_test(size=(SIZE[1], SIZE[0])):
         await _until(lambda: app.main.pane is not None and app.counts is not None)
         pane = app.main.pane

@@ -11,9 +11,9 @@ from dcron.database import Database
 from dcron.model import Node, RunState
 from dcron.policy import Lane
 from dcron.schema import crontab, runs
-from dcron.store import claims, ends, nodes
-from dcron.store.due import Offer
-from dcron.store.ends import Ended
+from dcron.store import claims, finishing, nodes
+from dcron.store.candidates import Capacity
+from dcron.store.finishing import RunResult
 from tests.benchmarks.servers import new_database, postgres_server
 
 BATCH = 100
@@ -66,7 +66,7 @@ def take_turns(
         with database.write() as connection:
             now = database.now(connection) + ahead
             nodes.renew(connection, node_id, now, 3600)
-            offer = Offer(node_id=node_id, slots=BATCH)
+            offer = Capacity(node_id=node_id, slots=BATCH)
             claimed = claims.claim(connection, database, offer, now, [Lane()]).claimed
         if not claimed:
             ahead += timedelta(hours=1)
@@ -74,8 +74,8 @@ def take_turns(
         with database.write() as connection:
             started = claims.start(connection, database, node_id, now, claimed)
         with database.write() as connection:
-            ended = [Ended(run.id, RunState.SUCCEEDED, now, None, 0) for run in started]
-            turns += len(ends.finish(connection, database, node_id, ended, now))
+            ended = [RunResult(run.id, RunState.SUCCEEDED, now, None, 0) for run in started]
+            turns += len(finishing.finish(connection, database, node_id, ended, now))
     done.put((turns, time.perf_counter() - began))
     database.close()
 

@@ -81,7 +81,7 @@ def test_an_agent_of_root_refuses_and_claims_nothing(sqlite: Dcron, tmp_path: Pa
 def test_a_password_that_every_account_can_read_is_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dcron.cli.distrust import print_distrust
+    from dcron.cli.file_warnings import print_distrust
     from dcron.database.url import parse_url
 
     for readable in (True, False):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.cli import origins
+from dcron.cli import import_source
 from dcron.config import host_name
 from tests.cli.conftest import Dcron, on_terminal
 
@@ -20,7 +20,7 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is taken for cron's spool."""
     folder = tmp_path / "crontabs"
     folder.mkdir()
-    monkeypatch.setattr(origins, "SPOOLS", (folder.resolve(),))
+    monkeypatch.setattr(import_source, "SPOOLS", (folder.resolve(),))
     return folder
 
 
@@ -137,7 +137,7 @@ def test_a_forgotten_system_is_noticed(
     (tmp_path / "shop").write_bytes(b"0 9 * * * root shop\n")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert "a file with accounts is read with --system" in sqlite("import", str(tmp_path / "shop")).err
-    monkeypatch.setattr(origins, "SYSTEM", (tmp_path.resolve(),))
+    monkeypatch.setattr(import_source, "SYSTEM", (tmp_path.resolve(),))
     refused = sqlite("import", "--user", "root", str(tmp_path / "shop"))
     assert (refused.code, "is a system file, with an account in each line" in refused.err) == (2, True)
     sqlite.done("import", "--system", str(tmp_path / "shop"))

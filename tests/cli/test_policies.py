@@ -8,10 +8,10 @@ from sqlalchemy import insert
 
 from dcron.database import Database
 from dcron.model import Block, Definition
+from dcron.presentation.humanize import HELD
 from dcron.schema import runs
 from dcron.services import crontab
 from dcron.services.crontab import Crontab
-from dcron.telling.words import HELD
 from tests.cli.agents import agent, run_once
 from tests.cli.conftest import Dcron, on_terminal, until
 

@@ -1,6 +1,6 @@
 """The graph around a task, as `view` draws it."""
 
-from dcron.telling.graphing import MOST_LINES, graph_lines, steps
+from dcron.presentation.graph import MOST_LINES, graph_lines, steps
 from tests.cli.conftest import Dcron
 
 DIAMOND = {

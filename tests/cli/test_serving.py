@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.agent.settings import Settings
+from dcron.agent.settings import AgentSettings
 from dcron.config import own_node_name
 from dcron.errors import UsageError
 from tests.cli.conftest import Dcron, is_past, real, until
@@ -54,10 +54,10 @@ def test_an_agent_refuses_what_no_task_could_ask_for(sqlite: Dcron, words: list[
 
 
 def test_settings_hold_to_the_same_rules_whoever_makes_them() -> None:
-    Settings(name="web-1", spool=Path("/"), slots=1, tags=("a",), queues=("q",), capacity={"gpu": 1.0})
+    AgentSettings(name="web-1", spool=Path("/"), slots=1, tags=("a",), queues=("q",), capacity={"gpu": 1.0})
     for wrong in ({"tags": ("a", "a")}, {"queues": ("",)}, {"capacity": {"mem": 0.5}}):
         with pytest.raises(UsageError):
-            Settings(name="web-1", spool=Path("/"), slots=1, **wrong)
+            AgentSettings(name="web-1", spool=Path("/"), slots=1, **wrong)
 
 
 @pytest.mark.parametrize("spool", ["file", "file/spool"])

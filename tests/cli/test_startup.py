@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dcron.cli import app
-from dcron.cli.parameters import CommandLast
+from dcron.cli.options import CommandLast
 from tests.cli.conftest import DCRON, Dcron, real
 
 HEAVY = ("sqlalchemy", "croniter", "psycopg", "textual", "alembic", "rich", "pydantic")

@@ -10,10 +10,10 @@ from dcron.database import Database
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.schema import crontab, runs
 from dcron.services.crontab import Crontab
-from dcron.store import agenda, blocked, claims, ends, expiry, nodes, orphans, reaping, tasks
-from dcron.store.claims import Batch
-from dcron.store.due import Claimed, Offer
-from dcron.store.ends import Ended
+from dcron.store import blocked, claims, expiry, finishing, nodes, planning, reaping, tasks, unclaimable
+from dcron.store.candidates import Capacity, ClaimedRun
+from dcron.store.claims import ClaimResult
+from dcron.store.finishing import RunResult
 from dcron.store.runs import COLUMNS, cancel_requests, run_from
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
@@ -104,36 +104,36 @@ class Stage:
         with self.database.write() as connection:
             lines = tasks.to_plan(connection, self.now, 100)
             for task in lines:
-                agenda.plan(connection, task, self.now)
+                planning.plan(connection, task, self.now)
             return len(lines)
 
     def has_to_plan(self) -> bool:
         with self.database.read() as connection:
             return tasks.has_to_plan(connection, self.now)
 
-    def claim(self, node_id: str, limit: int = 10, **offered: Any) -> list[Claimed]:
+    def claim(self, node_id: str, limit: int = 10, **offered: Any) -> list[ClaimedRun]:
         """Claim as agents do: again at once while what cannot start is moved out of the way."""
         while (batch := self.claim_batch(node_id, limit, **offered)).moved_on and not batch.claimed:
             pass
         return batch.claimed
 
-    def claim_batch(self, node_id: str, limit: int = 10, **offered: Any) -> Batch:
+    def claim_batch(self, node_id: str, limit: int = 10, **offered: Any) -> ClaimResult:
         """One claim by a node that offers this, from the lanes it serves; what became of each run."""
         offered.setdefault("free", offered.get("capacity", {}))
-        offer = Offer(node_id=node_id, slots=limit, **offered)
+        offer = Capacity(node_id=node_id, slots=limit, **offered)
         with self.database.write() as connection:
-            lanes = [head.lane for head in agenda.heads(connection) if offer.serves(head.lane)]
+            lanes = [head.lane for head in planning.heads(connection) if offer.serves(head.lane)]
             batch = claims.claim(connection, self.database, offer, self.now, lanes)
         if batch.blocked:
             with self.database.write() as connection:
                 blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], self.now)
         return batch
 
-    def start(self, node_id: str, claimed: Sequence[Claimed]) -> list[Claimed]:
+    def start(self, node_id: str, claimed: Sequence[ClaimedRun]) -> list[ClaimedRun]:
         with self.database.write() as connection:
             return claims.start(connection, self.database, node_id, self.now, claimed)
 
-    def take(self, node_id: str, limit: int = 10, **offered: Any) -> list[Claimed]:
+    def take(self, node_id: str, limit: int = 10, **offered: Any) -> list[ClaimedRun]:
         """Claim and start."""
         return self.start(node_id, self.claim(node_id, limit, **offered))
 
@@ -141,8 +141,8 @@ class Stage:
         self, node_id: str, run_id: int, state: RunState = RunState.SUCCEEDED, **facts: Any
     ) -> set[int]:
         with self.database.write() as connection:
-            ended = Ended(run_id, state, facts.pop("finished_at", self.now), **facts)
-            return ends.finish(connection, self.database, node_id, [ended], self.now)
+            ended = RunResult(run_id, state, facts.pop("finished_at", self.now), **facts)
+            return finishing.finish(connection, self.database, node_id, [ended], self.now)
 
     def release(self, node_id: str) -> int:
         with self.database.write() as connection:
@@ -164,8 +164,8 @@ class Stage:
 
     def settle_orphans(self) -> int:
         with self.database.write() as connection:
-            lanes = [head.lane for head in agenda.heads(connection)]
-            return orphans.settle_orphans(connection, lanes, self.now, 100)
+            lanes = [head.lane for head in planning.heads(connection)]
+            return unclaimable.settle_orphans(connection, lanes, self.now, 100)
 
     # What is then there -------------------------------------------------------------------------
 

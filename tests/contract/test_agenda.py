@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Task
-from dcron.store import agenda
+from dcron.store import planning
 from tests.contract.stage import LEASE, NOON, Stage, at
 
 
@@ -198,18 +198,18 @@ def test_each_lane_tells_when_its_first_run_is_due(stage: Stage) -> None:
     stage.insert_run(lane="mail priority=high", due_at=at("12:00"), blocked="limit")
     stage.insert_run(lane="what is this", due_at=at("12:00"))
     with stage.database.read() as connection:
-        heads = {str(head.lane): head.due_at for head in agenda.heads(connection)}
+        heads = {str(head.lane): head.due_at for head in planning.heads(connection)}
     assert heads == {"default": at("12:02"), "mail priority=high": at("12:01")}
 
 
 def test_lanes_beyond_a_look_are_found_by_the_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agenda, "MOST_LANES", 3)
+    monkeypatch.setattr(planning, "MOST_LANES", 3)
     for number in range(7):
         stage.insert_run(lane=f"queue{number}", queue=f"queue{number}", due_at=at("12:00"))
     found, lane = [], ""
     with stage.database.read() as connection:
         for _ in range(3):
-            heads, lane = agenda.heads_behind(connection, lane)
+            heads, lane = planning.heads_behind(connection, lane)
             found.append([head.lane.queue for head in heads])
     assert found == [["queue0", "queue1", "queue2"], ["queue3", "queue4", "queue5"], ["queue6"]]
     assert lane == "", "the look after that begins anew"
@@ -425,4 +425,4 @@ def test_a_line_whose_claimer_died_is_planned_when_it_is_reaped(stage: Stage) ->
 
 def start_node(stage: Stage, node_id: str) -> int:
     with stage.database.write() as connection:
-        return agenda.add_reboot_runs(connection, node_id, stage.now)
+        return planning.add_reboot_runs(connection, node_id, stage.now)

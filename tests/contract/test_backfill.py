@@ -6,21 +6,21 @@ from dcron.errors import Refused, UsageError
 from dcron.model import Block, RunState, Trigger
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
-from dcron.services.launching import MOST_OCCURRENCES, Launching
+from dcron.services.triggers import MOST_OCCURRENCES, Triggers
 from tests.contract.stage import Stage, at
 from tests.contract.watching import held_back, times
 
 
 @pytest.fixture
-def launching(stage: Stage) -> Launching:
-    return Launching(stage.crontab)
+def launching(stage: Stage) -> Triggers:
+    return Triggers(stage.crontab)
 
 
 def clock_times(occurrences: object) -> list[str]:
     return [f"{moment:%H:%M}" for moment in occurrences]  # type: ignore[attr-defined]
 
 
-def test_only_what_never_succeeded_is_made_up_for(stage: Stage, launching: Launching) -> None:
+def test_only_what_never_succeeded_is_made_up_for(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("load"), stage.node()
     for occurrence, state in (
         ("12:10", RunState.SUCCEEDED),
@@ -46,7 +46,7 @@ def test_only_what_never_succeeded_is_made_up_for(stage: Stage, launching: Launc
 
 @pytest.mark.parametrize(("limit", "at_once"), [(1, 1), (3, 3), (None, 6)])
 def test_they_run_in_order_as_far_as_the_limit_goes_behind_todays_work(
-    stage: Stage, launching: Launching, limit: int | None, at_once: int
+    stage: Stage, launching: Triggers, limit: int | None, at_once: int
 ) -> None:
     task, node = stage.task("load", max_running=limit), stage.node()
     launching.backfill(task, at("11:00"), at("11:50"))
@@ -64,7 +64,7 @@ def test_they_run_in_order_as_far_as_the_limit_goes_behind_todays_work(
     assert held_back(stage) == []
 
 
-def test_they_wait_instead_of_being_left_out(stage: Stage, launching: Launching) -> None:
+def test_they_wait_instead_of_being_left_out(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("load"), stage.node()
     stage.now = at("12:10")
     (run,) = stage.take(node)
@@ -76,7 +76,7 @@ def test_they_wait_instead_of_being_left_out(stage: Stage, launching: Launching)
     assert stage.runs(task.id, RunState.SKIPPED) == []
 
 
-def test_the_deadline_of_the_past_is_over_and_counts_no_more(stage: Stage, launching: Launching) -> None:
+def test_the_deadline_of_the_past_is_over_and_counts_no_more(stage: Stage, launching: Triggers) -> None:
     task = stage.task("load", deadline=60.0)
     launching.backfill(task, at("11:00"), at("11:00"))
     stage.now = at("12:05")
@@ -84,7 +84,7 @@ def test_the_deadline_of_the_past_is_over_and_counts_no_more(stage: Stage, launc
     assert [run.scheduled_for for run in stage.take(stage.node())] == [at("11:00")]
 
 
-def test_calendars_and_the_lines_window_are_respected(stage: Stage, launching: Launching) -> None:
+def test_calendars_and_the_lines_window_are_respected(stage: Stage, launching: Triggers) -> None:
     Calendars(stage.crontab).put(Calendar("rest", weekdays=frozenset({5, 6})))
     window = at("09:00").replace(month=5, day=27)
     task = stage.task("report", "0 9 * * *", except_calendar="rest", not_before=window)
@@ -92,7 +92,7 @@ def test_calendars_and_the_lines_window_are_respected(stage: Stage, launching: L
     assert [moment.day for moment in found.occurrences] == [27, 28, 31, 1]
 
 
-def test_too_many_are_refused_and_none_is_made(stage: Stage, launching: Launching) -> None:
+def test_too_many_are_refused_and_none_is_made(stage: Stage, launching: Triggers) -> None:
     task = stage.task("load", "* * * * *")
     with pytest.raises(Refused, match="more than 10,000 occurrences"):
         launching.backfill(task, at("00:00").replace(month=1, day=1), at("12:00"))
@@ -100,7 +100,7 @@ def test_too_many_are_refused_and_none_is_made(stage: Stage, launching: Launchin
     assert MOST_OCCURRENCES == 10_000
 
 
-def test_a_large_one_is_let_go_some_at_a_time(stage: Stage, launching: Launching) -> None:
+def test_a_large_one_is_let_go_some_at_a_time(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("load", "* * * * *"), stage.node()
     found = launching.backfill(task, at("00:00"), at("11:59"))
     assert len(found.occurrences) == 720
@@ -112,12 +112,12 @@ def test_a_large_one_is_let_go_some_at_a_time(stage: Stage, launching: Launching
 
 
 @pytest.mark.parametrize("schedule", ["@on push", "@reboot", "@delay 5m"])
-def test_what_has_no_times_has_none_to_make_up_for(stage: Stage, launching: Launching, schedule: str) -> None:
+def test_what_has_no_times_has_none_to_make_up_for(stage: Stage, launching: Triggers, schedule: str) -> None:
     with pytest.raises(UsageError, match="has no times to make up for"):
         launching.backfill(stage.task("load", schedule), at("11:00"), at("12:00"))
 
 
-def test_a_span_that_ends_before_it_begins_is_refused(stage: Stage, launching: Launching) -> None:
+def test_a_span_that_ends_before_it_begins_is_refused(stage: Stage, launching: Triggers) -> None:
     task = stage.task("load")
     with pytest.raises(UsageError):
         launching.backfill(task, at("12:00"), at("11:00"))
@@ -125,7 +125,7 @@ def test_a_span_that_ends_before_it_begins_is_refused(stage: Stage, launching: L
         launching.backfill(task, at("13:00"), at("14:00"))
 
 
-def test_a_paused_lines_backfill_waits_for_it(stage: Stage, launching: Launching) -> None:
+def test_a_paused_lines_backfill_waits_for_it(stage: Stage, launching: Triggers) -> None:
     task = stage.crontab.pause(stage.task("load", "0 * * * *"))
     launching.backfill(task, at("10:00"), at("11:00"))
     node = stage.node()
@@ -135,7 +135,7 @@ def test_a_paused_lines_backfill_waits_for_it(stage: Stage, launching: Launching
     assert times(stage, task, RunState.RUNNING) == ["10:00"]
 
 
-def test_one_that_fails_is_tried_again_behind_todays_work(stage: Stage, launching: Launching) -> None:
+def test_one_that_fails_is_tried_again_behind_todays_work(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("load", "0 * * * *", tries=2, backoff=0.0), stage.node()
     launching.backfill(task, at("11:00"), at("11:00"))
     (run,) = stage.take(node)
@@ -146,7 +146,7 @@ def test_one_that_fails_is_tried_again_behind_todays_work(stage: Stage, launchin
 
 @pytest.mark.parametrize("overlap", ["skip", "queue"])
 def test_a_turn_of_today_goes_before_what_is_made_up_for(
-    stage: Stage, launching: Launching, overlap: str
+    stage: Stage, launching: Triggers, overlap: str
 ) -> None:
     task, node = stage.task("load", overlap=overlap), stage.node(lease=3600.0)
     launching.backfill(task, at("11:00"), at("11:55"))
@@ -164,7 +164,7 @@ def test_a_turn_of_today_goes_before_what_is_made_up_for(
 
 
 def test_what_is_made_up_for_of_a_paused_line_waits_for_the_end_of_the_pause(
-    stage: Stage, launching: Launching
+    stage: Stage, launching: Triggers
 ) -> None:
     task, node = stage.task("load"), stage.node()
     task = stage.crontab.pause(task, "maintenance")

@@ -13,13 +13,13 @@ from dcron.errors import Conflict, ExitCode, NotFound, Refused, ScheduleError, U
 from dcron.model import Definition, RunState, Task, Trigger
 from dcron.schedule import Calendar
 from dcron.schema import changes
-from dcron.services.beginnings import NotWhole
 from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
+from dcron.services.name_prefix import NotWhole
 from dcron.store import output
 from dcron.store.output import Chunk
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from tests.contract.stage import NOON, Stage, at, definition
 
 FULL = Definition(
@@ -350,15 +350,15 @@ def test_runs_are_listed_the_newest_first_as_wanted(stage: Stage) -> None:
     (run,) = stage.take(node)
     stage.finish(node, run.id)
     (waiting,) = stage.runs(task.id, RunState.WAITING)
-    assert listed(stage, Wanted()) == [waiting.id, run.id, elsewhere]
-    assert listed(stage, Wanted(task_id=task.id)) == [waiting.id, run.id]
-    assert listed(stage, Wanted(states=[RunState.FAILED, RunState.SUCCEEDED])) == [run.id, elsewhere]
-    assert listed(stage, Wanted(since=at("12:00"))) == [waiting.id, run.id]
-    assert listed(stage, Wanted(before_id=run.id)) == [elsewhere]
-    assert [each.id for each in stage.crontab.runs(Wanted(), limit=1)] == [waiting.id]
+    assert listed(stage, RunFilter()) == [waiting.id, run.id, elsewhere]
+    assert listed(stage, RunFilter(task_id=task.id)) == [waiting.id, run.id]
+    assert listed(stage, RunFilter(states=[RunState.FAILED, RunState.SUCCEEDED])) == [run.id, elsewhere]
+    assert listed(stage, RunFilter(since=at("12:00"))) == [waiting.id, run.id]
+    assert listed(stage, RunFilter(before_id=run.id)) == [elsewhere]
+    assert [each.id for each in stage.crontab.runs(RunFilter(), limit=1)] == [waiting.id]
 
 
-def listed(stage: Stage, wanted: Wanted) -> list[int]:
+def listed(stage: Stage, wanted: RunFilter) -> list[int]:
     return [run.id for run in stage.crontab.runs(wanted, limit=10)]
 
 

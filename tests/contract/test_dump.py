@@ -14,10 +14,10 @@ from dcron.errors import Conflict, Refused, UsageError
 from dcron.model import SPEC_DEFAULTS, Definition, RunState, Task
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
-from dcron.services.dumping import PAUSED_REASON, Dumping, Restoration, Restored
+from dcron.services.dumping import PAUSED_REASON, DumpService, Restoration, Restored
 from dcron.services.fleet import Fleet
-from dcron.services.settings import Settings
-from dcron.store.runs import Wanted
+from dcron.services.settings import SharedSettings
+from dcron.store.runs import RunFilter
 from tests.contract.stage import NOON, Stage, definition
 
 EVERYTHING: dict[str, Any] = {
@@ -63,7 +63,7 @@ def fill(stage: Stage) -> None:
     fleet = Fleet(stage.crontab)
     fleet.set_queue("mail", 3)
     fleet.set_queue("free", None)
-    Settings(stage.crontab).set("timezone", "Europe/Berlin")
+    SharedSettings(stage.crontab).set("timezone", "Europe/Berlin")
     stage.task("full", "0 * * * *", timezone="Europe/Berlin", command="tar c /srv", **EVERYTHING)
     stage.task("plain")
     stage.task("every", "@every 90s")
@@ -92,11 +92,11 @@ def other(tmp_path: Path) -> Iterator[Stage]:
 
 
 def text_of(stage: Stage) -> str:
-    return write(Dumping(stage.crontab).dump())
+    return write(DumpService(stage.crontab).dump())
 
 
 def restore(stage: Stage, dump: Dump, *, paused: bool = False) -> tuple[Restoration, Restored]:
-    dumping = Dumping(stage.crontab)
+    dumping = DumpService(stage.crontab)
     agreed = dumping.compare(dump, paused=paused)
     return agreed, dumping.apply(dump, agreed, paused=paused)
 
@@ -116,7 +116,7 @@ def test_paused_keeps_a_pause_that_is_there_and_changes_nothing_when_it_is_repea
 
 
 def waiting(stage: Stage) -> list[str]:
-    return [run.task for run in stage.crontab.runs(Wanted(states=[RunState.WAITING]), 100)]
+    return [run.task for run in stage.crontab.runs(RunFilter(states=[RunState.WAITING]), 100)]
 
 
 def test_every_field_of_a_task_is_tried_with_another_value_than_its_default() -> None:
@@ -159,9 +159,9 @@ def test_what_a_restored_task_follows_still_starts_it(stage: Stage, other: Stage
     other.now = stage.now
     restore(other, read(text_of(stage)))
     with other.database.read() as connection:
-        from dcron.store import flows
+        from dcron.store import dependencies
 
-        assert flows.directly_behind(connection, "plain") == ["after"]
+        assert dependencies.directly_behind(connection, "plain") == ["after"]
 
 
 def test_a_run_that_was_missed_meanwhile_follows_the_catch_up_rule(stage: Stage, other: Stage) -> None:
@@ -201,7 +201,7 @@ def test_paused_starts_nothing_and_skips_what_comes_until_it_is_resumed(stage: S
     other.forward(minutes=35)
     other.crontab.resume(other.crontab.get("imported"))
     assert waiting(other) == ["imported"]
-    skipped = other.crontab.runs(Wanted(states=[RunState.SKIPPED]), 10)
+    skipped = other.crontab.runs(RunFilter(states=[RunState.SKIPPED]), 10)
     assert [run.task for run in skipped] == ["imported"]
 
 
@@ -211,7 +211,7 @@ def test_what_differs_is_changed_and_what_is_not_in_the_dump_stays(stage: Stage)
     stage.crontab.edit(stage.crontab.get("plain"), {"command": "false", "timeout": 5.0})
     stage.crontab.resume(stage.crontab.get("paused"))
     Fleet(stage.crontab).set_queue("mail", 5)
-    Settings(stage.crontab).set("timezone", "Asia/Tokyo")
+    SharedSettings(stage.crontab).set("timezone", "Asia/Tokyo")
     Calendars(stage.crontab).put(parse_calendar("work", ["sun"]))
     stage.task("new")
     agreed, _ = restore(stage, dump)
@@ -234,7 +234,7 @@ def test_a_change_between_question_and_answer_is_a_conflict(stage: Stage) -> Non
     task = stage.task("one")
     dump = read(text_of(stage))
     task = stage.crontab.edit(task, {"command": "false"})
-    dumping = Dumping(stage.crontab)
+    dumping = DumpService(stage.crontab)
     agreed = dumping.compare(dump)
     stage.crontab.edit(task, {"describe": "mine"})
     with pytest.raises(Conflict, match="changed meanwhile"):
@@ -263,4 +263,4 @@ def test_a_task_that_agents_cannot_run_is_restored_suspended(stage: Stage, other
 def test_json_that_nobody_can_read_is_named(stage: Stage) -> None:
     stage.insert_line(name="by-hand", env="{oops")
     with pytest.raises(Refused, match=r"task by-hand: env: .\{oops. is not JSON"):
-        Dumping(stage.crontab).dump()
+        DumpService(stage.crontab).dump()

@@ -12,10 +12,10 @@ from dcron.editor import TextFile
 from dcron.errors import Conflict, Refused
 from dcron.model import RunState
 from dcron.schedule import Calendar
-from dcron.services import editing as module
+from dcron.services import bulk_edit as module
+from dcron.services.bulk_edit import BulkEdit, keep, revise
 from dcron.services.calendars import Calendars
-from dcron.services.editing import Editing, keep, revise
-from dcron.services.edits import BadText, Changes, Draft, EditConflict
+from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask
 from tests.contract.stage import Stage, definition
 from tests.contract.test_crontab import FULL, change_log, other
 
@@ -28,11 +28,11 @@ def own_directory(sqlite_stage: Stage, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def editing(stage: Stage) -> Editing:
-    return Editing(stage.crontab, "UTC")
+def editing(stage: Stage) -> BulkEdit:
+    return BulkEdit(stage.crontab, "UTC")
 
 
-def edited(stage: Stage, *replacements: tuple[str, str], name: str | None = None) -> tuple[Draft, str]:
+def edited(stage: Stage, *replacements: tuple[str, str], name: str | None = None) -> tuple[EditedTask, str]:
     """A draft, and its text with some of it replaced."""
     draft = editing(stage).text([name] if name else None)
     text = draft.text
@@ -46,7 +46,7 @@ def kinds(changes: Changes) -> list[tuple[str, str]]:
     return [(change.kind, change.name) for change in changes.changes]
 
 
-def apply(stage: Stage, draft: Draft, text: str) -> Changes:
+def apply(stage: Stage, draft: EditedTask, text: str) -> Changes:
     changes = editing(stage).check(draft, text)
     editing(stage).apply(changes)
     return changes

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import UsageError
 from dcron.model import RunState
-from dcron.policy import times
+from dcron.policy import occurrences
 from dcron.schedule import calendar_from_json, effort, parse, parse_calendar
 from dcron.schedule.recurrence import _days_of
 from dcron.services.calendars import Calendars
@@ -54,7 +54,13 @@ HELD: list[float] = []
 
 def forget() -> None:
     """Be as a process that has just started."""
-    for cached in (times._answers, times._exclusions, times._read_schedule, times._calendar, _days_of):
+    for cached in (
+        occurrences._answers,
+        occurrences._exclusions,
+        occurrences._read_schedule,
+        occurrences._calendar,
+        _days_of,
+    ):
         cached.cache_clear()
     from dcron.schedule import parser
 

@@ -4,22 +4,22 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from dcron.model import Block, RunState, Task, Trigger
-from dcron.services.launching import Launching
+from dcron.services.triggers import Triggers
 from tests.agent.conftest import HandNode
 from tests.contract.stage import Stage
 from tests.contract.watching import find, held_back, reasons, states
 
 
 @pytest.fixture
-def launching(stage: Stage) -> Launching:
-    return Launching(stage.crontab)
+def launching(stage: Stage) -> Triggers:
+    return Triggers(stage.crontab)
 
 
 def agent(stage: Stage) -> HandNode:
     return HandNode(stage.database, "web-1").register()
 
 
-def test_an_event_starts_each_task_that_waits_for_it_once(stage: Stage, launching: Launching) -> None:
+def test_an_event_starts_each_task_that_waits_for_it_once(stage: Stage, launching: Triggers) -> None:
     one, two = stage.task("one", "@on deploy"), stage.task("two", "@on deploy")
     other, clock = stage.task("other", "@on release"), stage.task("clock")
     emitted = launching.emit("deploy", payload='{"version": 7}')
@@ -34,7 +34,7 @@ def test_an_event_starts_each_task_that_waits_for_it_once(stage: Stage, launchin
     assert stage.turn(one) is None, "an event has no successor"
 
 
-def test_each_event_starts_them_again(stage: Stage, launching: Launching) -> None:
+def test_each_event_starts_them_again(stage: Stage, launching: Triggers) -> None:
     task, node = stage.task("build", "@on push"), stage.node()
     for payload in ("a", "b", "c"):
         launching.emit("push", payload=payload)
@@ -46,7 +46,7 @@ def test_each_event_starts_them_again(stage: Stage, launching: Launching) -> Non
     assert ran == ["a", "b", "c"], "none was left out because of overlap"
 
 
-def test_an_event_with_a_key_arrives_once(stage: Stage, launching: Launching) -> None:
+def test_an_event_with_a_key_arrives_once(stage: Stage, launching: Triggers) -> None:
     task = stage.task("build", "@on push")
     stage.task("other", "@on tag")
     assert launching.emit("push", key="42").event
@@ -58,7 +58,7 @@ def test_an_event_with_a_key_arrives_once(stage: Stage, launching: Launching) ->
     assert len(stage.runs(task.id)) == 3
 
 
-def test_an_event_that_nobody_waits_for_is_handled(stage: Stage, launching: Launching) -> None:
+def test_an_event_that_nobody_waits_for_is_handled(stage: Stage, launching: Triggers) -> None:
     assert list(launching.emit("nothing").runs) == []
     assert agent(stage).take_turns() == []
     task = stage.task("late", "@on nothing")
@@ -66,7 +66,7 @@ def test_an_event_that_nobody_waits_for_is_handled(stage: Stage, launching: Laun
     assert stage.runs(task.id) == [], "who comes later missed it"
 
 
-def test_a_paused_listener_has_a_skipped_row_for_each(stage: Stage, launching: Launching) -> None:
+def test_a_paused_listener_has_a_skipped_row_for_each(stage: Stage, launching: Triggers) -> None:
     task = stage.crontab.pause(stage.task("build", "@on push"), reason="frozen")
     emitted = launching.emit("push")
     assert [(run.state, run.reason) for run in emitted.runs] == [
@@ -78,7 +78,7 @@ def test_a_paused_listener_has_a_skipped_row_for_each(stage: Stage, launching: L
     assert len(reasons(stage, task)) == 2
 
 
-def test_a_suspended_listener_has_a_skipped_row_too(stage: Stage, launching: Launching) -> None:
+def test_a_suspended_listener_has_a_skipped_row_too(stage: Stage, launching: Triggers) -> None:
     task = stage.task("build", "@on push")
     stage.sql("UPDATE crontab SET env = 'A=1', version = version + 1 WHERE name = 'build'")
     stage.plan()
@@ -161,7 +161,7 @@ def test_a_time_beyond_all_times_stops_nothing(database_url: str, stage: Stage) 
 
 
 def test_with_replace_a_new_event_stops_what_the_one_before_started(
-    stage: Stage, launching: Launching
+    stage: Stage, launching: Triggers
 ) -> None:
     stage.task("preview", "@on push", overlap="replace")
     node = stage.node()
@@ -175,7 +175,7 @@ def test_with_replace_a_new_event_stops_what_the_one_before_started(
 
 
 def test_a_line_listens_from_the_moment_it_is_written_though_its_turn_is_claimed(
-    stage: Stage, launching: Launching
+    stage: Stage, launching: Triggers
 ) -> None:
     task, node = stage.task("build"), stage.node()
     stage.forward(minutes=10)
@@ -187,7 +187,7 @@ def test_a_line_listens_from_the_moment_it_is_written_though_its_turn_is_claimed
     assert [run.trigger for run in stage.runs(task.id, RunState.WAITING)] == [Trigger.EVENT]
 
 
-def test_a_line_that_listens_no_more_is_not_started(stage: Stage, launching: Launching) -> None:
+def test_a_line_that_listens_no_more_is_not_started(stage: Stage, launching: Triggers) -> None:
     removed, edited = stage.task("removed", "@on push"), stage.task("edited", "@on push")
     stage.crontab.remove(removed)
     stage.crontab.edit(edited, {"schedule": "@on tag"})
@@ -196,7 +196,7 @@ def test_a_line_that_listens_no_more_is_not_started(stage: Stage, launching: Lau
     assert held_back(stage) == []
 
 
-def test_an_event_for_every_node_starts_on_each(stage: Stage, launching: Launching) -> None:
+def test_an_event_for_every_node_starts_on_each(stage: Stage, launching: Triggers) -> None:
     task: Task = stage.task("reload", "@on config", every_node=True)
     nodes = [stage.node(f"web-{number}") for number in (1, 2)]
     launching.emit("config", payload="x")

@@ -4,8 +4,8 @@ import pytest
 
 from dcron.model import RunState, Task, Trigger
 from dcron.services.fleet import Fleet
-from dcron.services.launching import Launching
-from dcron.store import agenda
+from dcron.services.triggers import Triggers
+from dcron.store import planning
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find, held_back, reasons, times
 
@@ -179,7 +179,7 @@ def test_a_pause_takes_no_share_away_and_no_new_one_comes(stage: Stage) -> None:
 
 def boot(stage: Stage, node: str) -> int:
     with stage.database.write() as connection:
-        return agenda.add_reboot_runs(connection, node, stage.now)
+        return planning.add_reboot_runs(connection, node, stage.now)
 
 
 def test_a_reboot_run_keeps_to_its_node_and_dies_with_it(stage: Stage) -> None:
@@ -214,11 +214,11 @@ def test_a_run_by_hand_is_one_on_every_node_of_a_paused_line_too(stage: Stage) -
 
 def test_the_shares_of_an_event_wait_where_another_run_is_alive(stage: Stage) -> None:
     task, (one, other, _) = stage.task("deploy", "@on push", every_node=True), three_nodes(stage)
-    Launching(stage.crontab).emit("push")
+    Triggers(stage.crontab).emit("push")
     (first,) = stage.take(one)
     (second,) = stage.take(other)
     stage.forward(seconds=1)
-    Launching(stage.crontab).emit("push")
+    Triggers(stage.crontab).emit("push")
     assert stage.take(one) == stage.take(other) == []
     assert reasons(stage, task) == []
     for node, run in ((one, first), (other, second)):

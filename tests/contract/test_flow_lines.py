@@ -10,10 +10,10 @@ import pytest
 
 from dcron.database import Database
 from dcron.errors import Conflict, Refused, ScheduleError, UsageError
-from dcron.services import order
+from dcron.services import dependency_rules
+from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import BadLines, Crontab
-from dcron.services.editing import Editing
-from dcron.store import flows
+from dcron.store import dependencies
 from tests.contract.stage import Stage, definition
 
 
@@ -83,7 +83,7 @@ def test_nothing_comes_after_what_runs_on_every_node(stage: Stage) -> None:
 
 
 def test_more_tasks_than_one_flow_may_have_are_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "MOST_TASKS", 4)
+    monkeypatch.setattr(dependencies, "MOST_TASKS", 4)
     chain = [definition("a"), *(definition(each, f"@after {up}") for up, each in pairwise("abcd"))]
     stage.crontab.import_lines(chain)
     with pytest.raises(ScheduleError, match="more than 4 tasks would hang together"):
@@ -113,14 +113,14 @@ def people(database_url: str, stage: Stage) -> Iterator[list[Crontab]]:
 def slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has looked at the order of tasks goes on only after a while."""
     for name in ("problem_of", "require_nothing_behind"):
-        check = getattr(order, name)
+        check = getattr(dependency_rules, name)
 
         def then_wait(*given: object, check: Callable[..., object] = check) -> object:
             found = check(*given)
             time.sleep(0.2)
             return found
 
-        monkeypatch.setattr(order, name, then_wait)
+        monkeypatch.setattr(dependency_rules, name, then_wait)
 
 
 def at_once(*errands: Callable[[], object]) -> int:
@@ -156,7 +156,7 @@ def test_what_somebody_puts_a_task_behind_just_now_stays(
 ) -> None:
     ann, ben = people
     up, _ = stage.task("up"), stage.task("other")
-    editing = Editing(ann, "UTC")
+    editing = BulkEdit(ann, "UTC")
     draft = editing.text()
     changes = editing.check(draft, draft.text.replace("name=up", "name=above"))
     assert changes.changes

@@ -9,8 +9,8 @@ from dcron.database import Database
 from dcron.errors import Refused
 from dcron.model import RunState, Task, Trigger
 from dcron.services.dead_letters import DeadLetters
-from dcron.store import ends
-from dcron.store.ends import Ended
+from dcron.store import finishing
+from dcron.store.finishing import RunResult
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find
 
@@ -297,8 +297,8 @@ def test_steps_that_end_at_the_same_moment_bring_in_the_next_exactly_once(
     def finish(database: Database, run_id: int) -> None:
         barrier.wait()
         with database.write() as connection:
-            ended = [Ended(run_id, RunState.SUCCEEDED, stage.now)]
-            assert ends.finish(connection, database, etl.node, ended, stage.now)
+            ended = [RunResult(run_id, RunState.SUCCEEDED, stage.now)]
+            assert finishing.finish(connection, database, etl.node, ended, stage.now)
 
     try:
         for hour in range(13, 21):

@@ -18,10 +18,10 @@ from dcron.policy import Lane
 from dcron.schema import ALIVE, runs
 from dcron.services.crontab import Crontab
 from dcron.services.fleet import Fleet
-from dcron.store import blocked, claims, ends
-from dcron.store.claims import Batch
-from dcron.store.due import Claimed, Offer
-from dcron.store.ends import Ended
+from dcron.store import blocked, claims, finishing
+from dcron.store.candidates import Capacity, ClaimedRun
+from dcron.store.claims import ClaimResult
+from dcron.store.finishing import RunResult
 from tests.contract.stage import Stage
 from tests.contract.watching import held_back
 
@@ -75,16 +75,16 @@ class Racer:
                 persist(partial(self._finish, run))
                 self.ledger.finish()
 
-    def _claim(self) -> Batch:
-        offer = Offer(node_id=self.node, slots=3)
+    def _claim(self) -> ClaimResult:
+        offer = Capacity(node_id=self.node, slots=3)
         with self.database.write() as connection:
             return claims.claim(connection, self.database, offer, self.stage.now, [self.lane])
 
-    def _look_again_at(self, batch: Batch) -> None:
+    def _look_again_at(self, batch: ClaimResult) -> None:
         with self.database.write() as connection:
             blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], self.stage.now)
 
-    def _start(self, claimed: list[Claimed]) -> list[Claimed]:
+    def _start(self, claimed: list[ClaimedRun]) -> list[ClaimedRun]:
         with self.database.write() as connection:
             return claims.start(connection, self.database, self.node, self.stage.now, claimed)
 
@@ -92,10 +92,10 @@ class Racer:
         with self.database.read() as connection:
             return connection.scalar(select(func.count()).select_from(runs).where(text(ALIVE))) or 0
 
-    def _finish(self, run: Claimed) -> None:
-        ended = [Ended(run.id, RunState.SUCCEEDED, self.stage.now)]
+    def _finish(self, run: ClaimedRun) -> None:
+        ended = [RunResult(run.id, RunState.SUCCEEDED, self.stage.now)]
         with self.database.write() as connection:
-            assert ends.finish(connection, self.database, self.node, ended, self.stage.now) == {run.id}
+            assert finishing.finish(connection, self.database, self.node, ended, self.stage.now) == {run.id}
 
 
 def persist(step: Callable[[], Answer]) -> Answer:

@@ -12,8 +12,8 @@ from dcron.crontabfile import BadFile, read, write
 from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.model import Definition
+from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import Crontab
-from dcron.services.editing import Editing
 from tests.contract.stage import Stage
 
 LINE = "* * * * * touch /tmp/injected"
@@ -92,7 +92,7 @@ def read_back(line: Definition) -> list[tuple[str, str]]:
 def test_a_hostile_zone_is_no_part_of_an_edit_of_another_task(stage: Stage, mark: str) -> None:
     stage.task("mine", timezone="Asia/Tokyo")
     stage.insert_line(name="hand", timezone=f"UTC{mark}{LINE}")
-    editing = Editing(stage.crontab, "UTC")
+    editing = BulkEdit(stage.crontab, "UTC")
     draft = editing.text()
     assert not [line for line in draft.text.split("\n") if line.startswith("* * * * *")]
     changes = editing.check(draft, draft.text.replace("*/10 * * * * true", "*/20 * * * * true"))

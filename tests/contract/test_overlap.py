@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from dcron.model import Block, RunState, Task, Trigger
-from dcron.services.board import Board
-from dcron.store import blocked, ends
-from dcron.store.ends import Ended
-from dcron.store.filters import Term
+from dcron.services.dashboard import Dashboard
+from dcron.store import blocked, finishing
+from dcron.store.finishing import RunResult
+from dcron.store.search_terms import Term
 from tests.contract.stage import LEASE, Stage, at
 from tests.contract.watching import find, held_back, reasons, states, times
 
@@ -70,7 +70,7 @@ def test_a_turn_that_waits_for_its_limit_is_not_called_late(stage: Stage) -> Non
     assert stage.take(node) == []
     late = stage.task("late")
     stage.forward(minutes=STEP, seconds=16)
-    board = Board(stage.crontab)
+    board = Dashboard(stage.crontab)
     assert [*board.task_ids([Term("late")], "name", reverse=False)] == [late.id]
     assert board.task_rows([held.id]).rows[held.id].is_late(stage.now) is False
 
@@ -258,12 +258,12 @@ def test_a_run_that_begins_to_wait_while_the_one_in_its_way_ends_is_not_forgotte
     stage.insert_run(task_id=task.id, task=task.name)
     (running,) = stage.take(node)
     stage.insert_run(task_id=task.id, task=task.name, trigger=Trigger.EVENT)
-    ended = [Ended(running.id, RunState.SUCCEEDED, stage.now)]
+    ended = [RunResult(running.id, RunState.SUCCEEDED, stage.now)]
     written, look_again = threading.Event(), threading.Event()
 
     def finish_slowly() -> None:
         with stage.database.write() as connection:
-            assert ends.finish(connection, stage.database, node, ended, stage.now)
+            assert finishing.finish(connection, stage.database, node, ended, stage.now)
             written.set()
             assert look_again.wait(30)
 
@@ -272,13 +272,13 @@ def test_a_run_that_begins_to_wait_while_the_one_in_its_way_ends_is_not_forgotte
         stage.claim_batch(node)
 
     with ThreadPoolExecutor(2) as pool:
-        finishing = pool.submit(finish_slowly)
+        ending = pool.submit(finish_slowly)
         assert written.wait(30)
         claiming = pool.submit(claim)
         while not claiming.done() and not waits_for_lock(stage):
             pass
         look_again.set()
-        finishing.result()
+        ending.result()
         claiming.result()
     assert held_back(stage) == []
 

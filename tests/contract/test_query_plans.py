@@ -14,32 +14,32 @@ from sqlalchemy.engine import make_url
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.store import (
-    agenda,
+    audit_log,
     blocked,
-    changes,
     claims,
-    clock,
-    ends,
+    clock_steps,
+    dependencies,
     epochs,
     events,
     expiry,
-    explaining,
-    flows,
-    names,
+    finishing,
+    history,
+    listings,
+    name_prefix,
     nodes,
-    orphans,
     output,
+    planning,
     queues,
     reaping,
     runs,
-    spine,
     tasks,
+    unclaimable,
 )
-from dcron.store.claims import Batch
-from dcron.store.due import Offer
-from dcron.store.ends import Ended
-from dcron.store.filters import Term
-from dcron.store.runs import Wanted
+from dcron.store.candidates import Capacity
+from dcron.store.claims import ClaimResult
+from dcron.store.finishing import RunResult
+from dcron.store.runs import RunFilter
+from dcron.store.search_terms import Term
 from tests.contract.stage import NOON, Stage
 
 LINES = 20_000
@@ -101,21 +101,21 @@ def full(full_url: str) -> Iterator[Stage]:
     stage.database.close()
 
 
-def claim_batch(connection: Connection, stage: Stage) -> Batch:
-    offer = Offer(node_id=NODE, slots=100)
+def claim_batch(connection: Connection, stage: Stage) -> ClaimResult:
+    offer = Capacity(node_id=NODE, slots=100)
     return claims.claim(connection, stage.database, offer, NOON, [Lane()])
 
 
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
-    "heads": lambda connection, stage: agenda.heads(connection),
+    "heads": lambda connection, stage: planning.heads(connection),
     "has_to_plan": lambda connection, stage: tasks.has_to_plan(connection, NOON),
     "to_plan": lambda connection, stage: tasks.to_plan(connection, NOON, 100),
     "next_resume": lambda connection, stage: tasks.next_resume(connection),
     "claim and start": lambda connection, stage: claims.start(
         connection, stage.database, NODE, NOON, claim_batch(connection, stage).claimed
     ),
-    "finish": lambda connection, stage: ends.finish(
-        connection, stage.database, NODE, [Ended(LINES + FINISHED + 1, RunState.FAILED, NOON)], NOON
+    "finish": lambda connection, stage: finishing.finish(
+        connection, stage.database, NODE, [RunResult(LINES + FINISHED + 1, RunState.FAILED, NOON)], NOON
     ),
     "unblock": lambda connection, stage: blocked.unblock(connection, list(range(1, 100)), NOON),
     "unblock_some": lambda connection, stage: blocked.unblock_some(connection, 0, NOON, 100),
@@ -123,64 +123,68 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "events": lambda connection, stage: events.unhandled(connection, 100),
     "any events": lambda connection, stage: events.any_unhandled(connection),
     "queues": lambda connection, stage: queues.listing(connection),
-    "graph": lambda connection, stage: flows.graph_around(connection, "line-7"),
-    "a flow": lambda connection, stage: flows.members(connection, 7),
-    "runs of a flow": lambda connection, stage: runs.newest(connection, Wanted(flow=7), 20),
-    "dead letters": lambda connection, stage: runs.newest(connection, Wanted(dead=True), 20),
+    "graph": lambda connection, stage: dependencies.graph_around(connection, "line-7"),
+    "a flow": lambda connection, stage: dependencies.members(connection, 7),
+    "runs of a flow": lambda connection, stage: runs.newest(connection, RunFilter(flow=7), 20),
+    "dead letters": lambda connection, stage: runs.newest(connection, RunFilter(dead=True), 20),
     "owned": lambda connection, stage: claims.owned(connection, NODE),
     "release": lambda connection, stage: claims.release(connection, [NODE]),
-    "declare_lost": lambda connection, stage: ends.declare_lost(
+    "declare_lost": lambda connection, stage: finishing.declare_lost(
         connection, stage.database, NOON, [NODE], "died"
     ),
     "cancel_requests": lambda connection, stage: runs.cancel_requests(connection, NODE),
     "incidents": lambda connection, stage: epochs.last(connection, "epoch"),
-    "is_behind": lambda connection, stage: clock.is_behind(connection, NOON),
-    "early_run": lambda connection, stage: clock.early_run(connection, 1, NOON, 1),
-    "settled_between": lambda connection, stage: clock.settled_between(connection, 1, NOON, NOON),
+    "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
+    "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),
+    "settled_between": lambda connection, stage: clock_steps.settled_between(connection, 1, NOON, NOON),
     "leases": lambda connection, stage: reaping.leases(connection),
     "reap": lambda connection, stage: reaping.reap(
         connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
-    "plan": lambda connection, stage: agenda.plan(connection, stage.line(7), NOON),
-    "settle_orphans": lambda connection, stage: orphans.settle_orphans(
+    "plan": lambda connection, stage: planning.plan(connection, stage.line(7), NOON),
+    "settle_orphans": lambda connection, stage: unclaimable.settle_orphans(
         connection, [Lane()], NOON - timedelta(1), 100
     ),
-    "starting": lambda connection, stage: agenda.starting(connection, NOON, 100),
+    "starting": lambda connection, stage: planning.starting(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
     "next_turns": lambda connection, stage: runs.next_turns(connection, list(range(1, 500))),
     "last_started": lambda connection, stage: runs.last_started(connection, list(range(1, 500))),
     "alive": lambda connection, stage: runs.alive(connection, list(range(1, 500))),
-    "runs of a task": lambda connection, stage: runs.newest(connection, Wanted(task_id=7), 20),
+    "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
     "runs of a task in a state": lambda connection, stage: runs.newest(
-        connection, Wanted(task_id=7, states=[RunState.SUCCEEDED]), 20
+        connection, RunFilter(task_id=7, states=[RunState.SUCCEEDED]), 20
     ),
-    "failed runs": lambda connection, stage: runs.newest(connection, Wanted(states=[RunState.FAILED]), 20),
+    "failed runs": lambda connection, stage: runs.newest(connection, RunFilter(states=[RunState.FAILED]), 20),
     "unhappy runs": lambda connection, stage: runs.newest(
-        connection, Wanted(states=[RunState.FAILED, RunState.LOST]), 20
+        connection, RunFilter(states=[RunState.FAILED, RunState.LOST]), 20
     ),
-    "running runs": lambda connection, stage: runs.newest(connection, Wanted(states=[RunState.RUNNING]), 20),
+    "running runs": lambda connection, stage: runs.newest(
+        connection, RunFilter(states=[RunState.RUNNING]), 20
+    ),
     "a run": lambda connection, stage: runs.by_id(connection, 7),
     "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no", NOON),
     "a page of lines": lambda connection, stage: tasks.page(connection, "line-5", 500),
     "waiting runs of a task": lambda connection, stage: runs.newest(
-        connection, Wanted(task_id=7, states=[RunState.WAITING]), 20
+        connection, RunFilter(task_id=7, states=[RunState.WAITING]), 20
     ),
     "dead letters of a task": lambda connection, stage: runs.newest(
-        connection, Wanted(task_id=7, dead=True), 20
+        connection, RunFilter(task_id=7, dead=True), 20
     ),
-    "a prefix": lambda connection, stage: names.beginning(connection, names.TASKS, "line-77", 6),
+    "a prefix": lambda connection, stage: name_prefix.beginning(connection, name_prefix.TASKS, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
-    "the last change by name": lambda connection, stage: changes.last_of(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: changes.last_of_line(connection, 77),
-    "a page of dead letters": lambda connection, stage: spine.dead_letters(connection, (), 9000, 200, NOON),
-    "dead letters by a filter": lambda connection, stage: spine.dead_letters(
+    "the last change by name": lambda connection, stage: audit_log.last_of(connection, "line-77"),
+    "the last change of a line": lambda connection, stage: audit_log.last_of_line(connection, 77),
+    "a page of dead letters": lambda connection, stage: listings.dead_letters(
+        connection, (), 9000, 200, NOON
+    ),
+    "dead letters by a filter": lambda connection, stage: listings.dead_letters(
         connection, [Term("reason", "disk")], None, 200, NOON
     ),
-    "dead letters that still are": lambda connection, stage: spine.dead_ids(connection, 7),
-    "what a task waits for": lambda connection, stage: spine.waiting_runs(connection, 7, 20),
+    "dead letters that still are": lambda connection, stage: listings.dead_ids(connection, 7),
+    "what a task waits for": lambda connection, stage: listings.waiting_runs(connection, 7, 20),
     "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
     "output between": lambda connection, stage: output.between(connection, 7, 0, 1000, "stderr", 200),
     "facts of output": lambda connection, stage: output.facts(connection, 7, 0, 200),
@@ -188,29 +192,29 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "size of output": lambda connection, stage: output.size(connection, 7),
     "the run before": lambda connection, stage: output.neighbour(connection, 7, 30_000, later=False),
     "the run after": lambda connection, stage: output.neighbour(connection, 7, 30_000, later=True),
-    "runs of a time": lambda connection, stage: explaining.finished(connection, 7, NOON, NOON, 100),
-    "unfinished runs": lambda connection, stage: explaining.unfinished(connection, 7),
-    "runs of the latest times": lambda connection, stage: explaining.latest(connection, 7, 1),
-    "turns before a time": lambda connection, stage: explaining.turns_before(connection, 7, NOON, 5),
-    "turns after a time": lambda connection, stage: explaining.turns_after(connection, 7, NOON, 5),
+    "runs of a time": lambda connection, stage: history.finished(connection, 7, NOON, NOON, 100),
+    "unfinished runs": lambda connection, stage: history.unfinished(connection, 7),
+    "runs of the latest times": lambda connection, stage: history.latest(connection, 7, 1),
+    "turns before a time": lambda connection, stage: history.turns_before(connection, 7, NOON, 5),
+    "turns after a time": lambda connection, stage: history.turns_after(connection, 7, NOON, 5),
     "the nearest runs": lambda connection, stage: [
-        explaining.nearest(connection, 7, NOON, later=later) for later in (False, True)
+        history.nearest(connection, 7, NOON, later=later) for later in (False, True)
     ],
-    "runs alive at a time": lambda connection, stage: explaining.alive_at(
+    "runs alive at a time": lambda connection, stage: history.alive_at(
         connection, stage.crontab.find_run(LINES + 7), NOON, 5
     ),
-    "changes of a line": lambda connection, stage: explaining.line_changes(connection, 77),
-    "the line of a name": lambda connection, stage: explaining.line_of_name(connection, "line-77", NOON),
+    "changes of a line": lambda connection, stage: history.line_changes(connection, 77),
+    "the line of a name": lambda connection, stage: history.line_of_name(connection, "line-77", NOON),
     "nodes at a time": lambda connection, stage: (
-        explaining.nodes_at(connection, NOON, 5),
-        explaining.last_node(connection, NOON),
+        history.nodes_at(connection, NOON, 5),
+        history.last_node(connection, NOON),
     ),
-    "a queue now": lambda connection, stage: explaining.queue_now(connection, "default", 5),
-    "lanes taken": lambda connection, stage: explaining.lanes_taken(connection, [NODE]),
-    "due before": lambda connection, stage: explaining.count_due(connection, "default", NOON),
-    "the newest flow": lambda connection, stage: explaining.newest_flow(connection, [7, 8]),
-    "an unhandled event": lambda connection, stage: explaining.unhandled_event(connection, "deploy"),
-    "the last event's run": lambda connection, stage: explaining.last_event_run(connection, 7),
+    "a queue now": lambda connection, stage: history.queue_now(connection, "default", 5),
+    "lanes taken": lambda connection, stage: history.lanes_taken(connection, [NODE]),
+    "due before": lambda connection, stage: history.count_due(connection, "default", NOON),
+    "the newest flow": lambda connection, stage: history.newest_flow(connection, [7, 8]),
+    "an unhandled event": lambda connection, stage: history.unhandled_event(connection, "deploy"),
+    "the last event's run": lambda connection, stage: history.last_event_run(connection, 7),
 }
 
 

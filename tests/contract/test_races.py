@@ -17,7 +17,7 @@ from dcron.policy import Lane
 from dcron.schema import runs
 from dcron.services.crontab import Crontab
 from dcron.store import claims, nodes, reaping, tasks
-from dcron.store.due import Offer
+from dcron.store.candidates import Capacity
 from tests.contract.stage import LEASE, Stage
 
 Protocol = Callable[[Database, str, Stage, Callable[[], object]], list[int]]
@@ -31,7 +31,7 @@ def dcrons_protocol(database: Database, node: str, stage: Stage, meet: Callable[
     meet()
     with database.write() as connection:
         nodes.renew(connection, node, stage.now, LEASE)
-        offer = Offer(node_id=node, slots=RUNS_A_ROUND // 2)
+        offer = Capacity(node_id=node, slots=RUNS_A_ROUND // 2)
         claimed = claims.claim(connection, database, offer, stage.now, [Lane()]).claimed
     with database.write() as connection:
         return [run.id for run in claims.start(connection, database, node, stage.now, claimed)]
@@ -128,7 +128,7 @@ def take_one(database: Database, node: str, stage: Stage, barrier: threading.Bar
     barrier.wait()
     with database.write() as connection:
         nodes.renew(connection, node, stage.now, LEASE)
-        offer = Offer(node_id=node, slots=1)
+        offer = Capacity(node_id=node, slots=1)
         claimed = claims.claim(connection, database, offer, stage.now, [Lane()]).claimed
     with database.write() as connection:
         return [run.id for run in claims.start(connection, database, node, stage.now, claimed)]

@@ -4,14 +4,14 @@ from typing import Any
 
 from dcron.model import Run, RunState, Trigger
 from dcron.services.fleet import Fleet
-from dcron.store.due import Claimed
+from dcron.store.candidates import ClaimedRun
 from tests.contract.stage import Stage, at
 
 NEVER = "0 0 1 1 *"
 WHY = "could not be started: there is no user 'deploy'"
 
 
-def refuse(stage: Stage, node_id: str, run: Claimed, why: str = WHY) -> None:
+def refuse(stage: Stage, node_id: str, run: ClaimedRun, why: str = WHY) -> None:
     stage.finish(node_id, run.id, RunState.FAILED, reason=why, exit_code=126, never_begun=True)
 
 
@@ -19,7 +19,7 @@ def node(stage: Stage, name: str, **facts: Any) -> str:
     return stage.node(name, lease=3600, **facts)
 
 
-def take(stage: Stage, node_id: str, **offered: Any) -> list[Claimed]:
+def take(stage: Stage, node_id: str, **offered: Any) -> list[ClaimedRun]:
     return stage.take(node_id, **offered)
 
 

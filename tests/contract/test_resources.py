@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcron.agent.turns import Turns
+from dcron.agent.dispatcher import Dispatcher
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
 from tests.agent.conftest import HandNode
@@ -18,7 +18,7 @@ def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slot
     """An agent's own turns, on a node that has this much."""
     node = HandNode(stage.database, name, slots=slots)
     node.settings = replace(node.settings, capacity=capacity)
-    node.turns = Turns(
+    node.turns = Dispatcher(
         stage.database,
         node.settings,
         node.id,

@@ -10,7 +10,7 @@ from dcron.model import RunState
 from dcron.policy import read_lane
 from dcron.schema import SCHEMA_VERSION
 from dcron.services.crontab import Crontab
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_an_upgrade_keeps_lines_and_runs(old_database: Database) -> None:
     assert (task.command, task.gap, task.fold, task.not_before, task.except_calendar) == (
         *("backup", "after", "first", None, None),
     )
-    assert {run.state for run in crontab.runs(Wanted(), 10)} == {RunState.WAITING, RunState.SUCCEEDED}
+    assert {run.state for run in crontab.runs(RunFilter(), 10)} == {RunState.WAITING, RunState.SUCCEEDED}
     edited = crontab.edit(task, {"gap": "skip"})
     assert edited.gap == "skip"
 
@@ -67,7 +67,7 @@ def test_an_upgrade_brings_times_that_no_program_can_read_within_reach(old_datab
     with old_database.write() as connection:
         connection.execute(text(beyond))
     migrations.upgrade(old_database)
-    [ended] = Crontab(old_database, "tester@here").runs(Wanted(states=[RunState.SUCCEEDED]), 10)
+    [ended] = Crontab(old_database, "tester@here").runs(RunFilter(states=[RunState.SUCCEEDED]), 10)
     assert ended.started_at is not None
     assert ended.started_at.year in (1, 1970)
     assert ended.claimed_at is None

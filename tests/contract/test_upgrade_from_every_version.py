@@ -13,11 +13,11 @@ from dcron import migrations
 from dcron.cli.database import _say_what_is_ahead
 from dcron.database import Database
 from dcron.errors import Refused
-from dcron.migrations.outlook import outlook
+from dcron.migrations.estimate import outlook
 from dcron.model import RunState
 from dcron.schema import SCHEMA_VERSION, metadata, nodes
 from dcron.services.crontab import Crontab
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from tests.contract.test_migrations import shape
 
 EARLIER = migrations.known_versions()[:-1]
@@ -140,9 +140,9 @@ def test_the_crontab_goes_on_afterwards(earlier: Database) -> None:
     assert [task.name for task in crontab.tasks()] == ["task-0", "task-1", "task-2"]
     task = crontab.get("task-0")
     assert (task.command, dict(task.env or {})) == ("backup --full", {"A": "1"})
-    states = {run.state for run in crontab.runs(Wanted(), 10)}
+    states = {run.state for run in crontab.runs(RunFilter(), 10)}
     assert states == {*RunState} - {RunState.CLAIMED, RunState.LOST, RunState.CANCELLED}
-    newest = max(run.id for run in crontab.runs(Wanted(), 10))
+    newest = max(run.id for run in crontab.runs(RunFilter(), 10))
     assert crontab.run(task).id > newest
     assert crontab.edit(task, {"command": "other"}).command == "other"
 

@@ -9,13 +9,13 @@ from sqlalchemy import insert
 
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
-from dcron.policy import PassedOver
+from dcron.policy import MissedRange
 from dcron.schedule import parse_calendar
 from dcron.schema import runs
 from dcron.services.calendars import Calendars
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
-from dcron.services.launching import Launching
+from dcron.services.triggers import Triggers
 from dcron.services.why import Cause, Span, Why
 from dcron.services.why.times import told_span
 from tests.contract.stage import NOON, Stage, at
@@ -142,9 +142,9 @@ def test_what_was_passed_over_together_is_told_of_each(stage: Stage) -> None:
 
 def test_the_text_that_tells_of_many_is_read_as_it_is_written() -> None:
     for counted in (True, False):
-        span = PassedOver(at("12:10"), at("12:50"), 1234, counted=counted)
+        span = MissedRange(at("12:10"), at("12:50"), 1234, counted=counted)
         assert told_span(f"missed: nobody was there ({span})") == (at("12:10"), at("12:50"))
-    assert told_span(f"paused: {PassedOver(at('12:10'), at('12:10'), 1, counted=True)}") is None
+    assert told_span(f"paused: {MissedRange(at('12:10'), at('12:10'), 1, counted=True)}") is None
     assert told_span("paused: (2 occurrences, or so)") is None
     assert told_span(None) is None
 
@@ -564,7 +564,7 @@ def test_a_line_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
     stage.sql("INSERT INTO events (name) VALUES ('deploy')")
     assert "an agent has yet to start" in one_of(stage, "release", None, "event").sentence
     stage.sql("DELETE FROM events")
-    emitted = Launching(stage.crontab).emit("deploy")
+    emitted = Triggers(stage.crontab).emit("deploy")
     node = stage.node(lease=HOUR)
     run_one(stage, node)
     cause = only(stage, "release", NOON, "ran")

@@ -17,7 +17,7 @@ from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 
 
 def wait_for(condition: Callable[[], object], within: float, what: str) -> float:
@@ -174,7 +174,7 @@ class Cluster:
 
     def runs(self, *states: RunState, task: str | None = None) -> list[Run]:
         """The runs in these states, the oldest first."""
-        found = self.crontab.runs(Wanted(states=states or None), limit=100_000)[::-1]
+        found = self.crontab.runs(RunFilter(states=states or None), limit=100_000)[::-1]
         return [run for run in found if task in (None, run.task)]
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
-from dcron.services.launching import Launching
+from dcron.services.triggers import Triggers
 from tests.faults.harness import Cluster, wait_for
 
 FAR = "0 0 1 1 *"
@@ -154,8 +154,8 @@ def test_an_event_starts_its_tasks_once_by_hand_and_by_sql(team: Cluster) -> Non
     team.wait_until_alive(2)
     for name in ("one", "two"):
         team.add(name, "@on push", f"read -r line; {team.entry('$line', '$DCRON_PAYLOAD')}")
-    Launching(team.crontab).emit("push", "by-hand", key="1")
-    Launching(team.crontab).emit("push", "again", key="1")
+    Triggers(team.crontab).emit("push", "by-hand", key="1")
+    Triggers(team.crontab).emit("push", "again", key="1")
     with team.database.write() as connection:
         connection.execute(text("INSERT INTO events (name, payload) VALUES ('push', 'by-sql')"))
     wait_for(lambda: len(team.ledger()) == 4, 20, "two tasks, two events")
@@ -185,14 +185,14 @@ def test_a_backfill_runs_what_never_ran_one_after_the_other(team: Cluster) -> No
     task = team.add("daily", "0 9 * * *", job(team, 0.05))
     now = team.crontab.now()
     start = now.replace(year=now.year - 1, month=3, day=1, hour=0)
-    made = Launching(team.crontab).backfill(task, start, start.replace(day=6))
+    made = Triggers(team.crontab).backfill(task, start, start.replace(day=6))
     assert len(made.occurrences) == 5
     for name in ("web-1", "web-2"):
         team.start_agent(name, lease=30)
     wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) == 5, 30, "five days are made up for")
     assert most_at_once(team) == 1
     assert [run.scheduled_for for run in team.runs(RunState.SUCCEEDED)] == list(made.occurrences)
-    assert Launching(team.crontab).backfill(task, start, start.replace(day=6)).occurrences == []
+    assert Triggers(team.crontab).backfill(task, start, start.replace(day=6)).occurrences == []
 
 
 def test_a_limit_of_the_system_ends_a_command_that_exceeds_it(team: Cluster) -> None:

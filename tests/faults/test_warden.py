@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dcron.warden.client import Event, Finished, Job, Output, Started, Warden, WardenGone
+from dcron.warden.client import Event, Finished, Job, OutputChunk, Started, Warden, WardenGone
 from dcron.warden.journal import Frame, Result
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
@@ -375,7 +375,7 @@ except AccountError as error:
 def test_output_is_announced_while_the_command_runs(harness: Harness) -> None:
     begun = time.monotonic()
     run = harness.shell("echo early; sleep 60")
-    harness.hear(lambda: Output(run) in harness.events)
+    harness.hear(lambda: OutputChunk(run) in harness.events)
     assert time.monotonic() - begun < LIMIT / 2
     with harness.warden.journal(run) as journal:
         (frame,) = journal.read()
@@ -591,8 +591,8 @@ def test_news_does_not_pile_up_for_an_agent_that_does_not_listen(harness: Harnes
     with harness.warden.journal(run) as journal:
         until(lambda: any(frame.offset + len(frame.data) == 60 for frame in journal.read()))
     harness.hear(lambda: len(harness.results) == 1501)
-    harness.hear(lambda: Output(run) in harness.events)
-    assert harness.events.count(Output(run)) < 3
+    harness.hear(lambda: OutputChunk(run) in harness.events)
+    assert harness.events.count(OutputChunk(run)) < 3
 
 
 def test_a_waiting_listener_can_be_woken(harness: Harness) -> None:

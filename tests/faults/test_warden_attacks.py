@@ -22,7 +22,7 @@ import pytest
 from dcron.model import RunState
 from dcron.warden.client import Job, WardenGone
 from dcron.warden.linux import boottime
-from dcron.warden.protocol import Start, start_message
+from dcron.warden.protocol import StartRequest, start_message
 from tests.faults.harness import Cluster, processes_with, wait_for
 from tests.faults.test_warden import ENV, Harness, until
 
@@ -309,7 +309,7 @@ def test_a_node_whose_warden_is_frozen_is_replaced_within_thirty_seconds(team: C
 
 # -- a start that is not what it should be
 
-GOOD = Start(
+GOOD = StartRequest(
     run_id=1,
     argv=("true",),
     env=dict(ENV),

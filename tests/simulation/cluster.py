@@ -9,18 +9,18 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from dcron.agent.continuity import Continuity, Memory
-from dcron.agent.heart import Heart
+from dcron.agent.dispatcher import Dispatcher
+from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
-from dcron.agent.live import LiveRuns
-from dcron.agent.ownership import Ownership
-from dcron.agent.settings import Settings
-from dcron.agent.turns import Turns
+from dcron.agent.reconciliation import Reconciler
+from dcron.agent.rollback_detection import Memory, RollbackDetector
+from dcron.agent.running import ActiveRuns
+from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import Node, RunState
-from dcron.store import ends, nodes, reaping
-from dcron.store.ends import Ended
+from dcron.store import finishing, nodes, reaping
+from dcron.store.finishing import RunResult
 from dcron.warden.accounts import Account
 from dcron.warden.client import Job
 
@@ -103,7 +103,7 @@ class SimulatedNode:
     time: Time
     chance: random.Random
     ledger: list[Start]
-    settings: Settings
+    settings: AgentSettings
     id: str
     known: frozenset[str] = frozenset()
     """The accounts of its machine."""
@@ -112,19 +112,19 @@ class SimulatedNode:
     is_alive: bool = True
     is_frozen: bool = False
     commands: dict[int, Command] = field(default_factory=dict)
-    unrecorded: dict[int, Ended] = field(default_factory=dict)
+    unrecorded: dict[int, RunResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.live = LiveRuns(self.settings.slots)
-        seen = Continuity(self.database, self.id, Memory(), lambda: None)
+        self.live = ActiveRuns(self.settings.slots)
+        seen = RollbackDetector(self.database, self.id, Memory(), lambda: None)
         lease = Lease(self.id, self.settings, seen, self._set_deadline, self.time.since_beginning)
-        self.turns = Turns(
+        self.turns = Dispatcher(
             self.database, self.settings, self.id, lease, seen, self.live, self._launch, self._kill
         )
-        ownership = Ownership(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
+        ownership = Reconciler(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
-        self.heart = Heart(
+        self.heart = Heartbeat(
             self.database, lease, others, seen, ownership, beat, lambda _: None, lambda _: None
         )
 
@@ -225,13 +225,13 @@ class SimulatedNode:
                 now,
             )
             if now >= self.deadline:  # the warden starts nothing any more
-                self.unrecorded[job.run_id] = Ended(
+                self.unrecorded[job.run_id] = RunResult(
                     job.run_id, RunState.LOST, now, "never begun", never_begun=True
                 )
                 continue
             if self._cannot_begin(job):
                 told = f"could not be started: there is no user {job.user!r}"
-                self.unrecorded[job.run_id] = Ended(
+                self.unrecorded[job.run_id] = RunResult(
                     job.run_id, RunState.FAILED, now, told, 126, never_begun=True
                 )
                 continue
@@ -252,22 +252,22 @@ class SimulatedNode:
     def _end(self, command: Command, at: datetime, state: RunState) -> None:
         del self.commands[command.run_id]
         command.start.ended_at = at
-        self.unrecorded[command.run_id] = Ended(command.run_id, state, at, state.value)
+        self.unrecorded[command.run_id] = RunResult(command.run_id, state, at, state.value)
 
     def _deliver(self) -> float:
         with self.database.write() as connection:
             results = list(self.unrecorded.values())
             if results:
-                ends.finish(connection, self.database, self.id, results, self.time.now)
+                finishing.finish(connection, self.database, self.id, results, self.time.now)
         self.live.remove(self.unrecorded)
         self.unrecorded.clear()
         return 0.0
 
 
-def settings(name: str, chance: random.Random) -> Settings:
+def settings(name: str, chance: random.Random) -> AgentSettings:
     """A node with some tags and something to give."""
     tags = tuple(tag for tag in ("ssd", "eu") if chance.random() < 0.6)
-    return Settings(
+    return AgentSettings(
         name=name,
         spool=Path("/nowhere"),
         slots=chance.choice([1, 2, 4]),

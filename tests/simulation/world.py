@@ -11,8 +11,8 @@ from dcron.model import Definition, RunState
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
-from dcron.services.launching import Launching
-from dcron.store.runs import Wanted
+from dcron.services.triggers import Triggers
+from dcron.store.runs import RunFilter
 from tests.simulation import invariants
 from tests.simulation.cluster import BEGINNING, FaultyDatabase, SimulatedNode, Start, Time, settings
 
@@ -263,7 +263,7 @@ class World:
 
     def _cancel(self) -> None:
         open_states = [RunState.WAITING, RunState.CLAIMED, RunState.RUNNING]
-        if found := self.crontab.runs(Wanted(states=open_states), 100):
+        if found := self.crontab.runs(RunFilter(states=open_states), 100):
             run = self.chance.choice(found)
             self._note(f"run {run.id} of {run.task}, {run.state}, is cancelled")
             self.crontab.cancel(run.id)
@@ -276,9 +276,9 @@ class World:
 
     def _emit(self) -> None:
         self._note("push is emitted")
-        Launching(self.crontab).emit("push", "payload")
+        Triggers(self.crontab).emit("push", "payload")
 
     def _again(self) -> None:
         task = self.crontab.get(self.chance.choice(["berlin", "extract", "all"]))
-        made = Launching(self.crontab).backfill(task, BEGINNING - timedelta(hours=1), BEGINNING)
+        made = Triggers(self.crontab).backfill(task, BEGINNING - timedelta(hours=1), BEGINNING)
         self._note(f"{len(made.occurrences)} occurrences of {task.name} are made up for")

@@ -16,7 +16,7 @@ from dcron.services.crontab import Crontab
 from dcron.tui import modals
 from dcron.tui.app import DcronApp
 from dcron.tui.pane import TablePane
-from dcron.tui.settings import Settings
+from dcron.tui.settings import TuiSettings
 from dcron.tui.table import RowTable
 
 
@@ -101,7 +101,7 @@ class Stage:
             opened.append((connect or self.connect)())
             return opened[-1]
 
-        app = DcronApp(Settings("sqlite:///srv/cron.db", **settings), open_crontab, lambda: zone)
+        app = DcronApp(TuiSettings("sqlite:///srv/cron.db", **settings), open_crontab, lambda: zone)
         app.health.interval = 0.1
         try:
             async with app.run_test(size=size, notifications=True) as pilot:

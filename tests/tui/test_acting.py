@@ -8,14 +8,14 @@ from functools import partial
 import pytest
 
 from dcron.model import RunState
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from dcron.tui import modals
-from dcron.tui.lending import lent_terminal
+from dcron.tui.suspend import lent_terminal
 from tests.tui.conftest import Stage, many
 
 
 def states(stage: Stage, trigger: str = "manual") -> list[RunState]:
-    return [run.state for run in stage.crontab.runs(Wanted(), 50) if run.trigger == trigger]
+    return [run.state for run in stage.crontab.runs(RunFilter(), 50) if run.trigger == trigger]
 
 
 def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -> None:

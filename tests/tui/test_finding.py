@@ -13,8 +13,8 @@ from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.model import Task, Trigger
 from dcron.services.crontab import Crontab
-from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
+from dcron.store.search_terms import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
 from tests.tui.conftest import Stage
@@ -54,12 +54,12 @@ def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, told: 
 
 
 def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
-    from dcron.services.board import Board
-    from dcron.store.filters import TASK_ORDERS
-    from dcron.store.spine import WantedRuns
+    from dcron.services.dashboard import Dashboard
+    from dcron.store.listings import WantedRuns
+    from dcron.store.search_terms import TASK_ORDERS
 
     stage.add("backup", "30 2 * * *", "tar 50%_off")
-    board = Board(stage.crontab)
+    board = Dashboard(stage.crontab)
     for field in TASK_FIELDS:
         for negated in (False, True):
             board.task_ids([Term(field, "3", negated)], "name", reverse=False)
@@ -202,7 +202,7 @@ def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) 
             await screen.shows("no agents yet")
 
     asyncio.run(look())
-    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
 
 
 def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(stage: Stage) -> None:
@@ -219,7 +219,7 @@ def test_what_is_typed_before_a_view_is_there_does_nothing_to_the_one_before(sta
             assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
-    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
 
 
 def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -> None:
@@ -232,7 +232,7 @@ def test_what_is_typed_before_a_form_is_there_is_its_first_field(stage: Stage) -
             await screen.shows("name             rsr")
 
     asyncio.run(look())
-    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
     assert stage.crontab.get("backup").enabled
 
 
@@ -274,7 +274,7 @@ def test_what_is_typed_before_a_form_is_ready_waits_for_it(
             assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
-    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(Wanted(), 10))
+    assert all(run.trigger is Trigger.SCHEDULE for run in stage.crontab.runs(RunFilter(), 10))
     assert stage.crontab.get("backup").enabled
 
 
@@ -359,9 +359,9 @@ def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
 
 
 def wanted_of(stage: Stage, name: str) -> Any:
-    from dcron.store.runs import Wanted
+    from dcron.store.runs import RunFilter
 
-    return Wanted(stage.crontab.task_id(name))
+    return RunFilter(stage.crontab.task_id(name))
 
 
 def test_a_key_that_there_is_none_of_is_refused_with_the_right_name() -> None:

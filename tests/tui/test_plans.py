@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from dcron.store import spine
-from dcron.store.filters import Term
-from dcron.store.spine import Place, WantedRuns
+from dcron.store import listings
+from dcron.store.listings import Place, WantedRuns
+from dcron.store.search_terms import Term
 from tests.contract.stage import NOON, Stage
 from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
 
@@ -18,18 +18,20 @@ PLACE = Place(NOON - timedelta(days=1), LINES + 25_000)
 FAILED = WantedRuns(terms=[Term("failed")])
 OF_NODE = WantedRuns(node_id=NODE, node_since=NOON - timedelta(days=2))
 QUERIES: dict[str, Callable[[Connection], object]] = {
-    "rows": lambda connection: spine.tasks_by_id(connection, list(range(1, 50))),
-    "runs of tasks": lambda connection: spine.runs_of_tasks(connection, list(range(1, 50))),
-    "recent runs": lambda connection: spine.recent_runs(connection, list(range(1, 50))),
-    "lines token": spine.lines_token,
-    "alive": spine.count_alive,
-    "latest runs": lambda connection: spine.finished_runs(connection, WantedRuns(), None, 200, NOON),
-    "earlier runs": lambda connection: spine.finished_runs(connection, WantedRuns(), PLACE, 200, NOON),
-    "runs of a task": lambda connection: spine.finished_runs(connection, WantedRuns(7), PLACE, 200, NOON),
-    "runs of a node": lambda connection: spine.finished_runs(connection, OF_NODE, PLACE, 200, NOON),
-    "filtered runs": lambda connection: spine.finished_runs(connection, FAILED, PLACE, 200, NOON),
-    "unfinished runs": lambda connection: spine.unfinished_runs(connection, WantedRuns(), 200, NOON),
-    "unfinished runs of a task": lambda connection: spine.unfinished_runs(connection, WantedRuns(7), 9, NOON),
+    "rows": lambda connection: listings.tasks_by_id(connection, list(range(1, 50))),
+    "runs of tasks": lambda connection: listings.runs_of_tasks(connection, list(range(1, 50))),
+    "recent runs": lambda connection: listings.recent_runs(connection, list(range(1, 50))),
+    "lines token": listings.lines_token,
+    "alive": listings.count_alive,
+    "latest runs": lambda connection: listings.finished_runs(connection, WantedRuns(), None, 200, NOON),
+    "earlier runs": lambda connection: listings.finished_runs(connection, WantedRuns(), PLACE, 200, NOON),
+    "runs of a task": lambda connection: listings.finished_runs(connection, WantedRuns(7), PLACE, 200, NOON),
+    "runs of a node": lambda connection: listings.finished_runs(connection, OF_NODE, PLACE, 200, NOON),
+    "filtered runs": lambda connection: listings.finished_runs(connection, FAILED, PLACE, 200, NOON),
+    "unfinished runs": lambda connection: listings.unfinished_runs(connection, WantedRuns(), 200, NOON),
+    "unfinished runs of a task": lambda connection: listings.unfinished_runs(
+        connection, WantedRuns(7), 9, NOON
+    ),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dcron.model import Trigger
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from dcron.tui.completion import Completion, completed
 from dcron.tui.prompt import Prompt
 from tests.tui.conftest import Screen, Stage
@@ -29,7 +29,7 @@ def play(stage: Stage, do: Any) -> None:
             await do(screen)
 
     asyncio.run(look())
-    assert not [run for run in stage.crontab.runs(Wanted(), 50) if run.trigger is not Trigger.SCHEDULE]
+    assert not [run for run in stage.crontab.runs(RunFilter(), 50) if run.trigger is not Trigger.SCHEDULE]
 
 
 def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from textual.message import Message
 from dcron.database import Database
 from dcron.errors import DatabaseError, DatabaseReplaced, NotFound
 from dcron.services.crontab import Crontab
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from dcron.tui import acting, health
 from dcron.tui.health import Health
 from dcron.tui.reader import Answered, Changed, Reader
@@ -32,9 +32,9 @@ class Board:
             raise DatabaseError("gone")
         from datetime import UTC, datetime
 
-        from dcron.services.board import Look
+        from dcron.services.dashboard import PollResult
 
-        return Look(self.token, datetime(2027, 6, 1, 12, tzinfo=UTC))
+        return PollResult(self.token, datetime(2027, 6, 1, 12, tzinfo=UTC))
 
 
 class Told:
@@ -293,7 +293,7 @@ def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
             assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
-    assert len(stage.crontab.runs(Wanted(), 10)) == 1  # its turn
+    assert len(stage.crontab.runs(RunFilter(), 10)) == 1  # its turn
 
 
 def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
@@ -308,7 +308,7 @@ def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
             await screen.shows("was not done: the database was away")
 
     asyncio.run(look())
-    assert len(stage.crontab.runs(Wanted(), 10)) == 1
+    assert len(stage.crontab.runs(RunFilter(), 10)) == 1
 
 
 def test_a_question_that_may_not_wait_is_refused_when_the_database_is_lost(told: Told) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dcron.model import Task, Trigger
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from tests.tui.conftest import Stage
 from tests.tui.terminal import ESC, Terminal, terminal
 
@@ -55,7 +55,7 @@ class Person:
 
     def started(self) -> list[str]:
         """The tasks that were started by hand, in order."""
-        found = self.stage.crontab.runs(Wanted(), 50)
+        found = self.stage.crontab.runs(RunFilter(), 50)
         return [run.task for run in reversed(found) if run.trigger is Trigger.MANUAL]
 
 

@@ -9,12 +9,21 @@ import pytest
 
 from dcron import policy
 from dcron.model import Definition
+from dcron.policy.start_times import (
+    MOST_IN_CELL,
+    Minutes,
+    StartSpan,
+    filled,
+    merged,
+    minute_of,
+    minutes_of,
+    starts_of,
+)
 from dcron.schedule import upcoming, zone
-from dcron.telling.starts import MOST_IN_CELL, Minutes, Span, filled, merged, minute_of, minutes_of, starts_of
 
 NIGHT = datetime(2027, 3, 27, 20, tzinfo=UTC)
 """The clocks of Berlin go forward in it, at 01:00 UTC."""
-SPAN = Span(NIGHT, timedelta(minutes=30), 50)
+SPAN = StartSpan(NIGHT, timedelta(minutes=30), 50)
 SCHEDULES = (
     "* * * * *",
     "*/7 * * * *",

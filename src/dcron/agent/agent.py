@@ -6,8 +6,8 @@ import threading
 
 from dcron import migrations
 from dcron.agent.loops import Outage
-from dcron.agent.session import End, Session
-from dcron.agent.settings import Settings
+from dcron.agent.node import NodeSession, SessionEnd
+from dcron.agent.settings import AgentSettings
 from dcron.agent.signals import stopping
 from dcron.database import Database, is_refusal, is_transient
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
@@ -22,10 +22,10 @@ _LONGEST_PAUSE = 5.0
 class Agent:
     """Keeps a node alive on this machine. A node that was declared dead is followed by a new one."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: AgentSettings) -> None:
         self._database = database
         self._settings = settings
-        self._session: Session | None = None
+        self._session: NodeSession | None = None
         self._stopped = threading.Event()
 
     def run(self, *, once: bool = False) -> None:
@@ -48,7 +48,7 @@ class Agent:
             end = session.serve()
             if session.error is not None:
                 raise session.error
-            if once or end is End.STOPPED:
+            if once or end is SessionEnd.STOPPED:
                 return
             first = False
 
@@ -58,7 +58,7 @@ class Agent:
         if self._session:
             self._session.ask_to_stop()
 
-    def _open(self, *, first: bool, once: bool) -> Session | None:
+    def _open(self, *, first: bool, once: bool) -> NodeSession | None:
         """A session with its node registered; None if told to stop while waiting for the database.
 
         A first one makes the tables where there are none. Later ones wait for them: an operator may just be
@@ -81,8 +81,8 @@ class Agent:
                 self._stopped.wait(outage.failed(error))
         return None
 
-    def _register(self, *, once: bool, reboot: bool) -> Session:
-        session = self._session = Session(self._database, self._settings, once=once)
+    def _register(self, *, once: bool, reboot: bool) -> NodeSession:
+        session = self._session = NodeSession(self._database, self._settings, once=once)
         if self._stopped.is_set():  # asked to stop before there was a session
             session.ask_to_stop()
         try:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from dcron.errors import UsageError
 from dcron.model import LAST_RUN, RunState, node_name
-from dcron.store.due import Claimed
-from dcron.store.ends import Ended
+from dcron.store.candidates import ClaimedRun
+from dcron.store.finishing import RunResult
 from dcron.validation import require_command
 from dcron.warden.client import Job
 from dcron.warden.journal import Result
@@ -26,7 +26,7 @@ _NOT_ITS_OWN_END = {
 }
 
 
-def job_for(run: Claimed, node_id: str, grace: float) -> Job:
+def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
     """Return the command of a run: in cron's small environment, with the task's own and dcron's names.
 
     Raises UsageError for a run that no node can execute.
@@ -54,7 +54,7 @@ def job_for(run: Claimed, node_id: str, grace: float) -> Job:
     )
 
 
-def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: str | None) -> Ended:
+def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: str | None) -> RunResult:
     """How the run ended, for the record: from the database's clock on, as long as the warden measured."""
     state, reason = _judge(result, cancelled_by)
     if result.message and result.reason != "spawn failed":
@@ -64,7 +64,7 @@ def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: s
     never_begun = result.reason == "spawn failed" or (
         result.reason in _NOT_ITS_OWN_END and result.started_at is None
     )
-    return Ended(
+    return RunResult(
         result.run_id, state, finished_at, reason, result.exit_code, result.signal, never_begun=never_begun
     )
 
@@ -95,7 +95,7 @@ def _login(user: str | None) -> dict[str, str]:
     return {"HOME": account.pw_dir, "LOGNAME": account.pw_name, "USER": account.pw_name}
 
 
-def _facts(run: Claimed, node_id: str) -> dict[str, str]:
+def _facts(run: ClaimedRun, node_id: str) -> dict[str, str]:
     facts = {
         "DCRON_TASK": run.task.name,
         "DCRON_RUN_ID": str(run.id),

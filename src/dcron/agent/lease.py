@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row
 
 from dcron.agent.clock import TOLERANCE
-from dcron.agent.continuity import Continuity
-from dcron.agent.settings import Settings
+from dcron.agent.rollback_detection import RollbackDetector
+from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import nodes
@@ -31,8 +31,8 @@ class Lease:
     def __init__(
         self,
         node_id: str,
-        settings: Settings,
-        continuity: Continuity,
+        settings: AgentSettings,
+        continuity: RollbackDetector,
         set_deadline: Callable[[float], None],
         clock: Callable[[], float] = boottime,
     ) -> None:

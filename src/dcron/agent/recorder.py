@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from dcron.agent.execution import outcome
-from dcron.agent.live import LiveRuns
+from dcron.agent.running import ActiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.model import RunState
 from dcron.schedule import unlocked
-from dcron.store import ends, output, tasks
-from dcron.store.ends import Ended
+from dcron.store import finishing, output, tasks
+from dcron.store.finishing import RunResult
 from dcron.store.output import Chunk
-from dcron.warden.client import Finished, Output, Warden, WardenGone
+from dcron.warden.client import Finished, OutputChunk, Warden, WardenGone
 from dcron.warden.journal import Frame, JournalError, JournalReader, Result
 
 log = logging.getLogger("dcron.agent")
@@ -31,7 +31,7 @@ class Recorder:
     """Brings what one node's warden reports into the database, in batches, each thing once."""
 
     def __init__(
-        self, database: Database, node_id: str, live: LiveRuns, warden: Warden, on_free: Callable[[], None]
+        self, database: Database, node_id: str, live: ActiveRuns, warden: Warden, on_free: Callable[[], None]
     ) -> None:
         """`on_free` is called when slots have become free."""
         self._database = database
@@ -69,7 +69,7 @@ class Recorder:
         """Take in what the warden reports, waiting up to `timeout` seconds for it."""
         for event in self._warden.events(timeout):
             match event:
-                case Output(run_id):
+                case OutputChunk(run_id):
                     self._chatty.add(run_id)
                 case Finished(run_id, result):
                     self._finished[run_id] = result
@@ -130,7 +130,7 @@ class Recorder:
         with self._database.write() as connection:
             now = self._database.now(connection)
             ended = [self._judge(result, now) for result in results]
-            recorded = ends.finish(connection, self._database, self._node_id, ended, now)
+            recorded = finishing.finish(connection, self._database, self._node_id, ended, now)
         lives = [live for each in ended if (live := self._live.get(each.id))]
         for each in ended:
             self._settle(each, recorded=each.id in recorded)
@@ -140,12 +140,12 @@ class Recorder:
             with self._database.write() as connection:  # of its own: lines are locked before runs
                 tasks.retire_once(connection, len(once), once)
 
-    def _judge(self, result: Result, now: datetime) -> Ended:
+    def _judge(self, result: Result, now: datetime) -> RunResult:
         live = self._live.get(result.run_id)
         started_at, cancelled_by = (live.started_at, live.cancelled_by) if live else (now, None)
         return outcome(result, started_at, now, cancelled_by)
 
-    def _settle(self, ended: Ended, *, recorded: bool) -> None:
+    def _settle(self, ended: RunResult, *, recorded: bool) -> None:
         if not recorded:
             log.warning("run %d: its end (%s) is not recorded, it is no longer ours", ended.id, ended.state)
         else:

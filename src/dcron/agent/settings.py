@@ -23,7 +23,7 @@ def default_slots() -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class AgentSettings:
     """One agent's settings; durations are seconds."""
 
     name: str

@@ -11,7 +11,7 @@ from dcron.agent.execution import NODE_ID, outcome
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.config import account_name
 from dcron.database import Database
-from dcron.store import ends, output, runs
+from dcron.store import finishing, output, runs
 from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import kill_marked
 from dcron.warden.journal import JournalError, Result
@@ -108,4 +108,4 @@ def _deliver_result(database: Database, node_id: str, result: Result) -> bool:
         started = runs.started_at(connection, [result.run_id]).get(result.run_id)
         finished = datetime.fromtimestamp(result.finished_at, UTC)
         ended = outcome(result, started or finished, now, cancelled_by=None)
-        return bool(ends.finish(connection, database, node_id, [ended], now))
+        return bool(finishing.finish(connection, database, node_id, [ended], now))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import new_task_zone, opened_crontab
 from dcron.cli.idleness import mention_idleness
-from dcron.cli.opening import new_task_zone, opened_crontab
-from dcron.cli.parameters import Db, Json, Words, takes
+from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.policy_options import with_tries
 from dcron.cli.task_options import TaskOptions, command_text
 from dcron.errors import ScheduleError, UsageError
@@ -153,37 +153,37 @@ def _definition(
 def _tell(
     crontab: "Crontab", task: "Task", options: TaskOptions, chosen: "ChosenZone", *, as_json: bool
 ) -> None:
-    from dcron.cli import cautions, shapes
+    from dcron.cli import json_output, warnings
     from dcron.cli.tables import print_facts
 
     now = crontab.now()
     view = crontab.view(task.name)
     if as_json:
-        printing.emit(shapes.task_shape(view, now))
+        console.emit(json_output.task_shape(view, now))
     else:
         print_facts(_understood(view, options, chosen, now))
-    cautions.print_warnings(task, now)
-    cautions.print_homelessness(task)
-    cautions.print_crowd(crontab, view, now)
-    cautions.print_unserved(crontab, view)
+    warnings.print_warnings(task, now)
+    warnings.print_homelessness(task)
+    warnings.print_crowd(crontab, view, now)
+    warnings.print_unserved(crontab, view)
     mention_idleness(crontab)
 
 
 def _understood(
     view: "TaskView", options: TaskOptions, chosen: "ChosenZone", now: datetime
 ) -> Iterator[tuple[str, str | list[str] | None]]:
-    from dcron.telling import asked as policies
-    from dcron.telling import forecast
+    from dcron.presentation import next_runs
+    from dcron.presentation import policies as policies
 
     task = view.task
     yield "added", task.name
-    yield "when", forecast.explanation(task)
+    yield "when", next_runs.explanation(task)
     count = 1 if task.once else 3
-    yield "next", forecast.next_runs(task, now, count, planned=view.next_run_at)
+    yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
     if options.tz is None:
         hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all"
         yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
-    yield "command", forecast.command_line(task)
+    yield "command", next_runs.command_line(task)
     yield "with", policies.lines(task)
     if options.on_lost == "retry" and options.tries is None:
         yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
@@ -193,7 +193,7 @@ def _warn_of_late_options(command: Sequence[str]) -> None:
     """`add '0 9 * * *' backup --timeout 5m` gives backup an option that was meant for dcron."""
     late = next((word for word in command[1:] if _OF_ADD.fullmatch(word)), None)
     if len(command) > 1 and late is not None:
-        printing.complain(
+        console.complain(
             f"warning: {late} stands after the command, so the command gets it;"
             " options for dcron stand before the command"
         )

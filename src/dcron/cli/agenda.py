@@ -7,14 +7,14 @@ from itertools import chain, islice
 from typing import Any
 
 from dcron import policy
-from dcron.cli import printing, shapes
+from dcron.cli import console, json_output
 from dcron.cli.progress import watched
-from dcron.cli.tables import Column, print_table
+from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Definition
+from dcron.policy.start_times import Minutes, TaskStart, merged, minute_of, starts_of
+from dcron.presentation import humanize, next_runs
 from dcron.schedule import Advice, Schedule, advise_all, zone
-from dcron.telling import forecast, words
-from dcron.telling.starts import Minutes, Start, merged, minute_of, starts_of
 
 BUSIEST = 5
 Starts = Callable[[datetime], datetime]
@@ -22,51 +22,51 @@ Starts = Callable[[datetime], datetime]
 
 def starts(
     lines: Sequence[Definition], after: datetime, until: datetime | None, count: int, most: int
-) -> Iterator[Start]:
+) -> Iterator[TaskStart]:
     """The starts after `after`, until `count` have run or there were `most`; computed as they are read."""
     each = watched((_begun(_starts_of(line, after, until)) for line in lines), "looking ahead", len(lines))
     return merged(each, count, most)
 
 
-def _begun(found: Iterator[Start]) -> Iterator[Start]:
+def _begun(found: Iterator[TaskStart]) -> Iterator[TaskStart]:
     """The same, its first one computed already."""
     return chain(list(islice(found, 1)), found)
 
 
-def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Iterator[Start]:
+def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Iterator[TaskStart]:
     try:
         yield from starts_of(line, after, until)
     except UsageError as error:
-        printing.complain(f"warning: {line.name} is left out: {error}")
+        console.complain(f"warning: {line.name} is left out: {error}")
 
 
-def print_json(found: Iterable[Start], lines: Sequence[Definition], here: Any, now: datetime) -> int:
+def print_json(found: Iterable[TaskStart], lines: Sequence[Definition], here: Any, now: datetime) -> int:
     """The shape of a preview, each occurrence with its task's name; how many there were."""
     shown = _Shown()
     warnings = [(each.code, each.message) for each in advice(lines, now)]
-    shape = shapes.preview_shape(None, here.key, None, warnings)
-    listed = ({**shapes.occurrence_shape(each), "task": each.task} for each in shown.of(found))
-    printing.emit_streaming(shape, "occurrences", listed)
+    shape = json_output.preview_shape(None, here.key, None, warnings)
+    listed = ({**json_output.occurrence_shape(each), "task": each.task} for each in shown.of(found))
+    console.emit_streaming(shape, "occurrences", listed)
     return shown.count
 
 
-def print_agenda(found: Iterable[Start], lines: Sequence[Definition], here: Any, now: datetime) -> int:
+def print_agenda(found: Iterable[TaskStart], lines: Sequence[Definition], here: Any, now: datetime) -> int:
     """A table in one zone, the busiest minutes in it, and advice; how many starts there were."""
     shown = _Shown()
     columns = [
-        Column(f"STARTS ({here.key})"),
-        Column("IN", right=True, spare=True),
-        Column("TASK", least=10),
-        Column("NOTE", least=8),
+        TableColumn(f"STARTS ({here.key})"),
+        TableColumn("IN", right=True, spare=True),
+        TableColumn("TASK", least=10),
+        TableColumn("NOTE", least=8),
     ]
     if not print_table(columns, _rows(shown.of(found), here, now)):
-        printing.note("nothing runs in this window" if lines else "there are no tasks that are not paused")
+        console.note("nothing runs in this window" if lines else "there are no tasks that are not paused")
     busy = [(minute, number) for minute, number in shown.minutes.busiest(BUSIEST) if number > 1]
     if busy:
-        told = ", ".join(f"{words.clock(minute, here, now)} ({number:,})" for minute, number in busy)
-        printing.note(f"busiest minutes in this list: {told}")
+        told = ", ".join(f"{humanize.clock(minute, here, now)} ({number:,})" for minute, number in busy)
+        console.note(f"busiest minutes in this list: {told}")
     for each in advice(lines, now):
-        printing.complain(f"warning: {each.message} [{each.code}]")
+        console.complain(f"warning: {each.message} [{each.code}]")
     return shown.count
 
 
@@ -77,22 +77,22 @@ class _Shown:
         self.count = 0
         self.minutes = Minutes()
 
-    def of(self, found: Iterable[Start]) -> Iterator[Start]:
+    def of(self, found: Iterable[TaskStart]) -> Iterator[TaskStart]:
         """The same starts, counted."""
-        for each in found if printing.is_terminal() else watched(found, "starts"):
+        for each in found if console.is_terminal() else watched(found, "starts"):
             self.count += 1
             if each.occurrence.reason is None:
                 self.minutes.add([minute_of(each.at)])
             yield each
 
 
-def _rows(found: Iterable[Start], here: Any, now: datetime) -> Iterator[list[str]]:
+def _rows(found: Iterable[TaskStart], here: Any, now: datetime) -> Iterator[list[str]]:
     for at, task, occurrence in found:
-        start = words.full(at.astimezone(here))
+        start = humanize.full(at.astimezone(here))
         skipped = occurrence.reason and f"skipped: {occurrence.reason}"
         moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by its jitter"
         remark = "; ".join(text for text in (moved, occurrence.note, skipped) if text)
-        yield [words.Struck(start) if skipped else start, words.left(at, now), task, remark]
+        yield [humanize.Struck(start) if skipped else start, humanize.left(at, now), task, remark]
 
 
 def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:
@@ -103,6 +103,6 @@ def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:
 def _readable(lines: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any, Starts]]:
     for line in lines:
         try:
-            yield line.name, forecast.schedule_of(line), zone(line.timezone), partial(policy.due_at, line)
+            yield line.name, next_runs.schedule_of(line), zone(line.timezone), partial(policy.due_at, line)
         except UsageError:
             continue  # `_starts_of` has said so

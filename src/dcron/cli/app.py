@@ -97,9 +97,9 @@ class Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            from dcron.cli import failures
+            from dcron.cli import error_handler
 
-            raise typer.Exit(failures.explain(error)) from None
+            raise typer.Exit(error_handler.explain(error)) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The verbs in their sections."""
@@ -126,7 +126,7 @@ def _load(name: str) -> Any:
     """A verb as typer makes it of its function, or of the Typer that holds verbs of its own."""
     from typer.main import get_command
 
-    from dcron.cli.parameters import CommandLast, Verb, offer_completions
+    from dcron.cli.options import CommandLast, Verb, offer_completions
 
     module, function, _ = VERBS[name]
     found = getattr(import_module(f"dcron.cli.{module}"), function)
@@ -205,7 +205,7 @@ def main(words: Sequence[str]) -> int:
         code = app(list(words), prog_name="dcron", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        from dcron.cli import failures
+        from dcron.cli import error_handler
 
-        return failures.explain(error, words)
+        return error_handler.explain(error, words)
     return code if isinstance(code, int) else 0

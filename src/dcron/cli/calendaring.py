@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import completing, printing
-from dcron.cli.naming import agreed
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, Verb
-from dcron.cli.tables import Column, print_facts, print_table
+from dcron.cli import completion, console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.name_arguments import agreed
+from dcron.cli.options import Db, Force, Json, Verb
+from dcron.cli.tables import TableColumn, print_facts, print_table
 from dcron.errors import UsageError
-from dcron.telling import words
+from dcron.presentation import humanize
 from dcron.typed import read_text
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ calendar_app = typer.Typer(
 )
 
 COLUMNS = [
-    Column("CALENDAR", least=10),
-    Column("ENTRIES", least=12),
-    Column("NEXT"),
-    Column("TASKS", least=8),
-    Column("CHANGED", right=True),
+    TableColumn("CALENDAR", least=10),
+    TableColumn("ENTRIES", least=12),
+    TableColumn("NEXT"),
+    TableColumn("TASKS", least=8),
+    TableColumn("CHANGED", right=True),
 ]
 MAX_BYTES = 2_000_000
 LONGEST_ENTRY = 256
@@ -47,7 +47,7 @@ CalendarName = Annotated[
     typer.Argument(
         metavar="NAME",
         help="The calendar's name.",
-        autocompletion=completing.calendar_names,
+        autocompletion=completion.calendar_names,
         show_default=False,
     ),
 ]
@@ -88,16 +88,16 @@ def add(
 
         calendars = Calendars(crontab)
         if using := calendars.users(name):
-            printing.require_consent(
+            console.require_consent(
                 f"replace calendar {name}, which {_some(using)} {'uses' if len(using) == 1 else 'use'}",
                 force=force,
             )
         replaced = calendars.put(calendar)
         stored = calendars.get(name)
         if as_json:
-            printing.emit(_shape(stored))
+            console.emit(_shape(stored))
         else:
-            printing.data(f"{'replaced' if replaced else 'added'}  {name}: {_entries(stored)}")
+            console.data(f"{'replaced' if replaced else 'added'}  {name}: {_entries(stored)}")
 
 
 @calendar_app.command("list", cls=Verb)
@@ -108,9 +108,9 @@ def list_calendars(as_json: Json = False, db: Db = None) -> None:
 
         calendars = Calendars(crontab)
         if as_json:
-            printing.emit_list(map(_shape, calendars.every()))
+            console.emit_list(map(_shape, calendars.every()))
         elif not print_table(COLUMNS, _rows(calendars, crontab.now())):
-            printing.note("no calendars yet; `dcron calendar add holidays 12-25 12-26` makes one")
+            console.note("no calendars yet; `dcron calendar add holidays 12-25 12-26` makes one")
 
 
 @calendar_app.command("view", cls=Verb)
@@ -129,7 +129,7 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
         coming = _coming(stored, now.astimezone(zone(own_zone())).date(), NEXT_SHOWN)
         if as_json:
             days = [day.isoformat() for day in coming]
-            printing.emit({**_shape(stored), "next_dates": days, "tasks": using})
+            console.emit({**_shape(stored), "next_dates": days, "tasks": using})
         else:
             print_facts(_facts(stored, coming, using, now))
 
@@ -144,9 +144,9 @@ def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
         name = agreed(calendars.whole, "remove calendar", name, force=force, asks=True)
         stored = calendars.get(name)
         if not calendars.users(name):  # else it is refused below, whatever anybody says
-            printing.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)
+            console.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)
         calendars.remove(name)
-        printing.data(f"removed  {name}")
+        console.data(f"removed  {name}")
 
 
 def _read(name: str, dates: Sequence[str], ics: str | None) -> "Calendar":
@@ -217,7 +217,7 @@ def _entry(name: str, text: str) -> "Calendar":
 
 
 def _shape(stored: "StoredCalendar") -> dict[str, Any]:
-    from dcron.cli.shapes import instant
+    from dcron.cli.json_output import instant
 
     return {
         "name": stored.name,
@@ -238,7 +238,7 @@ def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
             _entries(stored),
             _day(coming[0]) if coming else "",
             _some(calendars.users(stored.name)),
-            words.ago(stored.changed_at, now),
+            humanize.ago(stored.changed_at, now),
         ]
 
 
@@ -247,10 +247,10 @@ def _entries(stored: "StoredCalendar") -> str:
     content = stored.content
     dates, annual, rules = (len(content.get(kind, ())) for kind in ("dates", "annual", "recurring"))
     told = [
-        words.plural(dates, "date") if dates else "",
+        humanize.plural(dates, "date") if dates else "",
         f"{annual:,} yearly" if annual else "",
         " ".join(content.get("weekdays", ())),
-        words.plural(rules, "rule") if rules else "",
+        humanize.plural(rules, "rule") if rules else "",
     ]
     return ", ".join(filter(None, told))
 
@@ -262,7 +262,7 @@ def _coming(stored: "StoredCalendar", today: date, count: int) -> list[date]:
     try:
         calendar = calendar_from_json(stored.name, stored.content)
     except UsageError as error:
-        printing.note(f"{error}; write it anew with `dcron calendar add {stored.name}`")
+        console.note(f"{error}; write it anew with `dcron calendar add {stored.name}`")
         return []
     days = (today + timedelta(days=number) for number in range(SEARCHED.days))
     return list(islice(filter(calendar.contains, days), count))
@@ -279,7 +279,7 @@ def _facts(
     yield "rules", _shortened(map(_rule, content.get("recurring", ())), ENTRIES_SHOWN) or None
     yield "next", [_day(day) for day in coming] or "no dates to come"
     yield "tasks", _shortened(using, USERS_SHOWN) or "none"
-    yield "changed", f"{words.ago(stored.changed_at, now)}, by {stored.changed_by}"
+    yield "changed", f"{humanize.ago(stored.changed_at, now)}, by {stored.changed_by}"
 
 
 def _rule(recurring: dict[str, Any]) -> str:
@@ -290,7 +290,7 @@ def _rule(recurring: dict[str, Any]) -> str:
     if recurring["days"] > 1:
         told += f", {recurring['days']} days each"
     if recurring["exceptions"]:
-        told += f", but for {words.plural(len(recurring['exceptions']), 'date')}"
+        told += f", but for {humanize.plural(len(recurring['exceptions']), 'date')}"
     return told
 
 

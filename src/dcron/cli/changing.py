@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.naming import all_to_change
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Force, Json, WholeNames, takes
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import all_to_change
+from dcron.cli.options import Db, Force, Json, WholeNames, takes
 from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
@@ -89,7 +89,7 @@ def rm(names: WholeNames, force: Force = False, db: Db = None) -> None:
 
     It is done wholly or not at all.
     """
-    from dcron.telling.words import plural
+    from dcron.presentation.humanize import plural
 
     with opened_crontab(db) as crontab:
         found = all_to_change(crontab, "remove", names, force=force, asks=True)
@@ -98,10 +98,10 @@ def rm(names: WholeNames, force: Force = False, db: Db = None) -> None:
             what = f"{task.name} ({task.schedule}, {task.command})"
         else:
             what = f"{plural(len(found), 'task')}: {', '.join(task.name for task in found)}"
-        printing.require_consent(f"remove {what}", force=force)
+        console.require_consent(f"remove {what}", force=force)
         crontab.remove(*found)
         for task in found:
-            printing.data(f"removed  {task.name}")
+            console.data(f"removed  {task.name}")
 
 
 def pause(
@@ -117,8 +117,8 @@ def pause(
     db: Db = None,
 ) -> None:
     """Let tasks start nothing until they are resumed. What runs now runs on."""
+    from dcron.presentation import humanize
     from dcron.schedule import parse_time, zone
-    from dcron.telling import words
 
     with opened_crontab(db) as crontab:
         found = all_to_change(crontab, "pause", names)
@@ -129,8 +129,8 @@ def pause(
             _print_json(crontab, paused)
             return
         for task, end in zip(paused, ends, strict=True):
-            told = f" until {words.full(end.astimezone(zone(task.timezone)))}" if end else ""
-            printing.data(f"paused   {task.name}{told}")
+            told = f" until {humanize.full(end.astimezone(zone(task.timezone)))}" if end else ""
+            console.data(f"paused   {task.name}{told}")
 
 
 def resume(names: WholeNames, as_json: Json = False, db: Db = None) -> None:
@@ -151,34 +151,34 @@ def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
 
 
 def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
-    from dcron.cli import cautions
+    from dcron.cli import warnings
 
     if not as_json:
         if task.version == before.version:
-            printing.data(f"unchanged  {task.name}")
+            console.data(f"unchanged  {task.name}")
         else:
             _print_facts("changed", task, crontab)
     if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
         now = crontab.now()
-        cautions.print_warnings(task, now)
-        cautions.print_crowd(crontab, crontab.view(task.name), now)
+        warnings.print_warnings(task, now)
+        warnings.print_crowd(crontab, crontab.view(task.name), now)
     if any(getattr(task, field) != getattr(before, field) for field in _ROUTES):
-        cautions.print_unserved(crontab, crontab.view(task.name))
+        warnings.print_unserved(crontab, crontab.view(task.name))
 
 
 def _print_facts(done: str, task: "Task", crontab: "Crontab") -> None:
     from dcron.cli.tables import print_facts
-    from dcron.telling import asked as policies
-    from dcron.telling import forecast
+    from dcron.presentation import next_runs
+    from dcron.presentation import policies as policies
 
     planned = crontab.view(task.name).next_run_at
-    following = forecast.next_runs(task, crontab.now(), planned=planned) if task.enabled else "paused"
-    facts = [("when", forecast.explanation(task)), ("next", following), ("with", policies.lines(task))]
+    following = next_runs.next_runs(task, crontab.now(), planned=planned) if task.enabled else "paused"
+    facts = [("when", next_runs.explanation(task)), ("next", following), ("with", policies.lines(task))]
     print_facts([(done, task.name), *facts])
 
 
 def _print_json(crontab: "Crontab", changed: "Sequence[Task]") -> None:
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     now = crontab.now()
-    printing.emit_one_or_list([shapes.task_shape(crontab.view(task.name), now) for task in changed])
+    console.emit_one_or_list([json_output.task_shape(crontab.view(task.name), now) for task in changed])

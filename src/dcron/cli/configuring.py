@@ -4,15 +4,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json, Verb
-from dcron.cli.tables import Column, print_table
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, Verb
+from dcron.cli.tables import TableColumn, print_table
 
 if TYPE_CHECKING:
     from dcron.services.settings import Held
 
-COLUMNS = [Column("SETTING"), Column("VALUE", least=8), Column("CHANGED BY", spare=True), Column("HELP")]
+COLUMNS = [
+    TableColumn("SETTING"),
+    TableColumn("VALUE", least=8),
+    TableColumn("CHANGED BY", spare=True),
+    TableColumn("HELP"),
+]
 Name = Annotated[
     str, typer.Argument(metavar="SETTING", help="As `dcron config list` shows it.", show_default=False)
 ]
@@ -25,12 +30,12 @@ config_app = typer.Typer(
 @config_app.command("list", cls=Verb)
 def list_settings(as_json: Json = False, db: Db = None) -> None:
     """List the settings, with what holds while one is not set."""
-    from dcron.services.settings import Settings
+    from dcron.services.settings import SharedSettings
 
     with opened_crontab(db) as crontab:
-        found = Settings(crontab).every()
+        found = SharedSettings(crontab).every()
     if as_json:
-        printing.emit_list(map(_shape, found))
+        console.emit_list(map(_shape, found))
     else:
         print_table(COLUMNS, map(_row, found))
 
@@ -47,31 +52,31 @@ def set_setting(
     \b
     dcron config set timezone Europe/Berlin
     """
-    from dcron.services.settings import Settings
+    from dcron.services.settings import SharedSettings
 
     with opened_crontab(db) as crontab:
-        held = Settings(crontab).set(name, value)
+        held = SharedSettings(crontab).set(name, value)
     if as_json:
-        printing.emit(_shape(held))
+        console.emit(_shape(held))
     else:
-        printing.data(f"{name}: {held.text}")
+        console.data(f"{name}: {held.text}")
 
 
 @config_app.command("unset", cls=Verb)
 def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
     """Let a setting's default hold again."""
-    from dcron.services.settings import Settings
+    from dcron.services.settings import SharedSettings
 
     with opened_crontab(db) as crontab:
-        settings = Settings(crontab)
+        settings = SharedSettings(crontab)
         was_set = settings.unset(name)
         held = settings.get(name)
     if as_json:
-        printing.emit(_shape(held))
+        console.emit(_shape(held))
     elif was_set:
-        printing.data(f"{name}: not set; {held.setting.unset}")
+        console.data(f"{name}: not set; {held.setting.unset}")
     else:
-        printing.note(f"{name} was not set")
+        console.note(f"{name} was not set")
 
 
 def _row(held: "Held") -> list[str]:
@@ -80,7 +85,7 @@ def _row(held: "Held") -> list[str]:
 
 
 def _shape(held: "Held") -> dict[str, Any]:
-    from dcron.cli.shapes import instant
+    from dcron.cli.json_output import instant
 
     return {
         "name": held.setting.name,

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron import __version__
-from dcron.cli import printing
-from dcron.cli.opening import opened_database, own_zone
-from dcron.cli.parameters import Db, Json, Verb
+from dcron.cli import console
+from dcron.cli.context import opened_database, own_zone
+from dcron.cli.options import Db, Json, Verb
 from dcron.errors import DatabaseError, Refused
 
 if TYPE_CHECKING:
     from dcron.database import Database
-    from dcron.migrations.outlook import Outlook
-    from dcron.services.facts import DatabaseFacts
+    from dcron.migrations.estimate import UpgradeEstimate
+    from dcron.services.database_info import DatabaseFacts
 
 db_app = typer.Typer(
     help="Prepare, upgrade or name the database.", rich_markup_mode=None, add_completion=False
@@ -31,7 +31,7 @@ def init(db: Db = None) -> None:
         before = migrations.current_version(database)
         migrations.prepare(database)
         done = "was ready already" if before else "is ready"
-        printing.data(f"{database.address} {done} (schema {SCHEMA_VERSION})")
+        console.data(f"{database.address} {done} (schema {SCHEMA_VERSION})")
         if before is None:
             _record_zone(database)
 
@@ -40,12 +40,12 @@ def _record_zone(database: "Database") -> None:
     """Make this machine's zone, or the config file's, that of the new crontab's tasks."""
     from dcron.config import actor, load_config
     from dcron.services.crontab import Crontab
-    from dcron.services.settings import Settings, zone_without_setting
+    from dcron.services.settings import SharedSettings, zone_without_setting
     from dcron.settings import TIMEZONE
 
     chosen = zone_without_setting(load_config().timezone)
-    Settings(Crontab(database, actor())).set(TIMEZONE.name, chosen.name)
-    printing.note(
+    SharedSettings(Crontab(database, actor())).set(TIMEZONE.name, chosen.name)
+    console.note(
         f"new tasks have the time zone {chosen.name} ({chosen.origin});"
         f" `dcron config set {TIMEZONE.name} ZONE` sets another"
     )
@@ -65,7 +65,7 @@ def upgrade(
     """
     from dcron import migrations
     from dcron.cli.progress import ticking
-    from dcron.migrations.outlook import outlook
+    from dcron.migrations.estimate import outlook
     from dcron.schema import SCHEMA_VERSION
 
     with opened_database(db) as database:
@@ -78,12 +78,12 @@ def upgrade(
             done = f"was at schema {before} already"
         else:
             done = f"is at schema {SCHEMA_VERSION} now (before: {before or 'no tables'})"
-        printing.data(f"{database.address} {done}")
+        console.data(f"{database.address} {done}")
 
 
-def _say_what_is_ahead(ahead: "Outlook", *, force: bool) -> None:
+def _say_what_is_ahead(ahead: "UpgradeEstimate", *, force: bool) -> None:
     """Name the agents that run and the time it will take. Raises Refused."""
-    from dcron.telling.words import rough_span
+    from dcron.presentation.humanize import rough_span
 
     agents = ", ".join(ahead.agents[:5]) + (", …" if len(ahead.agents) > 5 else "")
     if ahead.stops_what_runs and not force:
@@ -93,12 +93,12 @@ def _say_what_is_ahead(ahead: "Outlook", *, force: bool) -> None:
             " stop them first, or use --force"
         )
     if ahead.agents:
-        printing.note(
+        console.note(
             f"agents run ({agents}): they take nothing new and finish what they run;"
             " start each again with this dcron"
         )
     if ahead.runs:
-        printing.note(f"upgrading {ahead.runs:,} runs: about {rough_span(ahead.seconds)}")
+        console.note(f"upgrading {ahead.runs:,} runs: about {rough_span(ahead.seconds)}")
 
 
 @db_app.command("url", cls=Verb)
@@ -106,9 +106,9 @@ def url(as_json: Json = False, db: Db = None) -> None:
     """Print which database is in force, without its password."""
     with opened_database(db) as database:
         if as_json:
-            printing.emit({"url": str(database.address)})
+            console.emit({"url": str(database.address)})
         else:
-            printing.data(str(database.address))
+            console.data(str(database.address))
 
 
 def info(as_json: Json = False, db: Db = None) -> None:
@@ -117,7 +117,7 @@ def info(as_json: Json = False, db: Db = None) -> None:
         facts, problem = _database_facts(database)
         known = _known(database, facts)
     if as_json:
-        printing.emit(known)
+        console.emit(known)
     else:
         from dcron.cli.tables import print_facts
 
@@ -125,7 +125,7 @@ def info(as_json: Json = False, db: Db = None) -> None:
             (key.replace("_", " "), None if value is None else str(value)) for key, value in known.items()
         )
     for warning in _warnings(facts):
-        printing.complain(f"warning: {warning}")
+        console.complain(f"warning: {warning}")
     if problem:
         raise problem
 
@@ -133,7 +133,7 @@ def info(as_json: Json = False, db: Db = None) -> None:
 def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
     """What the database says of itself, or why it does not."""
     from dcron import migrations
-    from dcron.services.facts import database_facts
+    from dcron.services.database_info import database_facts
 
     facts = None
     try:
@@ -147,7 +147,7 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
 
 def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
     """What keeps commits, and when some were lost."""
-    from dcron.cli.shapes import instant
+    from dcron.cli.json_output import instant
 
     known = facts and facts.replication
     epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.idleness import mention_idleness
-from dcron.cli.naming import agreed
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, NounGroup, RunIds, Verb, run_number
+from dcron.cli.name_arguments import agreed
+from dcron.cli.options import Db, Force, Json, NounGroup, RunIds, Verb, run_number
 from dcron.cli.running import pages
-from dcron.cli.tables import Alarm, Column, print_table
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Run
+from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.telling import words
 
 if TYPE_CHECKING:
     from dcron.services.dead_letters import DeadLetters
@@ -64,15 +64,15 @@ def dead(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from dcron.cli import shapes
-    from dcron.store.runs import Wanted
+    from dcron.cli import json_output
+    from dcron.store.runs import RunFilter
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
         task_id = None if task is None else crontab.task_id(task)
-        found = pages(crontab, Wanted(task_id, dead=True, before_id=before), count + 1)
+        found = pages(crontab, RunFilter(task_id, dead=True, before_id=before), count + 1)
         if as_json:
-            printing.emit_list(shapes.run_shape(each, now) for each in islice(found, count))
+            console.emit_list(json_output.run_shape(each, now) for each in islice(found, count))
         else:
             _print(found, count, now, task, is_first=before is None)
 
@@ -128,7 +128,7 @@ def retry(run_ids: RunIds, as_json: Json = False, db: Db = None) -> None:
     \b
     dcron retry 1307 1311
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     with opened_crontab(db) as crontab:
         from dcron.services.dead_letters import DeadLetters
@@ -138,10 +138,10 @@ def retry(run_ids: RunIds, as_json: Json = False, db: Db = None) -> None:
         mention_idleness(crontab)
         if as_json:
             now = crontab.now()
-            printing.emit_one_or_list([shapes.run_shape(run, now) for run in retried])
+            console.emit_one_or_list([json_output.run_shape(run, now) for run in retried])
             return
         for run in retried:
-            printing.data(
+            console.data(
                 f"run {run.id} of {safe(run.task)} is due, as attempt {run.attempt};"
                 f" `dcron logs -f {run.id}` follows it"
             )
@@ -154,9 +154,9 @@ def _print(found: Iterator[Run], count: int, now: datetime, task: str | None, *,
     shown: list[int] = []
     if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
         of_task = f" of {task}" if task else ""
-        printing.note(f"there are no dead letters{of_task}" if is_first else "there are no older ones")
+        console.note(f"there are no dead letters{of_task}" if is_first else "there are no older ones")
     if next(found, None):
-        printing.note(f"there are more: dcron dead {f'{task} ' if task else ''}--before {shown[-1]}")
+        console.note(f"there are more: dcron dead {f'{task} ' if task else ''}--before {shown[-1]}")
 
 
 def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -> Iterator[list[str]]:
@@ -165,25 +165,25 @@ def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -
         yield [
             str(run.id),
             run.task,
-            Alarm(words.result(run, now)),
+            AlarmCell(humanize.result(run, now)),
             str(run.attempt),
-            words.clock(run.scheduled_for, here, now),
-            words.ago(run.finished_at, now) if run.finished_at else "",
+            humanize.clock(run.scheduled_for, here, now),
+            humanize.ago(run.finished_at, now) if run.finished_at else "",
             run.node or "",
             run.reason or "",
         ]
 
 
-def _columns(here: tzinfo) -> list[Column]:
+def _columns(here: tzinfo) -> list[TableColumn]:
     return [
-        Column("RUN", right=True),
-        Column("TASK", least=10),
-        Column("RESULT"),
-        Column("TRY", right=True, spare=True),
-        Column(f"DUE ({here})", least=15),
-        Column("ENDED", right=True),
-        Column("NODE", least=6, spare=True),
-        Column("REASON", least=8),
+        TableColumn("RUN", right=True),
+        TableColumn("TASK", least=10),
+        TableColumn("RESULT"),
+        TableColumn("TRY", right=True, spare=True),
+        TableColumn(f"DUE ({here})", least=15),
+        TableColumn("ENDED", right=True),
+        TableColumn("NODE", least=6, spare=True),
+        TableColumn("REASON", least=8),
     ]
 
 
@@ -192,10 +192,10 @@ def _dismiss_runs(letters: "DeadLetters", run_ids: Iterable[int], now: datetime,
         letters.require_listed(run_id)
     dismissed = [letters.dismiss(run_id) for run_id in run_ids]
     if as_json:
-        printing.emit({"dismissed": len(dismissed)})
+        console.emit({"dismissed": len(dismissed)})
         return
     for run in dismissed:
-        printing.data(safe(f"dismissed  run {run.id} of {run.task}, {words.result(run, now)}"))
+        console.data(safe(f"dismissed  run {run.id} of {run.task}, {humanize.result(run, now)}"))
 
 
 def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: bool, as_json: bool) -> None:
@@ -203,12 +203,14 @@ def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: boo
     count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in tasks)
     of_tasks = f" of {', '.join(filter(None, tasks.values()))}" if None not in tasks else ""
     if count:
-        told = f"{COUNTED:,} dead letters or more" if count >= COUNTED else words.plural(count, "dead letter")
-        printing.require_consent(f"dismiss {told}{of_tasks}", force=force)
+        told = (
+            f"{COUNTED:,} dead letters or more" if count >= COUNTED else humanize.plural(count, "dead letter")
+        )
+        console.require_consent(f"dismiss {told}{of_tasks}", force=force)
     dismissed = sum(letters.dismiss_all(task_id) for task_id in tasks)
     if as_json:
-        printing.emit({"dismissed": dismissed})
+        console.emit({"dismissed": dismissed})
     elif dismissed:
-        printing.data(f"dismissed  {words.plural(dismissed, 'dead letter')}{of_tasks}")
+        console.data(f"dismissed  {humanize.plural(dismissed, 'dead letter')}{of_tasks}")
     else:
-        printing.note(f"there are no dead letters{of_tasks}")
+        console.note(f"there are no dead letters{of_tasks}")

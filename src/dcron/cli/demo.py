@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import own_zone
 from dcron.cli.interface import has_screen, show
-from dcron.cli.opening import own_zone
 from dcron.errors import DcronError
 from dcron.model import Run, RunState
 
@@ -83,12 +83,12 @@ def demo(
                 if has_screen():
                     _watch(directory)
                     for last in _last_words(directory, processes):
-                        printing.note(f"gone: {last}")
+                        console.note(f"gone: {last}")
                 else:
                     _run_unwatched(crontab, directory, processes)
         except Stopped as stopped:
             number = stopped.number
-    if number and not (number == signal.SIGINT and printing.is_terminal()):
+    if number and not (number == signal.SIGINT and console.is_terminal()):
         raise typer.Exit(128 + number)
 
 
@@ -207,9 +207,9 @@ def _watch(directory: Path) -> None:
     """Show it until somebody has seen enough."""
     from dcron.schedule import zone
     from dcron.tui.app import DcronApp
-    from dcron.tui.settings import Settings
+    from dcron.tui.settings import TuiSettings
 
-    app = DcronApp(Settings("demo"), lambda: _connect(directory), lambda: zone(own_zone()))
+    app = DcronApp(TuiSettings("demo"), lambda: _connect(directory), lambda: zone(own_zone()))
     caught: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -227,7 +227,7 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
     from dcron.cli.tables import print_table
 
     names = ", ".join(f"web-{number}" for number in range(1, len(processes) + 1))
-    printing.note(f"{len(TASKS)} tasks, agents {names}; {SECONDS:.0f} seconds")
+    console.note(f"{len(TASKS)} tasks, agents {names}; {SECONDS:.0f} seconds")
     begun = time.monotonic()
     while (passed := time.monotonic() - begun) < PATIENT_SECONDS:
         time.sleep(0.2)
@@ -237,7 +237,7 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
             break
     now, runs = crontab.now(), _past_runs(crontab)
     print_table(listing.TASKS, (listing.row(view, now) for view in crontab.views()))
-    printing.data()
+    console.data()
     _print_completions(runs, now)
     _print_owners(runs)
     if missing := _missing(crontab, directory, processes):
@@ -245,9 +245,9 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
 
 
 def _past_runs(crontab: "Crontab") -> list[Run]:
-    from dcron.store.runs import Wanted
+    from dcron.store.runs import RunFilter
 
-    return crontab.runs(Wanted(states=[state for state in RunState if state.is_final]), limit=500)
+    return crontab.runs(RunFilter(states=[state for state in RunState if state.is_final]), limit=500)
 
 
 def _print_completions(runs: list[Run], now: datetime) -> None:
@@ -261,8 +261,8 @@ def _print_completions(runs: list[Run], now: datetime) -> None:
 
 def _print_owners(runs: list[Run]) -> None:
     owners = Counter(run.node for run in runs if run.node)
-    printing.data()
-    printing.data("runs by owner: " + ", ".join(f"{node} {count}" for node, count in sorted(owners.items())))
+    console.data()
+    console.data("runs by owner: " + ", ".join(f"{node} {count}" for node, count in sorted(owners.items())))
 
 
 def _last_words(directory: Path, processes: list[subprocess.Popen[bytes]]) -> Iterator[str]:

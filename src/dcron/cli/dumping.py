@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json
 from dcron.errors import Refused, UsageError
 from dcron.typed import read_text
 
@@ -39,16 +39,16 @@ def dump(
     dcron dump /var/backups/dcron.json
     """
     from dcron.dumpfile import write
-    from dcron.services.dumping import Dumping
+    from dcron.services.dumping import DumpService
 
     with opened_crontab(db) as crontab:
-        found = Dumping(crontab).dump()
+        found = DumpService(crontab).dump()
     text = write(found)
     if file is None or file == "-":
         sys.stdout.write(text)
         return
     _replace_file(Path(file), text)
-    printing.note(f"{file}: {len(found.tasks):,} tasks, {len(found.calendars):,} calendars")
+    console.note(f"{file}: {len(found.tasks):,} tasks, {len(found.calendars):,} calendars")
 
 
 def restore(
@@ -75,12 +75,12 @@ def restore(
     dcron --db postgresql://db.example.org/cron restore --paused dcron.json
     """
     from dcron.dumpfile import MAX_BYTES, read
-    from dcron.services.dumping import Dumping, Restored
+    from dcron.services.dumping import DumpService, Restored
 
     source = "<stdin>" if file == "-" else file
     text = read_text(file, "restore", MAX_BYTES)
     with opened_crontab(db) as crontab:
-        dumping = Dumping(crontab)
+        dumping = DumpService(crontab)
         try:
             wanted = read(text)
             planned = dumping.compare(wanted, paused=paused)
@@ -113,11 +113,11 @@ def _replace_file(path: Path, text: str) -> None:
 
 def _show_differences(planned: "Restoration") -> None:
     for each in planned.changed[:SHOWN]:
-        printing.data(f"changed    {each.kind} {each.name}")
+        console.data(f"changed    {each.kind} {each.name}")
         for line in each.lines():
-            printing.data(f"  {line[:LONGEST]}" + ("…" if len(line) > LONGEST else ""))
+            console.data(f"  {line[:LONGEST]}" + ("…" if len(line) > LONGEST else ""))
     if len(planned.changed) > SHOWN:
-        printing.data(f"changed    … and {len(planned.changed) - SHOWN:,} more")
+        console.data(f"changed    … and {len(planned.changed) - SHOWN:,} more")
     sys.stdout.flush()
 
 
@@ -125,7 +125,7 @@ def _require_consent(planned: "Restoration", *, force: bool) -> None:
     if planned.changed:
         number = len(planned.changed)
         what = f"change {'what differs' if number == 1 else f'these {number:,}'} to what the dump has"
-        printing.require_consent(what, force=force)
+        console.require_consent(what, force=force)
 
 
 def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_json: bool) -> None:
@@ -141,33 +141,31 @@ def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_j
             for kind in KINDS
         }
         ends = {"not_started": list(restored.over), "suspended": dict(restored.suspended)}
-        printing.emit({"dry_run": dry_run, **kinds, **ends})
+        console.emit({"dry_run": dry_run, **kinds, **ends})
     else:
         for kind in KINDS:
             names = planned.added[kind]
             for name in names[:SHOWN]:
-                printing.data(f"added      {kind} {name}")
+                console.data(f"added      {kind} {name}")
             if len(names) > SHOWN:
-                printing.data(f"added      … and {len(names) - SHOWN:,} {kind}s more")
+                console.data(f"added      … and {len(names) - SHOWN:,} {kind}s more")
         would = "would be " if dry_run else ""
         counts = [sum(map(len, planned.added.values())), len(planned.changed)]
         counts.append(sum(map(len, planned.unchanged.values())))
         told = "{:,} {}added, {:,} {}changed, {:,} unchanged"
-        printing.data(told.format(counts[0], would, counts[1], would, counts[2]))
+        console.data(told.format(counts[0], would, counts[1], would, counts[2]))
     _warn(restored)
 
 
 def _warn(restored: "Restored") -> None:
     for name in restored.over[:SHOWN]:
-        printing.complain(
+        console.complain(
             f"warning: {name} was to run once more, at a time that has passed: it was not started;"
             f" `dcron run {name}` starts it now"
         )
     if len(restored.over) > SHOWN:
-        printing.complain(f"warning: {len(restored.over) - SHOWN:,} more were not started for this reason")
+        console.complain(f"warning: {len(restored.over) - SHOWN:,} more were not started for this reason")
     for name, reason in list(restored.suspended.items())[:SHOWN]:
-        printing.complain(f"warning: {name} is suspended: {reason}")
+        console.complain(f"warning: {name} is suspended: {reason}")
     if len(restored.suspended) > SHOWN:
-        printing.complain(
-            f"warning: {len(restored.suspended) - SHOWN:,} more are suspended; see `dcron lint`"
-        )
+        console.complain(f"warning: {len(restored.suspended) - SHOWN:,} more are suspended; see `dcron lint`")

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.naming import all_to_change
-from dcron.cli.opening import new_task_zone, opened_crontab
-from dcron.cli.parameters import Db, SomeNames
+from dcron.cli import console
+from dcron.cli.context import new_task_zone, opened_crontab
+from dcron.cli.name_arguments import all_to_change
+from dcron.cli.options import Db, SomeNames
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from dcron.editor import TextFile
+    from dcron.services.bulk_edit import BulkEdit
     from dcron.services.crontab import Crontab
-    from dcron.services.editing import Editing
-    from dcron.services.edits import BadText, Change, Changes, Draft, EditConflict
+    from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask, TaskChange
 
 SHOWN = 50
 """Changes that are shown in full; the rest are counted. The same for mistakes."""
@@ -47,31 +47,31 @@ def edit(
     EDITOR="sed -i s/03:00/04:00/" dcron edit --force
     """
     from dcron.editor import TextFile
-    from dcron.services.editing import Editing
+    from dcron.services.bulk_edit import BulkEdit
 
     with opened_crontab(db) as crontab:
-        editing = Editing(crontab, new_task_zone(crontab).name)
+        editing = BulkEdit(crontab, new_task_zone(crontab).name)
         wanted = all_to_change(crontab, "edit", names, force=force) if names else []
         draft = editing.text([task.name for task in wanted] or None)
         with TextFile(draft.text) as file, _nothing_lost(file, draft):
             changes = _edited(crontab, editing, draft, file, force=force)
             if changes.changes:
                 editing.apply(changes)
-    printing.data(_summary(changes) if changes.changes else "no change")
+    console.data(_summary(changes) if changes.changes else "no change")
 
 
 def _edited(
-    crontab: "Crontab", editing: "Editing", draft: "Draft", file: "TextFile", *, force: bool
+    crontab: "Crontab", editing: "BulkEdit", draft: "EditedTask", file: "TextFile", *, force: bool
 ) -> "Changes":
     """The changes that a person has made and agreed to; none if there are none."""
     from dcron.editor import open_editor
-    from dcron.services.editing import revise
+    from dcron.services.bulk_edit import revise
 
     crontab.database.close()  # nobody's connection idles while somebody types; it opens again by itself
     for _ in range(ROUNDS):
-        changes = revise(editing, draft, file, open_editor, again=printing.is_attended())
+        changes = revise(editing, draft, file, open_editor, again=console.is_attended())
         for notice in changes.notices:
-            printing.complain(f"warning: {notice}")
+            console.complain(f"warning: {notice}")
         if not changes.changes:
             return changes
         show(changes, crontab.now())
@@ -81,39 +81,39 @@ def _edited(
 
 
 @contextmanager
-def _nothing_lost(file: "TextFile", draft: "Draft") -> Iterator[None]:
+def _nothing_lost(file: "TextFile", draft: "EditedTask") -> Iterator[None]:
     """However it ends, a text that was not applied is kept, and said where; and what was wrong with it."""
-    from dcron.services import edits
-    from dcron.services.editing import keep
+    from dcron.services import text_edits
+    from dcron.services.bulk_edit import keep
 
     try:
         yield
     except BaseException as error:
         kept = keep(file, draft)
-        if isinstance(error, edits.BadText):
+        if isinstance(error, text_edits.BadText):
             _tell_mistakes(error, str(kept or "text"))
-        if isinstance(error, edits.EditConflict):
+        if isinstance(error, text_edits.EditConflict):
             _tell_conflicts(error)
         if kept:
-            printing.note(f"your text is kept in {kept}")
-        if isinstance(error, edits.BadText):
+            console.note(f"your text is kept in {kept}")
+        if isinstance(error, text_edits.BadText):
             raise UsageError("nothing was changed") from None
         raise
 
 
 def _tell_mistakes(bad: "BadText", source: str) -> None:
     for line, column, message in bad.mistakes[:SHOWN]:
-        printing.note(f"{source}:{line}:{column}: {message}")
+        console.note(f"{source}:{line}:{column}: {message}")
     if len(bad.mistakes) > SHOWN:
-        printing.note(f"and {len(bad.mistakes) - SHOWN:,} more")
+        console.note(f"and {len(bad.mistakes) - SHOWN:,} more")
 
 
 def _tell_conflicts(conflict: "EditConflict") -> None:
     """What the others' lines and one's own have in common, and what they have not."""
     for each in conflict.overtaken[:SHOWN]:
-        printing.note("- theirs, + yours:")
+        console.note("- theirs, + yours:")
         for line in each.difference():
-            printing.note(f"  {line[:LONGEST]}")
+            console.note(f"  {line[:LONGEST]}")
 
 
 def show(changes: "Changes", now: "datetime") -> None:
@@ -122,29 +122,29 @@ def show(changes: "Changes", now: "datetime") -> None:
         _show_change(change, now)
     if rest := changes.changes[SHOWN:]:
         removed = sum(change.kind == "removed" for change in rest)
-        printing.data(f"… and {len(rest):,} more" + (f", {removed:,} of them removed" if removed else ""))
+        console.data(f"… and {len(rest):,} more" + (f", {removed:,} of them removed" if removed else ""))
     sys.stdout.flush()
 
 
-def _show_change(change: "Change", now: "datetime") -> None:
-    from dcron.cli.tables import Alarm, print_facts
-    from dcron.telling import forecast
+def _show_change(change: "TaskChange", now: "datetime") -> None:
+    from dcron.cli.tables import AlarmCell, print_facts
+    from dcron.presentation import next_runs
 
     lines = [line[:LONGEST] + ("…" if len(line) > LONGEST else "") for line in change.difference()]
     old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""
-    shown = [Alarm(line) if line.startswith("-") else line for line in lines]
-    moved = forecast.moved_runs(change.before, change.after, now) if change.after else ()
+    shown = [AlarmCell(line) if line.startswith("-") else line for line in lines]
+    moved = next_runs.moved_runs(change.before, change.after, now) if change.after else ()
     print_facts([(change.kind, [old + change.name, *shown]), *moved])
-    printing.data()
-    if change.after and forecast.times_differ(change.before, change.after):
+    console.data()
+    if change.after and next_runs.times_differ(change.before, change.after):
         sys.stdout.flush()
-        for code, message in forecast.warnings(change.after, now):
-            printing.complain(f"warning: {change.name}: {message} [{code}]")
+        for code, message in next_runs.warnings(change.after, now):
+            console.complain(f"warning: {change.name}: {message} [{code}]")
 
 
 def _wants_to_edit_on(changes: "Changes") -> bool:
     """Ask whether to apply; Enter is No where something is removed. Raises Refused where it is no."""
-    if not printing.is_attended():
+    if not console.is_attended():
         raise Refused(f"{_summary(changes)}: nobody is here to say yes; repeat it with --force")
     default = "n" if changes.count("removed") else "y"
     choices = "[y/N/e]" if default == "n" else "[Y/n/e]"

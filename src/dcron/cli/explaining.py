@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json, Name
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, Name
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ def why(
         moment = asked.meant(name, " ".join(when)) if when else None
         causes = asked.explain(name, moment)
         if as_json:
-            printing.emit({"task": name, **_when_shape(moment), "causes": list(map(_shape, causes))})
+            console.emit({"task": name, **_when_shape(moment), "causes": list(map(_shape, causes))})
         else:
             for cause in causes:
-                printing.data(safe(cause.sentence))
+                console.data(safe(cause.sentence))
 
 
 def _when_shape(moment: "datetime | Span | None") -> dict[str, str | None]:
-    from dcron.cli.shapes import instant
+    from dcron.cli.json_output import instant
 
     if moment is None or isinstance(moment, datetime):
         return {"when": instant(moment), "until": None}
@@ -56,7 +56,7 @@ def _when_shape(moment: "datetime | Span | None") -> dict[str, str | None]:
 
 
 def _shape(cause: "Cause") -> dict[str, Any]:
-    from dcron.cli.shapes import instant
+    from dcron.cli.json_output import instant
 
     facts = {
         name: instant(value) if isinstance(value, datetime) else value for name, value in cause.facts.items()

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db
 from dcron.safetext import safe_lines
 
 SHOWN = 20
@@ -35,11 +35,11 @@ def export(
         lines = crontab.export_lines()
     text = write(lines, system=system)
     text = text.encode(errors="replace").decode()  # a row that was written by hand may hold any bytes
-    sys.stdout.write(safe_lines(text) if printing.is_terminal() else text)
+    sys.stdout.write(safe_lines(text) if console.is_terminal() else text)
     if left := [line.name for line in lines if (line.user is None) is system]:
         shown = ", ".join(left[:SHOWN]) + (", …" if len(left) > SHOWN else "")
         if system:
             why, remedy = "no account is given", "`dcron set NAME --user ACCOUNT` gives one"
         else:
             why, remedy = "an account is given", "`dcron export --system` writes a line with it"
-        printing.complain(f"warning: {why} for {shown}: in comments, which cron does not run; {remedy}")
+        console.complain(f"warning: {why} for {shown}: in comments, which cron does not run; {remedy}")

@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.naming import agreed
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json, Verb
-from dcron.cli.tables import Alarm, Column, print_table
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import agreed
+from dcron.cli.options import Db, Json, Verb
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.waiting import pauses
 from dcron.errors import UsageError
 from dcron.model import Node, NodeState, Queue
+from dcron.presentation import humanize
 from dcron.quantities import format_amount
 from dcron.safetext import safe
-from dcron.telling import words
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
 
 NODES = [
-    Column("NODE", least=12),
-    Column("HOST", least=6),
-    Column("PID", right=True, spare=True),
-    Column("STATE"),
-    Column("ACCOUNT", least=4, spare=True),
-    Column("RUNNING", right=True),
-    Column("STARTED", right=True),
-    Column("LEASE", right=True),
-    Column("CLOCK", right=True),
-    Column("VERSION"),
-    Column("TZDATA"),
+    TableColumn("NODE", least=12),
+    TableColumn("HOST", least=6),
+    TableColumn("PID", right=True, spare=True),
+    TableColumn("STATE"),
+    TableColumn("ACCOUNT", least=4, spare=True),
+    TableColumn("RUNNING", right=True),
+    TableColumn("STARTED", right=True),
+    TableColumn("LEASE", right=True),
+    TableColumn("CLOCK", right=True),
+    TableColumn("VERSION"),
+    TableColumn("TZDATA"),
 ]
 ROUTES: dict[str, Callable[[Node], str]] = {
     "TAGS": lambda node: " ".join(node.tags),
@@ -41,7 +41,11 @@ ROUTES: dict[str, Callable[[Node], str]] = {
     "CAPACITY": lambda node: " ".join(format_amount(*each) for each in node.capacity.items()),
 }
 """Columns that are shown when a node has something to say in one of them."""
-QUEUES = [Column("QUEUE", least=10), Column("LIMIT", right=True), Column("RUNNING", right=True)]
+QUEUES = [
+    TableColumn("QUEUE", least=10),
+    TableColumn("LIMIT", right=True),
+    TableColumn("RUNNING", right=True),
+]
 CLOCK_TOLERANCE = 2.0
 """Seconds a node's clock may be off before it catches the eye."""
 
@@ -57,15 +61,15 @@ def nodes(as_json: Json = False, db: Db = None) -> None:
 
     With the tags, queues and capacity they were given, when any of them was given some.
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     with opened_crontab(db) as crontab:
         found = crontab.nodes()
         now = crontab.now()
         if as_json:
-            printing.emit_list(shapes.node_shape(node, now) for node in found)
+            console.emit_list(json_output.node_shape(node, now) for node in found)
         elif not _print_nodes(found, now):
-            printing.note("no agents yet: start `dcron agent` on each server that should run tasks")
+            console.note("no agents yet: start `dcron agent` on each server that should run tasks")
         _tell_of_zones(found, now)
 
 
@@ -95,14 +99,14 @@ def drain(
         _mention_namesakes(drained, "drains")
         if not as_json:
             for each in drained:
-                busy = words.plural(each.running, "command") if each.running else "nothing"
-                printing.data(f"draining  {safe(each.id)}, which runs {busy}")
+                busy = humanize.plural(each.running, "command") if each.running else "nothing"
+                console.data(f"draining  {safe(each.id)}, which runs {busy}")
         if wait:
             _wait_until_idle(crontab, {each.id for each in drained})
         if as_json:
             _print_nodes_as_json(crontab, drained)
         elif wait:
-            printing.data("drained   nothing runs there any more")
+            console.data("drained   nothing runs there any more")
 
 
 def undrain(node: NodeName, as_json: Json = False, db: Db = None) -> None:
@@ -120,14 +124,14 @@ def undrain(node: NodeName, as_json: Json = False, db: Db = None) -> None:
             return
         for each in found:
             told = "takes runs again" if each.draining else "was not draining"
-            printing.data(f"undrained  {safe(each.id)}, which {told}")
+            console.data(f"undrained  {safe(each.id)}, which {told}")
 
 
 def _mention_namesakes(found: Sequence[Node], does: str) -> None:
     """Say so where a name has more than one living node."""
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
-        printing.note(
+        console.note(
             f"{found[0].name} is the name of {len(found)} living agents, all of them meant: {ids};"
             f" an ID {does} one"
         )
@@ -135,10 +139,10 @@ def _mention_namesakes(found: Sequence[Node], does: str) -> None:
 
 def _print_nodes_as_json(crontab: "Crontab", wanted: Sequence[Node]) -> None:
     """Print these nodes as they are now."""
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     now, ids = crontab.now(), {each.id for each in wanted}
-    printing.emit([shapes.node_shape(each, now) for each in crontab.nodes() if each.id in ids])
+    console.emit([json_output.node_shape(each, now) for each in crontab.nodes() if each.id in ids])
 
 
 @queue_app.command("set", cls=Verb)
@@ -161,7 +165,7 @@ def set_queue(
     dcron queue set mail --max-running 3
     dcron queue set mail --max-running none
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     limit = _limit(max_running)
     with opened_crontab(db) as crontab:
@@ -172,30 +176,30 @@ def set_queue(
         alive = sum(each.alive for each in fleet.queues() if each.name == queue)
         changed = Queue(name=queue, max_running=limit, alive=alive)
         if as_json:
-            printing.emit(shapes.queue_shape(changed))
+            console.emit(json_output.queue_shape(changed))
         else:
-            printing.data(f"queue {queue}: {_told(changed)}")
+            console.data(f"queue {queue}: {_told(changed)}")
 
 
 @queue_app.command("list", cls=Verb)
 def list_queues(as_json: Json = False, db: Db = None) -> None:
     """List the queues that were given a limit, or in which something runs."""
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     with opened_crontab(db) as crontab:
         from dcron.services.fleet import Fleet
 
         found = Fleet(crontab).queues()
         if as_json:
-            printing.emit_list(map(shapes.queue_shape, found))
+            console.emit_list(map(json_output.queue_shape, found))
         elif not print_table(QUEUES, map(_queue_row, found)):
-            printing.note("no queue has a limit; `dcron queue set NAME --max-running N` sets one")
+            console.note("no queue has a limit; `dcron queue set NAME --max-running N` sets one")
 
 
 def _print_nodes(found: Sequence[Node], now: datetime) -> int:
     said = any(node.tags or node.queues or node.capacity for node in found)
     routes = ROUTES if said else {}
-    columns = [*NODES, *(Column(title, least=6) for title in routes)]
+    columns = [*NODES, *(TableColumn(title, least=6) for title in routes)]
     rows = ([*_node_row(node, now), *(told(node) for told in routes.values())] for node in found)
     return print_table(columns, rows)
 
@@ -203,15 +207,15 @@ def _print_nodes(found: Sequence[Node], now: datetime) -> int:
 def _node_row(node: Node, now: datetime) -> list[str]:
     state = node.state(now)
     ended = state in (NodeState.STOPPED, NodeState.DEAD)
-    lease = "" if ended else words.left(node.alive_until, now)
+    lease = "" if ended else humanize.left(node.alive_until, now)
     return [
         node.id,
         node.host,
         str(node.pid),
-        Alarm(state.value) if state in (NodeState.LATE, NodeState.DEAD) else state.value,
-        words.accounts(node),
+        AlarmCell(state.value) if state in (NodeState.LATE, NodeState.DEAD) else state.value,
+        humanize.accounts(node),
         f"{node.running}/{node.slots}",
-        words.ago(node.started_at, now),
+        humanize.ago(node.started_at, now),
         lease,
         _clock_offset(node),
         node.version,
@@ -231,7 +235,7 @@ def _tell_of_zones(found: Iterable[Node], now: datetime) -> None:
             + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             for (version, digits), names in sorted(by_zones.items(), key=str)
         )
-        printing.complain(
+        console.complain(
             f"warning: the nodes' time zones differ: tzdata {told}. Where a zone's rules have changed between"
             " these, a task's next time depends on which node plans it: install the newest tzdata on all"
         )
@@ -241,7 +245,7 @@ def _clock_offset(node: Node) -> str:
     if node.clock_offset is None:
         return ""
     told = f"{node.clock_offset:+.1f}s"
-    return Alarm(told) if abs(node.clock_offset) > CLOCK_TOLERANCE else told
+    return AlarmCell(told) if abs(node.clock_offset) > CLOCK_TOLERANCE else told
 
 
 def _wait_until_idle(crontab: "Crontab", node_ids: set[str]) -> None:
@@ -251,9 +255,9 @@ def _wait_until_idle(crontab: "Crontab", node_ids: set[str]) -> None:
         busy = [node for node in crontab.nodes() if node.id in node_ids and node.running]
         if not busy:
             return
-        news = ", ".join(f"{words.plural(node.running, 'command')} on {node.id}" for node in busy)
+        news = ", ".join(f"{humanize.plural(node.running, 'command')} on {node.id}" for node in busy)
         if news != told:
-            printing.note(f"still running: {news}")
+            console.note(f"still running: {news}")
             told = news
         time.sleep(pause)
 
@@ -272,7 +276,7 @@ def _told(queue: Queue) -> str:
     if queue.max_running == 0:
         limit = "nothing is started from now on"
     else:
-        limit = f"at most {words.plural(queue.max_running, 'run')} at once"
+        limit = f"at most {humanize.plural(queue.max_running, 'run')} at once"
     over = queue.alive > queue.max_running
     return limit + (f"; {queue.alive:,} are alive now, and run on" if over else "")
 
@@ -280,4 +284,4 @@ def _told(queue: Queue) -> str:
 def _queue_row(queue: Queue) -> list[str]:
     limit = "none" if queue.max_running is None else f"{queue.max_running:,}"
     over = queue.max_running is not None and queue.alive > queue.max_running
-    return [queue.name, limit, Alarm(f"{queue.alive:,}") if over else f"{queue.alive:,}"]
+    return [queue.name, limit, AlarmCell(f"{queue.alive:,}") if over else f"{queue.alive:,}"]

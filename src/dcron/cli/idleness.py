@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dcron.cli import printing
+from dcron.cli import console
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -22,4 +22,4 @@ def why_idle(crontab: "Crontab") -> str | None:
 def mention_idleness(crontab: "Crontab") -> None:
     """Say so where nobody takes what was made."""
     if told := why_idle(crontab):
-        printing.note(told)
+        console.note(told)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import new_task_zone, opened_crontab
-from dcron.cli.parameters import Db, Json
+from dcron.cli import console
+from dcron.cli.context import new_task_zone, opened_crontab
+from dcron.cli.options import Db, Json
 from dcron.errors import CrontabFileError, Refused
 from dcron.typed import read_text
 
 if TYPE_CHECKING:
-    from dcron.cli.origins import Origin
+    from dcron.cli.import_source import Origin
     from dcron.crontabfile import CrontabFile
     from dcron.model import Definition, Task
     from dcron.services.crontab import Crontab, Imported
@@ -73,7 +73,7 @@ def import_(
     dcron import /var/spool/cron/crontabs/deploy
     dcron import --system /etc/cron.d/sysstat --every-node --dry-run
     """
-    from dcron.cli.origins import origin_of, require_system
+    from dcron.cli.import_source import origin_of, require_system
 
     origin = origin_of(file, user)
 
@@ -97,11 +97,11 @@ def import_(
             _show_changes(done, crontab)
     warnings = list(_warnings(content, lines, done, file))
     if as_json:
-        printing.emit(_shape(done, origin, warnings))
+        console.emit(_shape(done, origin, warnings))
     else:
         _show(done, dry_run=dry_run)
     for line, message in warnings:
-        printing.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
+        console.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
 
 
 def _read(file: str, timezone: str, *, system: bool) -> "CrontabFile":
@@ -134,7 +134,7 @@ def _located(content: "CrontabFile", source: str) -> Iterator[None]:
         yield
     except Refused:
         for notice in content.warnings:
-            printing.note(f"{source}:{notice.line}: warning: {notice.message}")
+            console.note(f"{source}:{notice.line}: warning: {notice.message}")
         raise
     except BadLines as bad:
         places = sorted((content.lines.get(name, 1), problem) for name, problem in bad.problems.items())
@@ -156,16 +156,16 @@ def _agreed(
     if as_json:
         raise Refused(f"{_counts(wanted)}: see them with --dry-run, then repeat it with --force")
     _show_changes(wanted, crontab)
-    printing.require_consent(f"{_counts(wanted)}: apply", force=False)
+    console.require_consent(f"{_counts(wanted)}: apply", force=False)
     return attempt(crontab, wanted)
 
 
 def _show_changes(done: "Imported", crontab: "Crontab") -> None:
     from dcron.cli.editing import show
-    from dcron.services.edits import Change, Changes
+    from dcron.services.text_edits import Changes, TaskChange
 
     if done.changes:
-        show(Changes([Change(before, after) for before, after in done.changes]), crontab.now())
+        show(Changes([TaskChange(before, after) for before, after in done.changes]), crontab.now())
 
 
 def _counts(done: "Imported", would: str = "") -> str:
@@ -180,10 +180,10 @@ def _show(done: "Imported", *, dry_run: bool) -> None:
         width = min(WIDEST, max(map(len, names[:SHOWN]), default=0))
         for name in names[:SHOWN]:
             account = done.accounts[name]
-            printing.data(f"{kind:<9}  {name:<{width}}  as {account or 'the account of its agent'}")
+            console.data(f"{kind:<9}  {name:<{width}}  as {account or 'the account of its agent'}")
         if len(names) > SHOWN:
-            printing.data(f"{kind:<9}  … and {len(names) - SHOWN:,} more")
-    printing.data(_counts(done, "would be " if dry_run else ""))
+            console.data(f"{kind:<9}  … and {len(names) - SHOWN:,} more")
+    console.data(_counts(done, "would be " if dry_run else ""))
 
 
 def _shape(done: "Imported", origin: "Origin", warnings: list[Warned]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _about_hosts(
     content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
 ) -> Iterator[Warned]:
     """A system file has the jobs of its host; without more they become jobs of the fleet."""
-    from dcron.crontabfile.hostjobs import known
+    from dcron.crontabfile.host_jobs import known
 
     written = {*done.added, *done.changed}
     shared = [
@@ -262,7 +262,7 @@ def _about_hosts(
 
 
 def _about_accounts(done: "Imported") -> Iterator[Warned]:
-    from dcron.cli.origins import doubts_about
+    from dcron.cli.import_source import doubts_about
 
     for user in sorted({user for user in done.accounts.values() if user}):
         if doubt := doubts_about(user):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli.parameters import Db
+from dcron.cli.options import Db
 from dcron.errors import ExitCode, Refused
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def tui(
     require_screen()
     if no_color:
         os.environ["NO_COLOR"] = "1"
-    from dcron.cli.distrust import print_distrust
+    from dcron.cli.file_warnings import print_distrust
     from dcron.config import database_url, load_config
     from dcron.database.url import parse_url
     from dcron.tui.app import DcronApp
@@ -56,7 +56,7 @@ def show(app: "DcronApp", *, mouse: bool = True) -> None:
 
 def _connect(db: str | None, *, readonly: bool) -> "Crontab":
     """The crontab in force, on connections of its own, which end with the program."""
-    from dcron.cli.opening import new_database
+    from dcron.cli.context import new_database
     from dcron.config import actor
     from dcron.services.crontab import Crontab
 
@@ -64,7 +64,7 @@ def _connect(db: str | None, *, readonly: bool) -> "Crontab":
 
 
 def _zone() -> tzinfo:
-    from dcron.cli.opening import own_zone
+    from dcron.cli.context import own_zone
     from dcron.schedule import zone
 
     return zone(own_zone())

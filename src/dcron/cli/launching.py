@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
 from dcron.cli.idleness import mention_idleness
-from dcron.cli.naming import to_change
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json, WholeName
+from dcron.cli.name_arguments import to_change
+from dcron.cli.options import Db, Json, WholeName
 from dcron.cli.running import past_time
 from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState
+from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.telling import words
 from dcron.typed import text_or_file
 
 if TYPE_CHECKING:
     from dcron.model import Task
-    from dcron.services.launching import Backfill
+    from dcron.services.triggers import Backfill
 
 EventName = Annotated[
     str, typer.Argument(metavar="EVENT", help="The event's name, such as deploy.", show_default=False)
@@ -51,23 +51,23 @@ def emit(
     dcron emit deploy --payload v1.4.2
     dcron emit upload --key "$order" --payload @order.json
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     text = text_or_file(payload, "--payload") if payload is not None else None
     with opened_crontab(db) as crontab:
-        from dcron.services.launching import Launching
+        from dcron.services.triggers import Triggers
 
-        emitted = Launching(crontab).emit(event, text, key)
+        emitted = Triggers(crontab).emit(event, text, key)
         now = crontab.now()
         if as_json:
-            printing.emit(shapes.emitted_shape(emitted, now))
+            console.emit(json_output.emitted_shape(emitted, now))
         else:
             for run in emitted.runs:
-                printing.data(_told(run))
+                console.data(_told(run))
         if emitted.event is None:
-            printing.note(f"an event {event} with this key came before; nothing was done")
+            console.note(f"an event {event} with this key came before; nothing was done")
         elif not emitted.runs:
-            printing.note("no task waits for this event")
+            console.note("no task waits for this event")
         elif any(run.state is RunState.WAITING for run in emitted.runs):
             mention_idleness(crontab)
 
@@ -96,23 +96,23 @@ def backfill(
     dcron backfill report --from 2027-01-01 --to 2027-02-01 --dry-run
     dcron backfill report --from 2d --to now
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
     from dcron.schedule import zone
 
     with opened_crontab(db) as crontab:
-        from dcron.services.launching import Launching
+        from dcron.services.triggers import Triggers
 
         task = to_change(crontab, "backfill", name)
         here, now = zone(task.timezone), crontab.now()
         begin, end = past_time(first, here, now), past_time(last, here, now)
-        filled = Launching(crontab).backfill(task, begin, end, dry_run=dry_run)
+        filled = Triggers(crontab).backfill(task, begin, end, dry_run=dry_run)
         if as_json:
-            printing.emit(shapes.backfill_shape(task.name, begin, end, filled, dry_run=dry_run))
+            console.emit(json_output.backfill_shape(task.name, begin, end, filled, dry_run=dry_run))
         else:
             print_facts(_facts(task, filled, dry_run=dry_run))
         if filled.occurrences and not dry_run:
             if not task.enabled:
-                printing.note(f"{task.name} is paused: they wait until it is resumed")
+                console.note(f"{task.name} is paused: they wait until it is resumed")
             mention_idleness(crontab)
 
 
@@ -123,7 +123,7 @@ def _told(run: Run) -> str:
 
 def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple[str, str | None]]:
     count = len(filled.occurrences)
-    yield "would make" if dry_run else "made", f"{words.plural(count, 'run')} of {task.name}"
+    yield "would make" if dry_run else "made", f"{humanize.plural(count, 'run')} of {task.name}"
     if count:
         yield "first", _local(filled.occurrences[0], task)
         yield "last", _local(filled.occurrences[-1], task)
@@ -134,4 +134,4 @@ def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple
 def _local(moment: datetime, task: "Task") -> str:
     from dcron.schedule import zone
 
-    return words.full(moment.astimezone(zone(task.timezone)))
+    return humanize.full(moment.astimezone(zone(task.timezone)))

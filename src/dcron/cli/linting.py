@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json
 from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
+from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.telling import words
 from dcron.typed import read_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SUSPENDED, NO_CALENDAR, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
 """Codes of lint's own; the others are those of schedules."""
 
 
-class Remark(NamedTuple):
+class LintWarning(NamedTuple):
     """One thing to look at; the task is None where it is about several."""
 
     task: str | None
@@ -71,45 +71,45 @@ def lint(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _of_crontab(db: str | None) -> Iterator[Remark]:
+def _of_crontab(db: str | None) -> Iterator[LintWarning]:
     from dcron.cli.progress import watched
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
         lines = list(watched(crontab.tasks(), "reading tasks"))
-    rows_tell = printing.is_terminal()
+    rows_tell = console.is_terminal()
     for task in lines if rows_tell else watched(lines, "looking at tasks", len(lines)):
         yield from _of_task(task, now)
     yield from _of_order(lines)
     yield from _of_all([task for task in lines if task.enabled], now)
 
 
-def _of_task(task: Task, now: datetime) -> Iterator[Remark]:
+def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
     if task.error:
-        yield Remark(task.name, SUSPENDED, task.error)
+        yield LintWarning(task.name, SUSPENDED, task.error)
     for name, content in (
         (task.except_calendar, task.except_content),
         (task.only_calendar, task.only_content),
     ):
         if name and content is None:
-            yield Remark(
+            yield LintWarning(
                 task.name, NO_CALENDAR, f"there is no calendar {name!r}, so it is skipped every time"
             )
     try:
         advice = _advice(task, now)
     except UsageError as error:
         if not task.error:  # which says the same
-            yield Remark(task.name, SUSPENDED, str(error))
+            yield LintWarning(task.name, SUSPENDED, str(error))
         return
     for each in advice:
         if not (task.once and each.code == "never-fires"):  # its only time is past: that was the purpose
-            yield Remark(task.name, each.code, each.message)
+            yield LintWarning(task.name, each.code, each.message)
 
 
-def _of_order(lines: Sequence[Definition]) -> Iterator[Remark]:
+def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
     """What is refused where a task is written with dcron, and stands there by other ways."""
     from dcron.policy import schedule_of
-    from dcron.policy.flows import circles
+    from dcron.policy.dependencies import circles
 
     graph: dict[str, Sequence[str]] = {}
     for line in lines:
@@ -120,24 +120,26 @@ def _of_order(lines: Sequence[Definition]) -> Iterator[Remark]:
     for name, earlier in graph.items():
         for each in earlier:
             if each not in graph:
-                yield Remark(name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs")
+                yield LintWarning(
+                    name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs"
+                )
     for circle in circles(graph):
-        yield Remark(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(circle)}")
+        yield LintWarning(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(circle)}")
 
 
-def _of_all(lines: Sequence[Definition], now: datetime) -> Iterator[Remark]:
+def _of_all(lines: Sequence[Definition], now: datetime) -> Iterator[LintWarning]:
     from dcron.cli import agenda
 
     for each in agenda.advice(lines, now):
-        yield Remark(None, each.code, each.message)
+        yield LintWarning(None, each.code, each.message)
 
 
-def _of_file(file: str, *, system: bool) -> Iterator[Remark]:
+def _of_file(file: str, *, system: bool) -> Iterator[LintWarning]:
     content = _read(file, system=system)
     now = datetime.now(UTC)
     names = {line: name for name, line in content.lines.items()}
     remarks = [
-        Remark(names.get(notice.line), CRONTAB_LINE, notice.message, notice.line)
+        LintWarning(names.get(notice.line), CRONTAB_LINE, notice.message, notice.line)
         for notice in content.warnings
     ]
     for line in content.definitions:
@@ -146,16 +148,16 @@ def _of_file(file: str, *, system: bool) -> Iterator[Remark]:
     yield from _of_all(content.definitions, now)
 
 
-def _of_line(line: Definition, now: datetime) -> Iterator[Remark]:
+def _of_line(line: Definition, now: datetime) -> Iterator[LintWarning]:
     from dcron.validation import require_runnable
 
     try:
         require_runnable(line)
     except UsageError as error:
-        yield Remark(line.name, NOT_RUNNABLE, str(error))
+        yield LintWarning(line.name, NOT_RUNNABLE, str(error))
         return
     for each in _advice(line, now):
-        yield Remark(line.name, each.code, each.message)
+        yield LintWarning(line.name, each.code, each.message)
 
 
 def _advice(line: Definition, now: datetime) -> "list[Advice]":
@@ -172,7 +174,7 @@ def _read(file: str, *, system: bool) -> "CrontabFile":
     try:
         return read(text, source=_source(file), timezone=own_zone(), system=system)
     except CrontabFileError as error:
-        printing.note(str(error))
+        console.note(str(error))
         raise typer.Exit(ExitCode.USAGE) from None
 
 
@@ -180,27 +182,27 @@ def _source(file: str) -> str:
     return "<stdin>" if file == "-" else file
 
 
-def _print_json(found: Iterable[Remark], *, with_line: bool) -> int:
+def _print_json(found: Iterable[LintWarning], *, with_line: bool) -> int:
     shapes = [_shape(each, with_line=with_line) for each in found]
-    printing.emit_list(shapes)
+    console.emit_list(shapes)
     return len(shapes)
 
 
-def _shape(remark: Remark, *, with_line: bool) -> dict[str, Any]:
+def _shape(remark: LintWarning, *, with_line: bool) -> dict[str, Any]:
     shape = {"task": remark.task, "code": remark.code, "message": remark.message}
     return {**shape, "line": remark.line} if with_line else shape
 
 
-def _print(found: Iterable[Remark], file: str | None) -> int:
+def _print(found: Iterable[LintWarning], file: str | None) -> int:
     count = 0
     for count, each in enumerate(found, 1):  # noqa: B007 - told below
         place = (
             "" if file is None else f"{_source(file)}:{each.line}: " if each.line else f"{_source(file)}: "
         )
         about = f"{each.task}: " if each.task else ""
-        printing.data(f"{safe(place)}{safe(about)}{safe(each.message)} [{each.code}]")
-    printing.note(
-        f"{words.plural(count, 'remark')}; docs/schedules.md tells what each code means"
+        console.data(f"{safe(place)}{safe(about)}{safe(each.message)} [{each.code}]")
+    console.note(
+        f"{humanize.plural(count, 'remark')}; docs/schedules.md tells what each code means"
         if count
         else "nothing to remark on"
     )

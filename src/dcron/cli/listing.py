@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
 from dcron.cli.idleness import why_idle
-from dcron.cli.opening import opened_crontab
-from dcron.cli.parameters import Db, Json
-from dcron.cli.tables import Alarm, Column, print_table
+from dcron.cli.options import Db, Json
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Run, RunState
-from dcron.telling import words
+from dcron.presentation import humanize
 
 if TYPE_CHECKING:
     from dcron.services.crontab import TaskView
 
 TASKS = [
-    Column("NAME", least=10),
-    Column("SCHEDULE", least=9, spare=True),
-    Column("TZ", least=7, keep_end=True, spare=True),
-    Column("NEXT"),
-    Column("LEFT", right=True),
-    Column("LAST", right=True, spare=True),
-    Column("RESULT"),
-    Column("OWNER", least=5),
+    TableColumn("NAME", least=10),
+    TableColumn("SCHEDULE", least=9, spare=True),
+    TableColumn("TZ", least=7, keep_end=True, spare=True),
+    TableColumn("NEXT"),
+    TableColumn("LEFT", right=True),
+    TableColumn("LAST", right=True, spare=True),
+    TableColumn("RESULT"),
+    TableColumn("OWNER", least=5),
 ]
-COMMAND = Column("COMMAND", least=12)
+COMMAND = TableColumn("COMMAND", least=12)
 ORDERS = ("name", "next", "last", "state", "schedule")
 """What a list can be sorted by; `state` has first what wants attention."""
 LEFT, OWNER = 4, 7
@@ -61,7 +61,7 @@ def list_tasks(
     dcron list --sort next
     dcron list --failed -o wide
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     if sort not in ORDERS:
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
@@ -69,20 +69,20 @@ def list_tasks(
         now = crontab.now()
         views = crontab.views(paused=paused, failed=failed, order=sort, reverse=reverse)
         if as_json and names:
-            printing.emit_list(view.task.name for view in views)
+            console.emit_list(view.task.name for view in views)
         elif as_json:
-            printing.emit_list(shapes.task_shape(view, now) for view in views)
+            console.emit_list(json_output.task_shape(view, now) for view in views)
         elif names:
             for view in views:
-                printing.data(view.task.name)
+                console.data(view.task.name)
         else:
             idle = why_idle(crontab)
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*TASKS, COMMAND] if output else TASKS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                printing.note(_nothing(paused=paused, failed=failed))
+                console.note(_nothing(paused=paused, failed=failed))
             elif idle:
-                printing.note(idle)
+                console.note(idle)
 
 
 def row(view: "TaskView", now: datetime) -> list[str]:
@@ -94,7 +94,7 @@ def row(view: "TaskView", now: datetime) -> list[str]:
         task.timezone,
         _next(view, now),
         _left(view, now),
-        words.ago(latest.started_at, now) if latest and latest.started_at else "",
+        humanize.ago(latest.started_at, now) if latest and latest.started_at else "",
         _result(latest, now) if latest else "",
         (latest.node or "") if latest else "",
     ]
@@ -104,14 +104,14 @@ def _row(view: "TaskView", now: datetime) -> list[str]:
     """The same with its command; and where no node can take its next run, why."""
     cells = [*row(view, now), view.task.command]
     if view.unserved and view.comes_at:
-        cells[LEFT] = Alarm(words.to_next(view.next_run, view.comes_at, view.unserved, now))
-        cells[OWNER] = cells[OWNER] if view.alive else Alarm(view.unserved)
+        cells[LEFT] = AlarmCell(humanize.to_next(view.next_run, view.comes_at, view.unserved, now))
+        cells[OWNER] = cells[OWNER] if view.alive else AlarmCell(view.unserved)
     return cells
 
 
 def _left(view: "TaskView", now: datetime) -> str:
-    told = words.to_next(view.next_run, view.comes_at, None, now)
-    return Alarm(told) if told.startswith("late") else told
+    told = humanize.to_next(view.next_run, view.comes_at, None, now)
+    return AlarmCell(told) if told.startswith("late") else told
 
 
 def _next(view: "TaskView", now: datetime) -> str:
@@ -120,16 +120,16 @@ def _next(view: "TaskView", now: datetime) -> str:
 
     due = view.comes_at
     if due is None:
-        return "paused" if not view.task.enabled else Alarm("suspended") if view.task.error else ""
+        return "paused" if not view.task.enabled else AlarmCell("suspended") if view.task.error else ""
     try:
-        return words.clock(due, zone(view.task.timezone), now)
+        return humanize.clock(due, zone(view.task.timezone), now)
     except ZoneError:  # this machine's tz database does not have it
-        return words.clock(due, UTC, now) + "Z"
+        return humanize.clock(due, UTC, now) + "Z"
 
 
 def _result(run: Run, now: datetime) -> str:
-    told = words.result(run, now)
-    return Alarm(told) if run.state in UNHAPPY else told
+    told = humanize.result(run, now)
+    return AlarmCell(told) if run.state in UNHAPPY else told
 
 
 def _nothing(*, paused: bool, failed: bool) -> str:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab
-from dcron.cli.output import JsonOutput, Output, output_here
-from dcron.cli.parameters import Db, Json, run_number
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, run_number
+from dcron.cli.run_output import JsonOutput, OutputPrinter, output_here
 from dcron.cli.waiting import exit_code, pauses
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
-from dcron.telling.words import result
+from dcron.presentation.humanize import result
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -46,13 +46,13 @@ def logs(
     dcron logs -f backup
     dcron logs 8123 > backup.log
     """
-    from dcron.cli.shapes import chunk_shape
+    from dcron.cli.json_output import chunk_shape
 
     with opened_crontab(db) as crontab:
         run = _find(crontab, which, follow=follow)
         chunks = _chunks(crontab, run, follow=follow)
         if as_json and not follow:
-            printing.emit_list(chunk_shape(chunk) for chunk in chunks if chunk)
+            console.emit_list(chunk_shape(chunk) for chunk in chunks if chunk)
         else:
             _write(chunks, JsonOutput() if as_json else output_here(raw=raw))
         if follow:
@@ -60,7 +60,7 @@ def logs(
         told = result(run, crontab.now())
         ended = _ending(run, told)
         if follow or ended != told:
-            printing.note(f"run {run.id} of {run.task}: {ended}")
+            console.note(f"run {run.id} of {run.task}: {ended}")
     if follow:
         raise typer.Exit(exit_code(run))
 
@@ -101,7 +101,7 @@ def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | 
             time.sleep(next(waiting))
 
 
-def _write(chunks: Iterator["Chunk | None"], output: Output) -> None:
+def _write(chunks: Iterator["Chunk | None"], output: OutputPrinter) -> None:
     for chunk in chunks:
         if chunk:
             output.write(chunk)

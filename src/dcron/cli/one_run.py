@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron.cli import printing
-from dcron.cli.opening import own_zone
+from dcron.cli import console
+from dcron.cli.context import own_zone
 from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState
-from dcron.telling import words
+from dcron.presentation import humanize
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -21,7 +21,7 @@ def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
     run = crontab.find_run(run_id)
     retry, size, now = crontab.retry_of(run), crontab.output_size(run_id), crontab.now()
     if as_json:
-        from dcron.cli import shapes
+        from dcron.cli import json_output
 
         more = {
             "retried_as": retry.id if retry else None,
@@ -32,7 +32,7 @@ def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
             "payload": run.payload,
             "spec": dict(run.spec),
         }
-        printing.emit({**shapes.run_shape(run, now), **more})
+        console.emit({**json_output.run_shape(run, now), **more})
     else:
         print_facts(_facts(run, retry, size, now))
 
@@ -41,13 +41,13 @@ def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fa
     yield "run", str(run.id)
     yield "task", run.task
     yield "state", run.state.value
-    result = words.result(run, now)
+    result = humanize.result(run, now)
     yield "result", result if run.state.is_final and result != run.state else None
     yield "reason", run.reason if run.reason != result else None
-    yield "waits", words.HELD[run.blocked] if run.blocked and run.state is RunState.WAITING else None
+    yield "waits", humanize.HELD[run.blocked] if run.blocked and run.state is RunState.WAITING else None
     yield "trigger", run.trigger.value
     yield "attempt", str(run.attempt) + (f", after run {run.retry_of}" if run.retry_of else "")
-    yield "tried again", f"as run {retry.id}, {words.result(retry, now)}" if retry else None
+    yield "tried again", f"as run {retry.id}, {humanize.result(retry, now)}" if retry else None
     yield "flow", None if run.flow is None else f"{run.flow}: dcron runs --flow {run.flow}"
     yield "event", None if run.event_id is None else str(run.event_id)
     yield from _times(run, now)
@@ -75,9 +75,9 @@ def _times(run: Run, now: datetime) -> Iterator[Fact]:
         "ended": run.finished_at,
     }
     for name, moment in times.items():
-        yield name, words.full(moment.astimezone(here)) if moment else None
+        yield name, humanize.full(moment.astimezone(here)) if moment else None
     duration = run.duration(now)
-    yield "took" if run.state.is_final else "runs for", None if duration is None else words.took(duration)
+    yield "took" if run.state.is_final else "runs for", None if duration is None else humanize.took(duration)
 
 
 def _command(spec: Mapping[str, Any]) -> Iterator[Fact]:

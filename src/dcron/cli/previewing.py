@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json, takes
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json, takes
 from dcron.cli.task_options import RuleOptions
 from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
@@ -17,9 +17,9 @@ from dcron.model import Definition, Task
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter
     from collections.abc import Sequence
 
-    from dcron.schedule import ClockChange, Rules
+    from dcron.policy.start_times import TaskStart
+    from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
-    from dcron.telling.starts import Start
 
 DEFAULT_COUNT = 10
 MOST = 100_000
@@ -107,18 +107,18 @@ class Subject:
 
     def remarks(self) -> list[tuple[str, str]]:
         """What the task, or that there is none, makes of the times shown: codes and messages."""
+        from dcron.presentation import next_runs
         from dcron.schedule import zone
         from dcron.schedule.parser import is_hashed
-        from dcron.telling import forecast
 
         task = self.line
         if not isinstance(task, Task):
-            return [_HASHED] if is_hashed(forecast.schedule_of(task)) else []
+            return [_HASHED] if is_hashed(next_runs.schedule_of(task)) else []
         told = []
         if not task.enabled:
             here = zone(own_zone())
             told.append(
-                ("paused", f"{task.name} is {forecast.pause(task, here)}; none of this runs meanwhile")
+                ("paused", f"{task.name} is {next_runs.pause(task, here)}; none of this runs meanwhile")
             )
         if task.error:
             told.append(("suspended", f"{task.name} is suspended: {task.error}"))
@@ -181,60 +181,60 @@ def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
 
 
 def _print_json(subject: Subject, window: Window) -> None:
-    from dcron.cli import shapes
-    from dcron.telling import forecast
+    from dcron.cli import json_output
+    from dcron.presentation import next_runs
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = list(islice(forecast.starts(line, after, subject.rules, count=count, until=until), MOST))
-    warnings = [*subject.remarks(), *forecast.warnings(line, window.now, subject.rules)]
-    shape = shapes.preview_shape(line.schedule, line.timezone, forecast.explanation(line), warnings)
+    found = list(islice(next_runs.starts(line, after, subject.rules, count=count, until=until), MOST))
+    warnings = [*subject.remarks(), *next_runs.warnings(line, window.now, subject.rules)]
+    shape = json_output.preview_shape(line.schedule, line.timezone, next_runs.explanation(line), warnings)
     shape["clock_changes"] = [
-        {"at": shapes.instant(change.at), "local": change.local.isoformat(), "text": change.text}
+        {"at": json_output.instant(change.at), "local": change.local.isoformat(), "text": change.text}
         for change in _clock_changes(line, after, subject.rules, found)
     ]
-    printing.emit_streaming(shape, "occurrences", map(shapes.occurrence_shape, found))
+    console.emit_streaming(shape, "occurrences", map(json_output.occurrence_shape, found))
 
 
 def _clock_changes(
-    line: Definition, after: datetime, rules: "Rules", found: "Sequence[Start]"
-) -> "list[ClockChange]":
+    line: Definition, after: datetime, rules: "Rules", found: "Sequence[TaskStart]"
+) -> "list[ClockTransition]":
     """The changes that no occurrence found tells of, and those that come next."""
+    from dcron.presentation import next_runs
     from dcron.schedule import clock_changes, zone
-    from dcron.telling import forecast
 
     shown = [start.occurrence for start in found]
-    return clock_changes(forecast.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
+    return clock_changes(next_runs.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
 
 
 def _print(subject: Subject, window: Window) -> None:
-    from dcron.cli import cautions
+    from dcron.cli import warnings
     from dcron.cli.tables import print_facts, shown_line
-    from dcron.telling import forecast
+    from dcron.presentation import next_runs
 
     line = subject.line
     after, until, count = window.bounds(line.timezone)
-    found = islice(forecast.starts(line, after, subject.rules, count=count, until=until), MOST)
-    print_facts([("schedule", line.schedule), ("when", forecast.explanation(line)), ("zone", line.timezone)])
+    found = islice(next_runs.starts(line, after, subject.rules, count=count, until=until), MOST)
+    print_facts([("schedule", line.schedule), ("when", next_runs.explanation(line)), ("zone", line.timezone)])
     shown = []
     for start in found:
         shown.append(start)
-        for text in forecast.occurrence_lines([start], window.now, utc=True):
-            printing.drawn(f"  {shown_line(text)}")
+        for text in next_runs.occurrence_lines([start], window.now, utc=True):
+            console.drawn(f"  {shown_line(text)}")
     if not shown:
-        printing.note("no runs" + (" in this window" if until else "") + _why_none(line))
+        console.note("no runs" + (" in this window" if until else "") + _why_none(line))
     if len(shown) == MOST or (until and len(shown) == count):
-        printing.note(f"there are more than {len(shown):,} until then; the rest is left out")
+        console.note(f"there are more than {len(shown):,} until then; the rest is left out")
     for _, message in subject.remarks():
-        printing.complain(f"warning: {message}")
-    cautions.print_clock_changes(_clock_changes(line, after, subject.rules, shown))
-    cautions.print_doubts(forecast.warnings(line, window.now, subject.rules))
+        console.complain(f"warning: {message}")
+    warnings.print_clock_changes(_clock_changes(line, after, subject.rules, shown))
+    warnings.print_doubts(next_runs.warnings(line, window.now, subject.rules))
 
 
 def _why_none(line: Definition) -> str:
-    from dcron.telling import forecast
+    from dcron.presentation import next_runs
 
-    return "" if forecast.schedule_of(line).timed else f": it runs {forecast.explanation(line)}"
+    return "" if next_runs.schedule_of(line).timed else f": it runs {next_runs.explanation(line)}"
 
 
 def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: bool) -> None:
@@ -250,4 +250,4 @@ def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: boo
     show = agenda.print_json if as_json else agenda.print_agenda
     shown = show(found, lines, zone(timezone), window.now)
     if until and shown >= count:
-        printing.note(f"there are more than {shown:,} starts until then; the rest is left out")
+        console.note(f"there are more than {shown:,} starts until then; the rest is left out")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from dcron.telling.words import rough_span
+from dcron.presentation.humanize import rough_span
 
 T = TypeVar("T")
 PATIENCE = 1.0

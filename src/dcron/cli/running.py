@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.idleness import mention_idleness
-from dcron.cli.naming import all_to_change
+from dcron.cli.name_arguments import all_to_change
 from dcron.cli.one_run import show_run
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Force, Json, MaybeName, RunIds, WholeNames, run_number
+from dcron.cli.options import Db, Force, Json, MaybeName, RunIds, WholeNames, run_number
 from dcron.cli.policy_options import named
-from dcron.cli.tables import Alarm, Column, print_table
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.waiting import Waiting, exit_code
 from dcron.errors import ExitCode, Refused, UsageError
 from dcron.model import Run, RunState
-from dcron.telling import words
-from dcron.telling.words import HELD
+from dcron.presentation import humanize
+from dcron.presentation.humanize import HELD
 from dcron.typed import text_or_file
 from dcron.typed import wait as wait_of
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
-    from dcron.store.runs import Wanted
+    from dcron.store.runs import RunFilter
 
 PAGE = 500
 
@@ -60,7 +60,7 @@ def run(
     dcron run backup --wait --timeout 2h
     dcron run backup --follow
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     text = text_or_file(payload, "--payload") if payload is not None else None
     seconds = named("timeout", wait_of, timeout) if timeout is not None else None
@@ -73,10 +73,10 @@ def run(
             raise typer.Exit(_wait(crontab, made, seconds, follow=follow, as_json=as_json))
         if as_json:
             now = crontab.now()
-            printing.emit_one_or_list([shapes.run_shape(run, now) for run in made])
+            console.emit_one_or_list([json_output.run_shape(run, now) for run in made])
             return
         for run in made:
-            printing.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
+            console.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
 
 
 def runs(
@@ -116,9 +116,9 @@ def runs(
     dcron runs --flow 41
     dcron runs --id 1307
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
     from dcron.schedule import zone
-    from dcron.store.runs import Wanted
+    from dcron.store.runs import RunFilter
 
     states = _states(state or [])
     if run_id is not None and (name or states or since or flow is not None):
@@ -132,12 +132,12 @@ def runs(
         moment = past_time(since, zone(own_zone()), now) if since else None
         if flow is not None:
             crontab.require_flow(flow)
-        found = pages(crontab, Wanted(task_id, states, moment, flow=flow), count)
+        found = pages(crontab, RunFilter(task_id, states, moment, flow=flow), count)
         if as_json:
-            printing.emit_list(shapes.run_shape(each, now) for each in found)
+            console.emit_list(json_output.run_shape(each, now) for each in found)
         elif not _print_runs(crontab, found, now):
             asked = name or states or since or flow is not None
-            printing.note("no such runs" if asked else "nothing has run yet, and nothing is due")
+            console.note("no such runs" if asked else "nothing has run yet, and nothing is due")
 
 
 def cancel(run_ids: RunIds, force: Force = False, as_json: Json = False, db: Db = None) -> None:
@@ -145,22 +145,22 @@ def cancel(run_ids: RunIds, force: Force = False, as_json: Json = False, db: Db 
 
     All are looked up before anything is done.
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     with opened_crontab(db) as crontab:
         found = [crontab.find_run(run_id) for run_id in dict.fromkeys(run_ids)]
         if len(found) > 1 and (over := next((run for run in found if run.state.is_final), None)):
             raise Refused(f"run {over.id} of {over.task} is over: {over.state}; nothing was cancelled")
         if alive := [run for run in found if run.state in (RunState.CLAIMED, RunState.RUNNING)]:
-            printing.require_consent(f"stop {', '.join(map(_where, alive))}", force=force)
+            console.require_consent(f"stop {', '.join(map(_where, alive))}", force=force)
         cancelled = [crontab.cancel(run.id) for run in found]
         if as_json:
             now = crontab.now()
-            printing.emit_one_or_list([shapes.run_shape(run, now) for run in cancelled])
+            console.emit_one_or_list([json_output.run_shape(run, now) for run in cancelled])
             return
         for run in cancelled:
             told = "" if run.state.is_final else f": {run.node} has been asked to stop it"
-            printing.data(f"{'cancelling' if told else 'cancelled'}  run {run.id} of {run.task}{told}")
+            console.data(f"{'cancelling' if told else 'cancelled'}  run {run.id} of {run.task}{told}")
 
 
 def _where(run: Run) -> str:
@@ -172,26 +172,26 @@ def _wait(
     crontab: "Crontab", made: Sequence[Run], seconds: float | None, *, follow: bool, as_json: bool
 ) -> int:
     """Wait for the ends of these runs, print them, and return the exit code."""
-    from dcron.cli import shapes
-    from dcron.cli.output import JsonOutput, output_here
+    from dcron.cli import json_output
+    from dcron.cli.run_output import JsonOutput, output_here
 
-    if not as_json and printing.is_terminal():
+    if not as_json and console.is_terminal():
         due = ", ".join(f"run {run.id} of {run.task}" for run in made)
-        printing.note(f"due: {due}; Ctrl-C stops the waiting, not the run")
+        console.note(f"due: {due}; Ctrl-C stops the waiting, not the run")
     output = (JsonOutput if as_json else output_here) if follow else None
     waiting = Waiting(crontab, made, new_output=output)
     in_time = waiting.wait(seconds)
     now, runs_of_nodes = crontab.now(), [run for each in waiting.ends for run in each]
     if as_json:
-        told = [shapes.run_shape(_worst(each), now) for each in waiting.ends]
+        told = [json_output.run_shape(_worst(each), now) for each in waiting.ends]
         if follow:
             for shape in told:
-                printing.emit_line(shape)
+                console.emit_line(shape)
         else:
-            printing.emit_one_or_list(told)
+            console.emit_one_or_list(told)
     for run in runs_of_nodes:
         if not run.state.is_final:
-            printing.note(
+            console.note(
                 f"run {run.id} of {run.task} is {run.state.value} still, and goes on;"
                 f" `dcron cancel {run.id}` ends it"
             )
@@ -210,12 +210,12 @@ def _say_end(run: Run, now: datetime, *, aside: bool) -> None:
     where = f" on {run.node}" if run.node else ""
     reason = f": {run.reason}" if run.reason and run.state is not RunState.SUCCEEDED else ""
     duration = run.duration(now)
-    after = f" after {words.took(duration)}" if duration is not None else ""
+    after = f" after {humanize.took(duration)}" if duration is not None else ""
     told = f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"
     if aside:
-        printing.note(told)
+        console.note(told)
     else:
-        printing.data(told)
+        console.data(told)
 
 
 def _states(names: Sequence[str]) -> list[RunState] | None:
@@ -238,7 +238,7 @@ def past_time(text: str, here: Any, now: datetime) -> datetime:
     return parse_time(text, here, now)
 
 
-def pages(crontab: "Crontab", wanted: "Wanted", count: int) -> Iterator[Run]:
+def pages(crontab: "Crontab", wanted: "RunFilter", count: int) -> Iterator[Run]:
     """The newest `count` runs, read a page at a time."""
     from dataclasses import replace
 
@@ -266,17 +266,17 @@ def _rows(crontab: "Crontab", found: Iterator[Run], here: tzinfo, now: datetime)
         yield from (run_row(run, here, now, tries.get(run.task_id)) for run in page)
 
 
-def run_columns(here: tzinfo) -> list[Column]:
+def run_columns(here: tzinfo) -> list[TableColumn]:
     """The table of runs, its times in one zone."""
     return [
-        Column("RUN", right=True),
-        Column("TASK", least=10),
-        Column("STATE"),
-        Column("TRIGGER", spare=True),
-        Column(f"DUE ({here})", least=15),
-        Column("TOOK", right=True),
-        Column("NODE", least=6, spare=True),
-        Column("REASON", least=8),
+        TableColumn("RUN", right=True),
+        TableColumn("TASK", least=10),
+        TableColumn("STATE"),
+        TableColumn("TRIGGER", spare=True),
+        TableColumn(f"DUE ({here})", least=15),
+        TableColumn("TOOK", right=True),
+        TableColumn("NODE", least=6, spare=True),
+        TableColumn("REASON", least=8),
     ]
 
 
@@ -286,12 +286,12 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
     return [
         str(run.id),
         run.task,
-        Alarm(run.state.value) if run.state in (RunState.FAILED, RunState.LOST) else run.state.value,
+        AlarmCell(run.state.value) if run.state in (RunState.FAILED, RunState.LOST) else run.state.value,
         _trigger(run, tries),
-        words.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
-        words.took(duration) if duration is not None else "",
+        humanize.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
+        humanize.took(duration) if duration is not None else "",
         run.node or "",
-        run.reason or (HELD[run.blocked] if run.blocked else words.refusals(run)),
+        run.reason or (HELD[run.blocked] if run.blocked else humanize.refusals(run)),
     ]
 
 

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from dcron import trust
-from dcron.cli import printing
-from dcron.cli.opening import opened_database
-from dcron.cli.parameters import Db
+from dcron.cli import console
+from dcron.cli.context import opened_database
+from dcron.cli.options import Db
 from dcron.errors import Refused, UsageError
 from dcron.safetext import safe
 
@@ -65,7 +65,7 @@ def agent(
     (--grace); a second one stops them at once. Whoever may write the crontab can run commands here.
     """
     from dcron.agent.agent import Agent
-    from dcron.agent.settings import Settings, default_slots
+    from dcron.agent.settings import AgentSettings, default_slots
     from dcron.config import load_config, own_node_name, spool_directory
 
     config = load_config()
@@ -73,9 +73,9 @@ def agent(
     if strict and config.distrusted:
         raise Refused(config.distrusted[0])
     for problem in config.unread:
-        printing.complain(f"warning: {problem}; what it says under [agent] is not heeded")
+        console.complain(f"warning: {problem}; what it says under [agent] is not heeded")
     said = config.agent
-    settings = Settings(
+    settings = AgentSettings(
         name=name or said.get("name") or own_node_name(),
         spool=spool_directory(config),
         slots=slots or said.get("slots") or default_slots(),
@@ -97,7 +97,7 @@ def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
     if problem := trust.problem_with(spool):
         if strict:
             raise Refused(trust.refusal(f"the spool {spool}", problem))
-        printing.complain(f"warning: {trust.warning(f'the spool {spool}', problem)}")
+        console.complain(f"warning: {trust.warning(f'the spool {spool}', problem)}")
 
 
 def _capacity(texts: list[str]) -> dict[str, float]:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.presentation.humanize import Struck
 from dcron.safetext import cells, safe, shorten
-from dcron.telling.words import Struck
 
 SAMPLE = 200
 """Rows that decide how wide the columns are; those that follow are cut or stick out."""
@@ -16,7 +16,7 @@ _RED, _BOLD, _STRUCK, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[9m", "\x1b[0m"
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column, and how far it may be cut where the terminal is narrow."""
 
     title: str
@@ -29,7 +29,7 @@ class Column:
     """Left out before the others are, where the terminal is too narrow for all."""
 
 
-class Alarm(str):
+class AlarmCell(str):
     """A cell that should catch the eye."""
 
 
@@ -37,18 +37,18 @@ class Title(str):
     """The name of a column."""
 
 
-_COLOURS = {Title: _BOLD, Alarm: _RED, Struck: _STRUCK}
+_COLOURS = {Title: _BOLD, AlarmCell: _RED, Struck: _STRUCK}
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> int:
+def print_table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> int:
     """Print the rows under their titles, streaming; how many there were. None at all print nothing."""
     count = 0
     for count, line in enumerate(table_lines(columns, rows), 0):  # noqa: B007 - the titles are no row
-        printing.drawn(line)
+        console.drawn(line)
     return count
 
 
-def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table_lines(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """The lines of the table, its titles first; none at all where there are no rows."""
     rows = iter(rows)
     sample = [_inert(row) for row in islice(rows, SAMPLE)]
@@ -66,7 +66,7 @@ def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         for number, line in enumerate(value.split("\n") if isinstance(value, str) else value):
-            printing.drawn(f"{'' if number else name:<{width}}{GAP}{shown_line(line)}".rstrip())
+            console.drawn(f"{'' if number else name:<{width}}{GAP}{shown_line(line)}".rstrip())
 
 
 def shown_line(line: str) -> str:
@@ -78,19 +78,19 @@ def _inert(row: Sequence[str]) -> list[str]:
     return [type(cell)(safe(cell)) for cell in row]
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+def _widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> list[int]:
     return [
         max(cells(column.title), *(cells(row[position]) for row in rows))
         for position, column in enumerate(columns)
     ]
 
 
-def _fit(columns: Sequence[Column], widths: list[int]) -> list[int]:
+def _fit(columns: Sequence[TableColumn], widths: list[int]) -> list[int]:
     """Take from the column that can spare most, until the table fits. A pipe has no width.
 
     Where it cannot fit, the last columns are left out, those that are spare first: their width is 0.
     """
-    if not printing.is_terminal():
+    if not console.is_terminal():
         return widths
     room = shutil.get_terminal_size().columns
     least = [
@@ -113,7 +113,7 @@ def _taken(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (sum(map(bool, widths)) - 1)
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> str:
+def _line(columns: Sequence[TableColumn], widths: Sequence[int], row: Sequence[str]) -> str:
     shown = []
     for column, width, cell in zip(columns, widths, row, strict=True):
         if not width:
@@ -127,11 +127,11 @@ def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) 
 
 def _coloured(text: str, cell: str) -> str:
     colour = next((code for kind, code in _COLOURS.items() if isinstance(cell, kind)), None)
-    return f"{colour}{text}{_PLAIN}" if colour and printing.has_colour() else text
+    return f"{colour}{text}{_PLAIN}" if colour and console.has_colour() else text
 
 
-def _cut(cell: str, width: int, column: Column) -> str:
-    if not printing.is_terminal() or cells(cell) <= width:
+def _cut(cell: str, width: int, column: TableColumn) -> str:
+    if not console.is_terminal() or cells(cell) <= width:
         return cell
     if column.keep_end and cell.isascii():
         return "…" + cell[len(cell) - width + 1 :]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import printing
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.one_run import show_run
-from dcron.cli.opening import opened_crontab, own_zone
-from dcron.cli.parameters import Db, Json, ReadName, run_number
+from dcron.cli.options import Db, Json, ReadName, run_number
 from dcron.cli.tables import print_facts
 from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger
-from dcron.telling import words
-from dcron.telling.graphing import graph_lines
+from dcron.presentation import humanize
+from dcron.presentation.graph import graph_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ Fact = tuple[str, str | list[str] | None]
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class TaskContext:
     """What stands around a task beside its next and last run."""
 
     waiting: Sequence[Run]
@@ -53,7 +53,7 @@ def view(
     Also what waits to be tried again or is held back, and why; its dead letters; and the tasks that come
     before and after it, with its own name in brackets.
     """
-    from dcron.cli import shapes
+    from dcron.cli import json_output
 
     if (name is None) == (run_id is None):
         raise UsageError("give the name of a task, or --run with the number of a run")
@@ -65,41 +65,41 @@ def view(
         around = _surroundings(crontab, found)
         now = crontab.now()
         if as_json:
-            printing.emit({**shapes.task_shape(found, now), **_shape(around, now)})
+            console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
         else:
             print_facts(_facts(found, around, now))
 
 
-def _surroundings(crontab: "Crontab", view: "TaskView") -> Surroundings:
-    from dcron.store.runs import Wanted
+def _surroundings(crontab: "Crontab", view: "TaskView") -> TaskContext:
+    from dcron.store.runs import RunFilter
 
     task_id = view.task.id
-    waiting = crontab.runs(Wanted(task_id, [RunState.WAITING]), READ)
-    return Surroundings(
+    waiting = crontab.runs(RunFilter(task_id, [RunState.WAITING]), READ)
+    return TaskContext(
         sorted(waiting, key=lambda run: (run.due_at, run.id)),
-        crontab.runs(Wanted(task_id, dead=True), READ),
+        crontab.runs(RunFilter(task_id, dead=True), READ),
         crontab.around(view.task),
     )
 
 
-def _shape(around: Surroundings, now: datetime) -> dict[str, Any]:
-    from dcron.cli import shapes
+def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
+    from dcron.cli import json_output
 
     return {
-        "waiting": [shapes.run_shape(run, now) for run in around.waiting],
-        "dead_letters": [shapes.run_shape(run, now) for run in around.dead],
+        "waiting": [json_output.run_shape(run, now) for run in around.waiting],
+        "dead_letters": [json_output.run_shape(run, now) for run in around.dead],
         "graph": {name: list(earlier) for name, earlier in sorted(around.graph.items())},
     }
 
 
-def _facts(view: "TaskView", around: Surroundings, now: datetime) -> Iterator[Fact]:
-    from dcron.telling import forecast
+def _facts(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fact]:
+    from dcron.presentation import next_runs
 
     task = view.task
     yield "name", task.name
     yield "about", task.describe
     yield "schedule", task.schedule
-    yield "when", forecast.explanation(task)
+    yield "when", next_runs.explanation(task)
     yield "zone", task.timezone
     yield "next", _coming(view, now)
     yield "agents", f"none takes its next run: {view.unserved}" if view.unserved and task.enabled else None
@@ -112,32 +112,32 @@ def _facts(view: "TaskView", around: Surroundings, now: datetime) -> Iterator[Fa
     yield "source", task.source
     yield (
         "changed",
-        f"version {task.version}, {words.ago(task.changed_at, now)}, by {task.changed_by or 'somebody'}",
+        f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'somebody'}",
     )
 
 
 def _of_the_command(view: "TaskView") -> Iterator[Fact]:
-    from dcron.telling import forecast
+    from dcron.presentation import next_runs
 
     task = view.task
-    yield "command", forecast.command_line(task)
+    yield "command", next_runs.command_line(task)
     for name, value in task.env.items():
         yield "env", f"{name}={value}"
     yield "stdin", task.stdin
     yield "directory", task.cwd
     yield "user", task.user
-    yield "timeout", words.span(task.timeout) if task.timeout else None
+    yield "timeout", humanize.span(task.timeout) if task.timeout else None
 
 
 def _of_the_times(view: "TaskView") -> Iterator[Fact]:
+    from dcron.presentation import policies as policies
     from dcron.schedule import zone
-    from dcron.telling import asked as policies
 
     task = view.task
     yield "gap", "skip: a run at a time that the clock leaves out is dropped" if task.gap == "skip" else None
     yield "fold", "both: a run at a time that comes twice is made twice" if task.fold == "both" else None
     for name, moment in (("not before", task.not_before), ("not after", task.not_after)):
-        yield name, words.full(moment.astimezone(zone(own_zone()))) if moment else None
+        yield name, humanize.full(moment.astimezone(zone(own_zone()))) if moment else None
     yield "except", _calendar(task.except_calendar, task.except_content)
     yield "only", _calendar(task.only_calendar, task.only_content)
     yield "max running", "no limit" if task.max_running is None else str(task.max_running)
@@ -145,7 +145,7 @@ def _of_the_times(view: "TaskView") -> Iterator[Fact]:
     yield "once", "it leaves the crontab when its run has succeeded" if task.once else None
 
 
-def _of_the_runs(view: "TaskView", around: Surroundings, now: datetime) -> Iterator[Fact]:
+def _of_the_runs(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fact]:
     for run in view.alive:
         yield "now", _run_line(run, now)
     yield "last", _run_line(view.last_run, now) if view.last_run and not view.alive else None
@@ -154,19 +154,19 @@ def _of_the_runs(view: "TaskView", around: Surroundings, now: datetime) -> Itera
 
 
 def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
+    from dcron.presentation import next_runs
     from dcron.schedule import zone
-    from dcron.telling import forecast
 
     task = view.task
     if task.enabled:
-        return forecast.next_runs(task, now, planned=view.next_run_at)
-    return forecast.pause(task, zone(own_zone()))
+        return next_runs.next_runs(task, now, planned=view.next_run_at)
+    return next_runs.pause(task, zone(own_zone()))
 
 
 def _waiting(view: "TaskView", waiting: Sequence[Run], now: datetime) -> list[str] | None:
     """What waits besides the line's turn, and the turn itself when it is held back."""
     told = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
-    lines = [f"run {run.id}, {words.waits(run, view.task.tries, now)}" for run in told[:LISTED]]
+    lines = [f"run {run.id}, {humanize.waits(run, view.task.tries, now)}" for run in told[:LISTED]]
     return _and_more(lines, told, f"dcron runs {view.task.name} --state waiting") or None
 
 
@@ -183,11 +183,11 @@ def _calendar(name: str | None, content: str | None) -> str | None:
 
 
 def _run_line(run: Run, now: datetime) -> str:
-    parts = [f"run {run.id}", words.result(run, now)]
+    parts = [f"run {run.id}", humanize.result(run, now)]
     if run.started_at:
-        parts.append(f"started {words.ago(run.started_at, now)}")
+        parts.append(f"started {humanize.ago(run.started_at, now)}")
     if run.owner:
         parts.append(f"on {run.owner}")
     if run.refused_by:
-        parts.append(f"after {words.refusals(run)}")
+        parts.append(f"after {humanize.refusals(run)}")
     return ", ".join(parts)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dcron.cli import printing
+from dcron.cli import console
 from dcron.model import Run, RunState
-from dcron.telling import words
+from dcron.presentation import humanize
 
 if TYPE_CHECKING:
-    from dcron.cli.output import Output
+    from dcron.cli.run_output import OutputPrinter
     from dcron.services.crontab import Crontab
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
@@ -46,7 +46,7 @@ class _Awaited:
     """A run, or the latest of its attempts."""
 
     run: Run
-    output: "Output | None"
+    output: "OutputPrinter | None"
     offset: int = 0
     ended: bool = False
     said: set[tuple[int, str]] = field(default_factory=set)
@@ -57,7 +57,11 @@ class Waiting:
     """Follows runs to the ends of their last attempts."""
 
     def __init__(
-        self, crontab: "Crontab", runs: Sequence[Run], *, new_output: "Callable[[], Output] | None" = None
+        self,
+        crontab: "Crontab",
+        runs: Sequence[Run],
+        *,
+        new_output: "Callable[[], OutputPrinter] | None" = None,
     ) -> None:
         """With `new_output` also print what they write; a line on stderr says which run does."""
         self._crontab = crontab
@@ -134,7 +138,7 @@ class Waiting:
             news = True
             if self._heading != each.run.id:
                 self._heading = each.run.id
-                printing.note(f"--- run {each.run.id} of {each.run.task} on {each.run.node}")
+                console.note(f"--- run {each.run.id} of {each.run.task} on {each.run.node}")
             for chunk in page:
                 each.output.write(chunk)
             each.offset = page[-1].end
@@ -143,9 +147,9 @@ class Waiting:
 
     def _mention_retry(self, run: Run, retry: Run) -> None:
         now = self._crontab.now()
-        printing.note(
-            f"run {run.id} of {run.task}: {words.result(run, now)};"
-            f" attempt {retry.attempt}, run {retry.id}, is due in {words.left(retry.due_at, now)}"
+        console.note(
+            f"run {run.id} of {run.task}: {humanize.result(run, now)};"
+            f" attempt {retry.attempt}, run {retry.id}, is due in {humanize.left(retry.due_at, now)}"
         )
 
     def _explain(self) -> None:
@@ -160,4 +164,4 @@ class Waiting:
                 is_news = (each.run.id, cause.code) not in each.said
                 if is_news and (cause.code not in QUIET or (sys.stderr.isatty() and not each.output)):
                     each.said.add((each.run.id, cause.code))
-                    printing.note(cause.sentence)
+                    console.note(cause.sentence)

@@ -1,8 +1,8 @@
 """Crontab files: text to definitions (`read`) and back (`write`). Pure: no database, no clock."""
 
-from dcron.crontabfile.bounds import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS, MAX_VARIABLES
 from dcron.crontabfile.problems import BadFile
-from dcron.crontabfile.reading import CrontabFile, Notice, read
+from dcron.crontabfile.reading import CrontabFile, ParserNotice, read
+from dcron.crontabfile.size_limits import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS, MAX_VARIABLES
 from dcron.crontabfile.writing import write
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "MAX_VARIABLES",
     "BadFile",
     "CrontabFile",
-    "Notice",
+    "ParserNotice",
     "read",
     "write",
 ]

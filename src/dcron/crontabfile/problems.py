@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dcron.crontabfile.bounds import MAX_PROBLEMS
+from dcron.crontabfile.size_limits import MAX_PROBLEMS
 from dcron.errors import CrontabFileError
 
 SHOWN = 40

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from dcron import schedule
 from dcron.crontabfile import names
-from dcron.crontabfile.bounds import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS
 from dcron.crontabfile.directive import DIRECTIVE, FORGOTTEN_COLON, Word, read_words
-from dcron.crontabfile.drafts import Block, Draft, Surroundings
 from dcron.crontabfile.lines import BLANK, Assignment, read_assignment, read_job
+from dcron.crontabfile.lint import suspicions
 from dcron.crontabfile.options import SYSTEM, UNSET
+from dcron.crontabfile.parser_state import CommentBlock, ParsedTask, ParserContext
 from dcron.crontabfile.problems import BadFile, BadLine, Enough, Problems, shown
-from dcron.crontabfile.suspicions import suspicions
+from dcron.crontabfile.size_limits import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS
 from dcron.errors import CrontabFileError, ScheduleError, ZoneError
 from dcron.model import Definition
 
@@ -26,7 +26,7 @@ WITHIN_SCHEDULE = re.compile(r" \(column (?P<column>\d{1,4})\)")
 
 
 @dataclass(frozen=True)
-class Notice:
+class ParserNotice:
     """Something about a line that a person should know although it was read."""
 
     line: int
@@ -38,7 +38,7 @@ class CrontabFile:
     """What a crontab file says."""
 
     definitions: tuple[Definition, ...]
-    warnings: tuple[Notice, ...]
+    warnings: tuple[ParserNotice, ...]
     lines: Mapping[str, int]
     """By name, the line each task stands on, for what is checked only later."""
     system: bool = False
@@ -78,12 +78,12 @@ class _Reader:
 
     def __init__(self, source: str, timezone: str, system: bool) -> None:
         self.problems = Problems(source)
-        self.notices: list[Notice] = []
+        self.notices: list[ParserNotice] = []
         self._source = source
         self.system = system
-        self._surroundings = Surroundings(timezone)
-        self._block = Block()
-        self._drafts: list[Draft] = []
+        self._surroundings = ParserContext(timezone)
+        self._block = CommentBlock()
+        self._drafts: list[ParsedTask] = []
         self._line = 0
         self._told: set[str] = set()
 
@@ -117,7 +117,7 @@ class _Reader:
         self.problems.add(bad.line or self._line, bad.column, bad.message)
 
     def _warn(self, message: str) -> None:
-        self.notices.append(Notice(self._line, message))
+        self.notices.append(ParserNotice(self._line, message))
 
     def _warn_once(self, message: str) -> None:
         if message not in self._told:
@@ -140,7 +140,7 @@ class _Reader:
         """The comments end here: a task of their own, or none."""
         if not self._block.comments and not self._block.places:
             return
-        block, self._block = self._block, Block()
+        block, self._block = self._block, CommentBlock()
         try:
             draft = block.standing_alone(self._surroundings)
             if draft is not None:
@@ -148,7 +148,7 @@ class _Reader:
         except BadLine as bad:
             self._refuse(bad)
 
-    def _keep(self, draft: Draft) -> None:
+    def _keep(self, draft: ParsedTask) -> None:
         if len(self._drafts) >= MAX_TASKS:
             self._refuse(BadLine(1, f"there are more than {MAX_TASKS:,} tasks", line=draft.line))
             raise Enough
@@ -207,7 +207,7 @@ class _Reader:
         self._surroundings.timezone = name
 
     def _read_job(self, line: str) -> None:
-        block, self._block = self._block, Block()
+        block, self._block = self._block, CommentBlock()
         if "schedule" in block.places or "command" in block.places:
             self._block = block
             self._close_block()
@@ -221,7 +221,7 @@ class _Reader:
             self._warn(message)
 
     def _name_drafts(self) -> None:
-        by_name: dict[str, Draft] = {}
+        by_name: dict[str, ParsedTask] = {}
         for draft in self._drafts:
             if draft.name is not None and by_name.setdefault(draft.name, draft) is not draft:
                 line, column = draft.name_at
@@ -236,17 +236,17 @@ class _Reader:
             draft.name = name
         self._tell_duplicates(unnamed, said)
 
-    def _tell_duplicates(self, drafts: list[Draft], said: list[names.Line]) -> None:
-        first: dict[names.Line, Draft] = {}
+    def _tell_duplicates(self, drafts: list[ParsedTask], said: list[names.Line]) -> None:
+        first: dict[names.Line, ParsedTask] = {}
         for draft, line in zip(drafts, said, strict=True):
             earlier = first.setdefault(line, draft)
             if earlier is not draft:
                 message = (
                     f"this says the same as line {earlier.line}; it is a task of its own, named {draft.name}"
                 )
-                self.notices.append(Notice(draft.line, message))
+                self.notices.append(ParserNotice(draft.line, message))
 
-    def _check_schedule(self, draft: Draft, checked: set[tuple[str, str]]) -> None:
+    def _check_schedule(self, draft: ParsedTask, checked: set[tuple[str, str]]) -> None:
         text, name = draft.schedule.text, draft.name or ""
         key = (text, name if any(mark in text for mark in HASHED) else "")
         if key in checked:
@@ -269,7 +269,7 @@ def _located(message: str) -> tuple[str, int]:
     return message[: match.start()] + message[match.end() :], int(match["column"]) - 1
 
 
-def _said(draft: Draft) -> names.Line:
+def _said(draft: ParsedTask) -> names.Line:
     """What makes a task that line and no other, its command first."""
     values = draft.values
     others = (values["timezone"], values.get("user"), values.get("stdin"))

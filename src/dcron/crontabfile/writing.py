@@ -9,8 +9,8 @@ from typing import Any
 
 from dcron.crontabfile import plain
 from dcron.crontabfile.directive import UNPRINTABLE, write_word
-from dcron.crontabfile.drafts import DEFAULT_SHELL
 from dcron.crontabfile.options import DEFAULTS, FROM_COMMAND, OPTIONS, PLACED, UNSET
+from dcron.crontabfile.parser_state import DEFAULT_SHELL
 from dcron.model import Definition
 
 HEADER = "# A crontab written by dcron; the comments that begin with #dcron say what cron cannot.\n"

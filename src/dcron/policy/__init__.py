@@ -1,31 +1,30 @@
 """What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
-from dcron.policy.admission import Skip, Start, Wait, admit, expired
+from dcron.policy.admission import Admit, Skip, Wait, admit, expired
+from dcron.policy.catch_up import (
+    COUNT_LIMIT,
+    INSTANT,
+    CatchUp,
+    MissedRange,
+    catch_up,
+    missed_as_planned,
+    missed_between,
+    missed_reason,
+)
 from dcron.policy.lanes import (
     Lane,
     fits,
     idle,
-    kept_for,
     lane_of,
     read_lane,
     rerouted,
+    reservation,
     served_by,
     serves,
-    unserved,
+    why_unschedulable,
     without,
 )
-from dcron.policy.missed import (
-    COUNT_LIMIT,
-    INSTANT,
-    CatchUp,
-    PassedOver,
-    catch_up,
-    passed_over_as_planned,
-    passed_over_between,
-    passed_over_reason,
-)
-from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, wait_after
-from dcron.policy.times import (
+from dcron.policy.occurrences import (
     delay_of,
     due_at,
     excluded_by,
@@ -41,16 +40,17 @@ from dcron.policy.times import (
     starts_with_node,
     too_late_after,
 )
+from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, wait_after
 
 __all__ = [
     "COUNT_LIMIT",
     "INSTANT",
     "MOST_REFUSALS",
+    "Admit",
     "CatchUp",
     "Lane",
-    "PassedOver",
+    "MissedRange",
     "Skip",
-    "Start",
     "Wait",
     "admit",
     "begin_again_at",
@@ -64,16 +64,16 @@ __all__ = [
     "has_ended",
     "idle",
     "is_timed",
-    "kept_for",
     "lane_after_refusal",
     "lane_of",
+    "missed_as_planned",
+    "missed_between",
+    "missed_reason",
     "next_occurrence",
     "next_wanted",
-    "passed_over_as_planned",
-    "passed_over_between",
-    "passed_over_reason",
     "read_lane",
     "rerouted",
+    "reservation",
     "retry_at",
     "rules_of",
     "same_times",
@@ -83,7 +83,7 @@ __all__ = [
     "sources_of",
     "starts_with_node",
     "too_late_after",
-    "unserved",
     "wait_after",
+    "why_unschedulable",
     "without",
 ]

@@ -11,7 +11,7 @@ _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 
 
 @dataclass(frozen=True)
-class Start:
+class Admit:
     """It may start now."""
 
 
@@ -32,8 +32,8 @@ class Wait:
 
 
 def admit(
-    task: Task, trigger: Trigger, alive: int, *, in_backlog: bool, made_up: int = 0
-) -> Start | Skip | Wait:
+    task: Task, trigger: Trigger, alive: int, *, in_backlog: bool, backfilled: int = 0
+) -> Admit | Skip | Wait:
     """What becomes of a run whose time has come while `alive` runs of its task are, `made_up` of them for
     the past.
 
@@ -43,10 +43,10 @@ def admit(
     if not task.enabled and trigger is not Trigger.MANUAL:
         return Wait(Block.PAUSED)
     if task.max_running is None or alive < task.max_running:
-        return Start()
+        return Admit()
     if trigger not in (*_TURNS, Trigger.EVENT) or in_backlog:
         return Wait(Block.LIMIT)
-    if task.overlap == "skip" and alive - made_up < task.max_running:
+    if task.overlap == "skip" and alive - backfilled < task.max_running:
         return Wait(Block.LIMIT)  # what is made up for comes behind what is due
     if task.overlap == "skip" and trigger is not Trigger.EVENT:
         runs = "the previous run is" if alive == 1 else f"{alive} runs are"

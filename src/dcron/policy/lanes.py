@@ -127,7 +127,9 @@ def without(free: Mapping[str, float], lane: Lane) -> dict[str, float]:
     return dict(free) | {name: free.get(name, 0.0) - amount for name, amount in lane.need}
 
 
-def kept_for(heads: Iterable[tuple[Lane, datetime]], free: Mapping[str, float], now: datetime) -> Lane | None:
+def reservation(
+    heads: Iterable[tuple[Lane, datetime]], free: Mapping[str, float], now: datetime
+) -> Lane | None:
     """The lane for whose first run a node keeps what becomes free: of those too large for it the most urgent.
 
     `heads` are the lanes that the node serves, with when the first run of each is due.
@@ -180,7 +182,7 @@ def idle(nodes: Sequence[Node]) -> str | None:
     return "every agent is draining" if nodes else "no agent is running"
 
 
-def unserved(lane: Lane, nodes: Iterable[Node]) -> str | None:
+def why_unschedulable(lane: Lane, nodes: Iterable[Node]) -> str | None:
     """Why none of these nodes, all that are alive, can take runs of the lane; None when one can."""
     nodes = list(nodes)
     living = [node for node in nodes if not node.draining]

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from dcron.model import Definition, Node, RunState
 from dcron.policy.lanes import Lane, served_by
-from dcron.policy.times import fraction
+from dcron.policy.occurrences import fraction
 
 SPREAD = 0.25
 """By how much of itself a wait may be longer, so that what failed together does not come back together."""

@@ -1,6 +1,5 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
-from dcron.schedule.advise import Advice, advise, advise_all, advise_minute, runs_often
 from dcron.schedule.calendars import (
     Calendar,
     calendar_from_ics,
@@ -8,12 +7,13 @@ from dcron.schedule.calendars import (
     is_calendar_json,
     parse_calendar,
 )
+from dcron.schedule.durations import format_duration, parse_duration, parse_face, parse_time, resolve
 from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
-from dcron.schedule.forms import Schedule
-from dcron.schedule.parser import parse
-from dcron.schedule.preview import (
-    ClockChange,
+from dcron.schedule.kinds import Schedule
+from dcron.schedule.lint import Advice, advise, advise_all, advise_minute, runs_often
+from dcron.schedule.next_run import (
+    ClockTransition,
     Occurrence,
     clock_changes,
     next_run,
@@ -21,8 +21,8 @@ from dcron.schedule.preview import (
     until_next_run,
     upcoming,
 )
+from dcron.schedule.parser import parse
 from dcron.schedule.rules import Fold, Gap, Rules
-from dcron.schedule.times import format_duration, parse_duration, parse_face, parse_time, resolve
 from dcron.schedule.zones import (
     configured_zone,
     default_zone,
@@ -36,7 +36,7 @@ from dcron.schedule.zones import (
 __all__ = [
     "Advice",
     "Calendar",
-    "ClockChange",
+    "ClockTransition",
     "Fold",
     "Gap",
     "Occurrence",

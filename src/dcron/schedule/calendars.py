@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from dcron.errors import ScheduleError, UsageError
-from dcron.schedule.changes import DAY, SECOND
 from dcron.schedule.effort import spend
 from dcron.schedule.recurrence import Recurrence
 from dcron.schedule.rrule import read_recurrence
+from dcron.schedule.transitions import DAY, SECOND
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LONG_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

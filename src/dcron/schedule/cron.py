@@ -7,8 +7,8 @@ from functools import cached_property
 
 from dcron.errors import ScheduleError
 from dcron.schedule import fields
-from dcron.schedule.faces import Enumerator, enumerator
-from dcron.schedule.fields import LAST, Field, Values, read_field
+from dcron.schedule.croniter_walk import Enumerator, enumerator
+from dcron.schedule.fields import LAST, CronField, Values, read_field
 
 WORDS = {
     "@yearly": "0 0 1 1 *",
@@ -52,7 +52,7 @@ class Cron:
         """Day of month OR weekday, as crontab(5) has it when neither begins with `*`; else both must fit."""
         return not (self.day.starred or self.weekday.starred)
 
-    def columns(self) -> list[tuple[Field, Values]]:
+    def columns(self) -> list[tuple[CronField, Values]]:
         """The fields as typed, from left to right."""
         values = (self.minute, self.hour, self.day, self.month, self.weekday)
         if self.second is None:
@@ -103,7 +103,7 @@ def _wrong_count(count: int) -> str:
     return message + ("; a year is not supported" if count == 7 else "")
 
 
-def _numbers(which: Field, values: Values) -> str:
+def _numbers(which: CronField, values: Values) -> str:
     """A list of numbers, or `*` for all of them."""
     if values.numbers >= which.full:
         return "*"

@@ -5,11 +5,11 @@ from datetime import datetime
 from itertools import product
 from zoneinfo import ZoneInfo
 
-from dcron.schedule import fields, words
+from dcron.schedule import english, fields
 from dcron.schedule.cron import Cron
 from dcron.schedule.explain_rrule import explain_recurrence
-from dcron.schedule.fields import Field, Values
-from dcron.schedule.forms import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
+from dcron.schedule.fields import CronField, Values
+from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
 from dcron.schedule.recurrence import Recurrence
 
 _FEW = 6
@@ -32,7 +32,7 @@ def _form(form: Form) -> str:
         case Cron():
             return _cron(form)
         case Every(period):
-            return f"every {_without_one(words.duration(period.total_seconds()))}"
+            return f"every {_without_one(english.duration(period.total_seconds()))}"
         case At(moment):
             return f"once, on {moment:%Y-%m-%d at %H:%M}{_seconds(moment)}{_offset(form)}"
         case Recurrence():
@@ -40,11 +40,11 @@ def _form(form: Form) -> str:
         case Reboot():
             return "when a node starts"
         case Delay(seconds):
-            return f"{words.duration(seconds)} after the run before has ended"
+            return f"{english.duration(seconds)} after the run before has ended"
         case OnEvent(event):
             return f"when the event {event} is sent"
         case After(tasks):
-            return f"after {words.join(tasks)} {'has' if len(tasks) == 1 else 'have'} succeeded"
+            return f"after {english.join(tasks)} {'has' if len(tasks) == 1 else 'have'} succeeded"
 
 
 def _without_one(duration: str) -> str:
@@ -74,7 +74,7 @@ def _times(line: Cron) -> str:
     """The second, minute and hour fields, from the fine to the coarse."""
     written_out = _written_out(line)
     if written_out:
-        return f"at {words.join(written_out)}"
+        return f"at {english.join(written_out)}"
     columns = [(fields.MINUTE, line.minute), (fields.HOUR, line.hour)]
     if line.second is not None and line.second.numbers != {0}:
         columns.insert(0, (fields.SECOND, line.second))
@@ -88,7 +88,7 @@ def _times(line: Cron) -> str:
     return text + "".join(_within(text, columns[1:]))
 
 
-def _within(text: str, coarser: list[tuple[Field, Values]]) -> Iterator[str]:
+def _within(text: str, coarser: list[tuple[CronField, Values]]) -> Iterator[str]:
     """What a phrase for the finest field is counted in."""
     counted = text.startswith("every")
     for which, values in coarser:
@@ -99,7 +99,7 @@ def _within(text: str, coarser: list[tuple[Field, Values]]) -> Iterator[str]:
         counted = _is_full(which, values)
 
 
-def _is_full(which: Field, values: Values) -> bool:
+def _is_full(which: CronField, values: Values) -> bool:
     return values.numbers >= which.full
 
 
@@ -112,22 +112,22 @@ def _written_out(line: Cron) -> list[str]:
     return [f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "") for hour, minute, second in times]
 
 
-def _of_field(values: Values, which: Field) -> str:
+def _of_field(values: Values, which: CronField) -> str:
     """`every minute`, `every 5 minutes`, `at minutes 0, 20 and 30`."""
     step = _even_step(values, which)
-    return f"at {_named(values, which)}" if step is None else words.every(step, which.name)
+    return f"at {_named(values, which)}" if step is None else english.every(step, which.name)
 
 
-def _named(values: Values, which: Field) -> str:
+def _named(values: Values, which: CronField) -> str:
     """`minute 5`, `minutes 0, 20 and 30`, `hours 0, 2, 4, … and 22`."""
     plural = "s" if len(values.numbers) > 1 else ""
-    names = words.stretches(values.numbers)
+    names = english.stretches(values.numbers)
     if len(names) > _FEW and _even_step(values, which):
         names = [*names[:3], "…", names[-1]]
-    return f"{which.name}{plural} {words.join(names)}"
+    return f"{which.name}{plural} {english.join(names)}"
 
 
-def _even_step(values: Values, which: Field) -> int | None:
+def _even_step(values: Values, which: CronField) -> int | None:
     """The step, if the field comes round evenly from its first value: 5 for 0, 5 … 55."""
     size = which.high + 1
     numbers = sorted(values.numbers)
@@ -159,7 +159,7 @@ def _day_of_month(values: Values) -> str:
     phrases = []
     if values.numbers:
         plural = "s" if len(values.numbers) > 1 else ""
-        phrases.append(f"day{plural} {words.join(words.stretches(values.numbers))} of the month")
+        phrases.append(f"day{plural} {english.join(english.stretches(values.numbers))} of the month")
     if values.last:
         phrases.append("the last day of the month")
     phrases += [
@@ -168,7 +168,7 @@ def _day_of_month(values: Values) -> str:
         else f"the weekday nearest to day {day} of the month"
         for day in sorted(values.workdays)
     ]
-    return words.join(phrases)
+    return english.join(phrases)
 
 
 def _on_weekday(values: Values) -> str:
@@ -182,12 +182,14 @@ def _on_weekday(values: Values) -> str:
 def _weekday(values: Values, last: str = "and") -> str:
     """`Monday to Thursday`, `the second Monday of the month`."""
     monday_first = sorted((day - 1) % 7 for day in values.numbers)
-    phrases = words.stretches(monday_first, (*words.WEEKDAYS[1:], words.WEEKDAYS[0]))
-    phrases += [f"the {words.nth(nth)} {words.WEEKDAYS[day]} of the month" for day, nth in sorted(values.nth)]
-    return words.join(phrases, last)
+    phrases = english.stretches(monday_first, (*english.WEEKDAYS[1:], english.WEEKDAYS[0]))
+    phrases += [
+        f"the {english.nth(nth)} {english.WEEKDAYS[day]} of the month" for day, nth in sorted(values.nth)
+    ]
+    return english.join(phrases, last)
 
 
 def _months(values: Values) -> str:
     if values.numbers >= fields.MONTH.full:
         return ""
-    return f"in {words.join(words.stretches(values.numbers, ('', *words.MONTHS)))}"
+    return f"in {english.join(english.stretches(values.numbers, ('', *english.MONTHS)))}"

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import product
 
-from dcron.schedule import words
+from dcron.schedule import english
 from dcron.schedule.recurrence import Recurrence
 
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _DAY = _UNITS.index("day")
 _PARTS = {4: "BYHOUR", 5: "BYMINUTE", 6: "BYSECOND"}
 """The parts that name a unit shorter than a day."""
-_WEEKDAYS = (*words.WEEKDAYS[1:], words.WEEKDAYS[0])
+_WEEKDAYS = (*english.WEEKDAYS[1:], english.WEEKDAYS[0])
 _FEW = 6
 
 
@@ -22,7 +22,7 @@ def explain_recurrence(rule: Recurrence) -> str:
 
 
 def _often(rule: Recurrence) -> str:
-    return words.every(rule.interval, _UNITS[_frequency(rule)])
+    return english.every(rule.interval, _UNITS[_frequency(rule)])
 
 
 def _frequency(rule: Recurrence) -> int:
@@ -38,7 +38,7 @@ def _days(rule: Recurrence) -> list[str]:
     numbers, weekdays = rule.days_in_effect()
     phrases = []
     if "BYMONTH" in numbers:
-        phrases.append(f"in {words.join(words.stretches(numbers['BYMONTH'], ('', *words.MONTHS)))}")
+        phrases.append(f"in {english.join(english.stretches(numbers['BYMONTH'], ('', *english.MONTHS)))}")
     if "BYWEEKNO" in numbers:
         phrases.append(f"in {_counted(numbers['BYWEEKNO'], 'week')} of the year")
     if "BYYEARDAY" in numbers:
@@ -46,22 +46,22 @@ def _days(rule: Recurrence) -> list[str]:
     if "BYMONTHDAY" in numbers:
         phrases.append(f"on {_counted(numbers['BYMONTHDAY'], 'day')} of the month")
     if weekdays:
-        phrases.append(f"on {words.join([_weekday(day, nth) for day, nth in weekdays])}")
+        phrases.append(f"on {english.join([_weekday(day, nth) for day, nth in weekdays])}")
     return phrases
 
 
 def _counted(numbers: tuple[int, ...], unit: str) -> str:
     """`day 15`, `days 1 and 15`, `the last day`."""
     forward = [number for number in numbers if number > 0]
-    phrases = [f"the {words.nth(number)} {unit}" for number in sorted(numbers) if number < 0]
+    phrases = [f"the {english.nth(number)} {unit}" for number in sorted(numbers) if number < 0]
     if forward:
         plural = "s" if len(forward) > 1 else ""
-        phrases.insert(0, f"{unit}{plural} {words.join(words.stretches(forward))}")
-    return words.join(phrases)
+        phrases.insert(0, f"{unit}{plural} {english.join(english.stretches(forward))}")
+    return english.join(phrases)
 
 
 def _weekday(day: int, nth: int) -> str:
-    return f"the {words.nth(nth)} {_WEEKDAYS[day]}" if nth else _WEEKDAYS[day]
+    return f"the {english.nth(nth)} {_WEEKDAYS[day]}" if nth else _WEEKDAYS[day]
 
 
 def _times(rule: Recurrence) -> str:
@@ -70,7 +70,7 @@ def _times(rule: Recurrence) -> str:
     if frequency <= _DAY:
         faces = list(product(*(sorted(set(numbers[name])) for name in _PARTS.values())))
         if len(faces) <= _FEW:
-            return f"at {words.join([_time(*face) for face in faces])}"
+            return f"at {english.join([_time(*face) for face in faces])}"
     limits = [_named(numbers, unit) for unit in _PARTS if unit <= frequency and _PARTS[unit] in numbers]
     times = [_named(numbers, unit) for unit in _PARTS if unit > frequency and _PARTS[unit] in numbers]
     within = [f"within {' of '.join(reversed(limits))}"] if limits else []
@@ -82,7 +82,7 @@ def _times(rule: Recurrence) -> str:
 def _named(numbers: Mapping[str, tuple[int, ...]], unit: int) -> str:
     """`hours 9 and 10`."""
     found = set(numbers[_PARTS[unit]])
-    return f"{_UNITS[unit]}{'s' * (len(found) > 1)} {words.join(words.stretches(found))}"
+    return f"{_UNITS[unit]}{'s' * (len(found) > 1)} {english.join(english.stretches(found))}"
 
 
 def _time(hour: int, minute: int, second: int) -> str:
@@ -92,7 +92,7 @@ def _time(hour: int, minute: int, second: int) -> str:
 def _picked(rule: Recurrence) -> str:
     if "BYSETPOS" not in rule.numbers:
         return ""
-    positions = words.join([words.nth(number) for number in rule.numbers["BYSETPOS"]])
+    positions = english.join([english.nth(number) for number in rule.numbers["BYSETPOS"]])
     return f"(only the {positions} of these in each {_UNITS[rule.frequency]})"
 
 

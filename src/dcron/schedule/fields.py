@@ -17,7 +17,7 @@ LAST = -1
 
 
 @dataclass(frozen=True)
-class Field:
+class CronField:
     """One column of a cron line."""
 
     name: str
@@ -36,12 +36,12 @@ class Field:
 MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
-SECOND = Field("second", 0, 59)
-MINUTE = Field("minute", 0, 59)
-HOUR = Field("hour", 0, 23)
-DAY = Field("day of month", 1, 31, hash_high=28)  # every month has the day that H picks
-MONTH = Field("month", 1, 12, {name: number for number, name in enumerate(MONTH_NAMES, 1)})
-WEEKDAY = Field("weekday", 0, 7, {name: number for number, name in enumerate(WEEKDAY_NAMES)}, hash_high=6)
+SECOND = CronField("second", 0, 59)
+MINUTE = CronField("minute", 0, 59)
+HOUR = CronField("hour", 0, 23)
+DAY = CronField("day of month", 1, 31, hash_high=28)  # every month has the day that H picks
+MONTH = CronField("month", 1, 12, {name: number for number, name in enumerate(MONTH_NAMES, 1)})
+WEEKDAY = CronField("weekday", 0, 7, {name: number for number, name in enumerate(WEEKDAY_NAMES)}, hash_high=6)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Values:
         return not (self.last or self.workdays or self.nth)
 
 
-def read_field(which: Field, text: str, column: int, key: str) -> Values:
+def read_field(which: CronField, text: str, column: int, key: str) -> Values:
     """Read one field; `column` (from 1) is where it stands, `key` is what `H` and `~` hash."""
     return _Reader(which, column, key).read(text)
 
@@ -87,7 +87,7 @@ _LAST_WEEKDAY = re.compile(r"L(?P<after>\w+)|(?P<before>\w+)L", re.ASCII | re.IG
 class _Reader:
     """Reads the terms of one field, collecting what they allow."""
 
-    def __init__(self, which: Field, column: int, key: str) -> None:
+    def __init__(self, which: CronField, column: int, key: str) -> None:
         self.field = which
         self.column = column
         self.key = key

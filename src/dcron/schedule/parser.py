@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from dcron.errors import ScheduleError, UsageError
 from dcron.schedule.cron import WORDS, Cron, read_cron
-from dcron.schedule.forms import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
+from dcron.schedule.durations import parse_duration, parse_moment
+from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
 from dcron.schedule.rrule import read_recurrence
-from dcron.schedule.times import parse_duration, parse_moment
 
 LONGEST = 256
 """Characters in a schedule."""

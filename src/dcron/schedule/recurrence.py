@@ -17,9 +17,9 @@ from threading import Lock
 from typing import Any
 
 from dcron.errors import ScheduleError
-from dcron.schedule.changes import DAY, SECOND
+from dcron.schedule.croniter_walk import HORIZON_YEARS, LAST_FACE
 from dcron.schedule.effort import require, spend
-from dcron.schedule.faces import HORIZON_YEARS, LAST_FACE
+from dcron.schedule.transitions import DAY, SECOND
 
 FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
 """In dateutil's order: its constants are these positions."""

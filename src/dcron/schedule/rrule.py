@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, time
 
 from dcron.errors import ScheduleError
-from dcron.schedule.faces import LAST_FACE
+from dcron.schedule.croniter_walk import LAST_FACE
 from dcron.schedule.recurrence import (
     DAILY,
     FIRST,

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from dcron.schedule.calendars import Calendar
-from dcron.schedule.changes import DAY
+from dcron.schedule.transitions import DAY
 
 Gap = Literal["after", "skip"]
 """A face that the clock leaves out: run when the gap ends, or not at all."""

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
-from dcron.services.beginnings import ENOUGH, only_one, whole
 from dcron.services.crontab import Crontab
-from dcron.store import calendars, names
+from dcron.services.name_prefix import ENOUGH, only_one, whole
+from dcron.store import calendars, name_prefix
 from dcron.validation import NAME
 
 PAGE = 500
@@ -66,7 +66,9 @@ class Calendars:
         """
         _require_name(beginning)
         with self._database.read() as connection:
-            name = only_one(beginning, names.beginning(connection, names.CALENDARS, beginning, ENOUGH))
+            name = only_one(
+                beginning, name_prefix.beginning(connection, name_prefix.CALENDARS, beginning, ENOUGH)
+            )
         if name is None:
             raise _missing(beginning)
         return name
@@ -74,13 +76,18 @@ class Calendars:
     def names(self, beginning: str, limit: int) -> list[str]:
         """Return the first names that begin so, in order."""
         with self._database.read() as connection:
-            return names.beginning(connection, names.CALENDARS, beginning, limit)
+            return name_prefix.beginning(connection, name_prefix.CALENDARS, beginning, limit)
 
     def whole(self, name: str) -> str:
         """Return the name of this calendar. Raises NotFound, as NotWhole where it only begins names."""
         _require_name(name)
         with self._database.read() as connection:
-            if whole("calendar", name, names.beginning(connection, names.CALENDARS, name, ENOUGH)) is None:
+            if (
+                whole(
+                    "calendar", name, name_prefix.beginning(connection, name_prefix.CALENDARS, name, ENOUGH)
+                )
+                is None
+            ):
                 raise _missing(name)
         return name
 

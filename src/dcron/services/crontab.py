@@ -16,14 +16,25 @@ from dcron import migrations, policy
 from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import LAST_RUN, Block, Definition, Node, Run, RunState, Task, Trigger
-from dcron.policy.flows import Graph
+from dcron.policy.dependencies import Graph
 from dcron.schedule import repeatable
-from dcron.services import order, sources
-from dcron.services.beginnings import ENOUGH, only_one, whole
-from dcron.store import agenda, changes, ends, flows, names, nodes, output, runs, spine, tasks
-from dcron.store.filters import Term
+from dcron.services import dependency_rules, sources
+from dcron.services.name_prefix import ENOUGH, only_one, whole
+from dcron.store import (
+    audit_log,
+    dependencies,
+    finishing,
+    listings,
+    name_prefix,
+    nodes,
+    output,
+    planning,
+    runs,
+    tasks,
+)
 from dcron.store.output import Chunk
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
+from dcron.store.search_terms import Term
 from dcron.validation import require_name, require_runnable, require_text, require_valid
 
 PAGE = 500
@@ -148,13 +159,13 @@ class Crontab:
             if numbered:
                 line = replace(line, name=self._free_name(connection, line.name))
             require_valid(line, now)
-            order.guard(connection, self.database, [(None, line)])
+            dependency_rules.guard(connection, self.database, [(None, line)])
             return self._add(connection, line, now, once=once)
 
     def names(self, beginning: str, limit: int) -> list[str]:
         """The first names that begin so, in order."""
         with self.database.read() as connection:
-            return names.beginning(connection, names.TASKS, beginning, limit)
+            return name_prefix.beginning(connection, name_prefix.TASKS, beginning, limit)
 
     def get(self, name: str) -> Task:
         """Return the line of exactly this name. Raises NotFound, as NotWhole where it only begins names."""
@@ -162,7 +173,7 @@ class Crontab:
         with self.database.read() as connection:
             if task := tasks.by_name(connection, name):
                 return task
-            whole("task", name, names.beginning(connection, names.TASKS, name, ENOUGH))
+            whole("task", name, name_prefix.beginning(connection, name_prefix.TASKS, name, ENOUGH))
         raise _no_task(name)
 
     def find(self, name: str) -> Task:
@@ -182,7 +193,7 @@ class Crontab:
         terms = [Term(field) for field, wanted in (("failed", failed), ("paused", paused)) if wanted]
         with self.database.read() as connection:
             now = self.database.now(connection)
-            ids = spine.task_ids(connection, terms, order, now, reverse=reverse)
+            ids = listings.task_ids(connection, terms, order, now, reverse=reverse)
         for start in range(0, len(ids), PAGE):
             wanted = ids[start : start + PAGE]
             with self.database.read() as connection:
@@ -210,12 +221,12 @@ class Crontab:
     def starting(self, minute: datetime, limit: int) -> list[Task]:
         """The lines whose next turns are due in this minute, `limit` at most."""
         with self.database.read() as connection:
-            return tasks.by_ids(connection, agenda.starting(connection, minute, limit))
+            return tasks.by_ids(connection, planning.starting(connection, minute, limit))
 
     def around(self, task: Task) -> Mapping[str, Sequence[str]]:
         """What comes after what in all that hangs together with the line: for each name those before it."""
         with self.database.read() as connection:
-            return flows.graph_around(connection, task.name)
+            return dependencies.graph_around(connection, task.name)
 
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the line as it was read. Raises UsageError, Refused, or Conflict when it changed."""
@@ -230,7 +241,7 @@ class Crontab:
             now = self.database.now(connection)
             for task, _ in edits:
                 require_valid(lines[task.id], now, task)
-            order.guard(connection, self.database, [(task, lines[task.id]) for task, _ in edits])
+            dependency_rules.guard(connection, self.database, [(task, lines[task.id]) for task, _ in edits])
             locked = _locked(connection, [task for task, _ in edits])
             edited = {task.id: self._replace(connection, task, lines[task.id], now) for task in locked}
         return [edited[task.id] for task, _ in edits]
@@ -239,7 +250,7 @@ class Crontab:
     def remove(self, *lines: Task) -> None:
         """Take the lines out; what waits for them is skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
-            order.guard(connection, self.database, [(task, None) for task in lines])
+            dependency_rules.guard(connection, self.database, [(task, None) for task in lines])
             now = self.database.now(connection)
             going = {task.name for task in lines}
             for task in _locked(connection, lines):
@@ -296,8 +307,8 @@ class Crontab:
             now = self.database.now(connection)
             made = []
             for task in lines:
-                run_id = agenda.run_now(connection, task, now, payload)
-                changes.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+                run_id = planning.run_now(connection, task, now, payload)
+                audit_log.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
                 made.append(run_id)
             self.database.notify(connection)
             return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
@@ -326,11 +337,11 @@ class Crontab:
     def require_flow(self, flow: int) -> None:
         """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
         with self.database.read() as connection:
-            known = runs.newest(connection, Wanted(flow=flow), 1) or runs.by_id(connection, flow)
+            known = runs.newest(connection, RunFilter(flow=flow), 1) or runs.by_id(connection, flow)
         if not known:
             raise NotFound(f"there is no flow {flow}; `dcron runs` shows flows under TRIGGER")
 
-    def runs(self, wanted: Wanted, limit: int) -> list[Run]:
+    def runs(self, wanted: RunFilter, limit: int) -> list[Run]:
         """The runs wanted, the newest first."""
         with self.database.read() as connection:
             return runs.newest(connection, wanted, limit)
@@ -348,7 +359,7 @@ class Crontab:
         return (self.get(name).id if removed is None else removed), name
 
     def _removed_id(self, connection: Connection, name: str) -> int | None:
-        removed = changes.last_of(connection, name)
+        removed = audit_log.last_of(connection, name)
         gone = removed and tasks.by_name(connection, name) is None
         return int(removed.task_id) if removed and gone else None
 
@@ -356,7 +367,7 @@ class Crontab:
         """The latest run of the task that was started. Raises NotFound."""
         task_id = self.task_id(name)
         started = [RunState.RUNNING, RunState.SUCCEEDED, RunState.FAILED, RunState.LOST, RunState.CANCELLED]
-        for run in self.runs(Wanted(task_id, started), limit=20):
+        for run in self.runs(RunFilter(task_id, started), limit=20):
             if run.started_at:
                 return run
         raise NotFound(f"{name} has not run yet")
@@ -364,10 +375,10 @@ class Crontab:
     def run_to_follow(self, name: str) -> Run:
         """The run to watch: one that lives, else one that is due, else the latest. Raises NotFound."""
         task_id = self.task_id(name)
-        living = self.runs(Wanted(task_id, [RunState.RUNNING, RunState.CLAIMED]), limit=1)
+        living = self.runs(RunFilter(task_id, [RunState.RUNNING, RunState.CLAIMED]), limit=1)
         if living:
             return living[0]
-        waiting, now = self.runs(Wanted(task_id, [RunState.WAITING]), limit=PAGE), self.now()
+        waiting, now = self.runs(RunFilter(task_id, [RunState.WAITING]), limit=PAGE), self.now()
         due = [run for run in waiting if run.due_at <= now]
         return due[0] if due else self.last_run(name)
 
@@ -392,7 +403,7 @@ class Crontab:
             run = runs.by_id(connection, run_id)
             if run is None:
                 raise NotFound(f"there is no run {run_id}")
-            ends.lock_lines(connection, {run.task_id: run.task})
+            finishing.lock_lines(connection, {run.task_id: run.task})
             waiting = self._cancel_waiting(connection, run, now)
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
@@ -437,7 +448,7 @@ class Crontab:
         with self.database.write() as connection, connection.begin_nested() as attempt:
             now = self.database.now(connection)
             matches = self._match(connection, lines, source, prefix, adopt=adopt)
-            order.guard(connection, self.database, ((each.task, each.line) for each in matches))
+            dependency_rules.guard(connection, self.database, ((each.task, each.line) for each in matches))
             imported, problems = self._import(connection, matches, source, now)
             if problems:
                 raise BadLines(
@@ -496,7 +507,7 @@ class Crontab:
         others = {task.name: task for task in named if task.id not in ids}
 
         def all_names() -> list[str]:
-            return names.beginning(connection, names.TASKS, "", NAMES_COMPARED)
+            return name_prefix.beginning(connection, name_prefix.TASKS, "", NAMES_COMPARED)
 
         return sources.match(lines, own, others, all_names, prefix)
 
@@ -580,28 +591,32 @@ class Crontab:
                     self._require_calendars(task, now, before=None)
                 except UsageError as error:
                     problems[task.name] = str(error)
-            agenda.plan_new(connection, [task for task in written if task.name not in problems], now)
-            changes.record_added(connection, now, self.actor, written)
+            planning.plan_new(connection, [task for task in written if task.name not in problems], now)
+            audit_log.record_added(connection, now, self.actor, written)
         # Only now: a line may come after one that is written further down.
         graphs: dict[str, Graph] = {}
         for line in lines:
-            if line.name not in problems and (problem := order.problem_of(connection, line, graphs)):
+            if line.name not in problems and (
+                problem := dependency_rules.problem_of(connection, line, graphs)
+            ):
                 problems[line.name] = problem
         self.database.notify(connection)
         return problems
 
     def _remove(self, connection: Connection, task: Task, now: datetime, going: Collection[str] = ()) -> None:
         """Take the line out. `going` are the names of all lines that leave in this transaction."""
-        order.require_nothing_behind(connection, task, going)
+        dependency_rules.require_nothing_behind(connection, task, going)
         if not tasks.remove(connection, task):
             raise self._conflict(connection, task)
-        agenda.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
-        changes.record(connection, now, self.actor, "rm", before=task)
+        planning.withdraw(connection, task, now, f"no longer wanted: removed by {self.actor}")
+        audit_log.record(connection, now, self.actor, "rm", before=task)
 
     def _free_name(self, connection: Connection, name: str) -> str:
         """The name itself, or with the lowest number that makes it one of its own."""
         taken = set(
-            names.beginning(connection, names.TASKS, name[: sources.NUMBERED_NAME], limit=NAMES_COMPARED)
+            name_prefix.beginning(
+                connection, name_prefix.TASKS, name[: sources.NUMBERED_NAME], limit=NAMES_COMPARED
+            )
         )
         return sources.free_name(name, taken)
 
@@ -618,7 +633,7 @@ class Crontab:
         if not replaced:
             raise self._conflict(connection, task)
         if line.name != task.name or line.every_node:
-            order.require_nothing_behind(connection, task)
+            dependency_rules.require_nothing_behind(connection, task)
         return self._settle(connection, task.id, now, "set", before=task)
 
     def _pause(
@@ -631,7 +646,7 @@ class Crontab:
     def _resume(self, connection: Connection, task: Task, now: datetime) -> Task:
         columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
         resumed = self._change(connection, task, {"enabled": True, **dict.fromkeys(columns)}, now, "resume")
-        agenda.record_paused_span(connection, task, now)
+        planning.record_paused_span(connection, task, now)
         return resumed
 
     def _change(
@@ -659,10 +674,10 @@ class Crontab:
         is_changed = before is None or before.definition() != task.definition()
         if is_changed:
             self._require_calendars(task, now, before)
-        agenda.plan(connection, task, now)
-        if is_changed and (problem := order.problem_of(connection, task)):
+        planning.plan(connection, task, now)
+        if is_changed and (problem := dependency_rules.problem_of(connection, task)):
             raise ScheduleError(problem)
-        changes.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
+        audit_log.record(connection, now, self.actor, action, before=before, after=task, detail=detail)
         self.database.notify(connection)
         settled = tasks.by_id(connection, task_id)
         assert settled
@@ -688,7 +703,7 @@ class Crontab:
         """End a run that has not been claimed. A turn that is overdue takes along all that passed with it."""
         reason, scheduled_for = f"cancelled by {self.actor}", run.scheduled_for
         if run.trigger is Trigger.SCHEDULE and scheduled_for <= now:
-            span = policy.passed_over_as_planned(run.task, run.spec, scheduled_for, now + policy.INSTANT)
+            span = policy.missed_as_planned(run.task, run.spec, scheduled_for, now + policy.INSTANT)
             if span and span.count > 1:
                 reason, scheduled_for = f"{reason} ({span})", span.last
         return runs.cancel_waiting(connection, run.id, now, reason, scheduled_for)
@@ -697,16 +712,16 @@ class Crontab:
         """A cancelled turn does not end its line: the next takes its place; what comes after it is told."""
         task = tasks.by_id(connection, run.task_id)
         if run.trigger is Trigger.SCHEDULE and task and task.planned_version == task.version:
-            agenda.plan_after(connection, task, max(now, run.scheduled_for))
+            planning.plan_after(connection, task, max(now, run.scheduled_for))
         if run.flow is not None or run.trigger is Trigger.RETRY:
-            step = flows.Step(run.id, run.task, run.flow, run.scheduled_for)
-            flows.step_ended(connection, self.database, step, RunState.CANCELLED, now)
+            step = dependencies.Step(run.id, run.task, run.flow, run.scheduled_for)
+            dependencies.step_ended(connection, self.database, step, RunState.CANCELLED, now)
 
     def _find(self, connection: Connection, name: str) -> Task:
         require_name(name)
         if task := tasks.by_name(connection, name):
             return task
-        meant = only_one(name, names.beginning(connection, names.TASKS, name, ENOUGH))
+        meant = only_one(name, name_prefix.beginning(connection, name_prefix.TASKS, name, ENOUGH))
         task = tasks.by_name(connection, meant) if meant else None
         if task is None:
             raise _no_task(name)
@@ -732,9 +747,9 @@ class Crontab:
         ]
 
     def _conflict(self, connection: Connection, task: Task) -> Conflict | NotFound:
-        last = changes.last_of_line(connection, task.id)
+        last = audit_log.last_of_line(connection, task.id)
         who = (
-            f"{changes.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
+            f"{audit_log.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
             if last
             else "somebody"
         )
@@ -768,4 +783,4 @@ def _calendars_of(line: Definition) -> tuple[str | None, str | None]:
 
 def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:
     lane = run and policy.read_lane(run.lane)
-    return policy.unserved(lane, fleet) if lane else None
+    return policy.why_unschedulable(lane, fleet) if lane else None

@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
 from dcron.services.crontab import Crontab
-from dcron.store import changes, ends, nodes, runs, spine, tasks
-from dcron.store.filters import Term
-from dcron.store.runs import Wanted
+from dcron.store import audit_log, finishing, listings, nodes, runs, tasks
+from dcron.store.runs import RunFilter
+from dcron.store.search_terms import Term
 from dcron.validation import require_runnable
 
 _AT_ONCE = 1000
@@ -27,7 +27,7 @@ class DeadLetters:
 
     def page(self, limit: int, before_id: int | None = None, task_id: int | None = None) -> list[Run]:
         """The dead letters, of all tasks or of one, the newest first, older than the run `before_id`."""
-        return self._crontab.runs(Wanted(task_id, dead=True, before_id=before_id), limit)
+        return self._crontab.runs(RunFilter(task_id, dead=True, before_id=before_id), limit)
 
     def retry(self, run_id: int) -> Run:
         """Try a run that ended badly, or never ran, once more: as its line is now, due at once.
@@ -38,17 +38,17 @@ class DeadLetters:
             now = self._database.now(connection)
             run = self._find(connection, run_id)
             self._require_retryable(connection, run)
-            ends.lock_lines(connection, {run.task_id: run.task})
+            finishing.lock_lines(connection, {run.task_id: run.task})
             line = tasks.by_id(connection, run.task_id)
             if line is None:
                 raise Refused(f"{run.task} was removed; add it again, then `dcron run` it")
             require_runnable(line)
             if other := runs.instead_of(connection, run):
                 raise Refused(_tell_of(other, run))
-            retried = runs.add(connection, ends.retry_of(run, line, now))
+            retried = runs.add(connection, finishing.retry_of(run, line, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
-            changes.record(connection, now, self._actor, "retry", after=line, detail=detail)
+            audit_log.record(connection, now, self._actor, "retry", after=line, detail=detail)
             self._database.notify(connection)
         return retried
 
@@ -73,7 +73,7 @@ class DeadLetters:
         dismissed = 0
         while True:
             with self._database.write() as connection:
-                found = runs.newest(connection, Wanted(task_id, dead=True), _AT_ONCE)
+                found = runs.newest(connection, RunFilter(task_id, dead=True), _AT_ONCE)
                 dismissed += runs.dismiss(connection, [run.id for run in found])
                 self._note(connection, found)
             if len(found) < _AT_ONCE:
@@ -84,7 +84,7 @@ class DeadLetters:
         dismissed, before_id = 0, newest_id + 1
         while True:
             with self._database.write() as connection:
-                page = spine.dead_letters(
+                page = listings.dead_letters(
                     connection, terms, before_id, _AT_ONCE, self._database.now(connection)
                 )
                 dismissed += runs.dismiss(connection, [run.id for run in page.runs])
@@ -112,7 +112,7 @@ class DeadLetters:
         lines = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
         for run in dismissed:
             if line := lines.get(run.task_id):
-                changes.record(connection, now, self._actor, "dismiss", after=line, detail={"run": run.id})
+                audit_log.record(connection, now, self._actor, "dismiss", after=line, detail={"run": run.id})
 
 
 def _not_listed(run: Run) -> Refused:

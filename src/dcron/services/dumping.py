@@ -21,7 +21,7 @@ from dcron.model import DEFINITION_FIELDS, StoredCalendar, Task
 from dcron.schedule import Calendar, calendar_from_json, repeatable
 from dcron.services.calendars import require_reasonable
 from dcron.services.crontab import Crontab
-from dcron.store import agenda, calendars, changes, queues, settings, tasks
+from dcron.store import audit_log, calendars, planning, queues, settings, tasks
 from dcron.validation import MOST_RUNNING, Unreadable, require_name, require_queue
 
 PAGE = 500
@@ -72,7 +72,7 @@ class Restored:
     """Tasks that agents cannot run, with the reason."""
 
 
-class Dumping:
+class DumpService:
     """Dumps of a crontab. Every method is one transaction."""
 
     def __init__(self, crontab: Crontab) -> None:
@@ -117,7 +117,7 @@ class Dumping:
         """What there is; of tasks only those of these names."""
         found: dict[str, DumpedTask] = {}
         for page in _pages(connection, names):
-            turns = agenda.turns_of(connection, [task.id for task in page])
+            turns = planning.next_occurrences(connection, [task.id for task in page])
             found |= {task.name: _dumped(task, turns.get(task.id)) for task in page}
         return Dump(
             settings={
@@ -197,8 +197,8 @@ class Dumping:
             rows = [(line.definition, _state(line, now)) for line in page]
             written = tasks.add_with_state(connection, rows, now, self._actor)
             kept = {line.definition.name: line.next for line in page}
-            over += [task.name for task in agenda.plan_restored(connection, written, kept, now)]
-            changes.record_added(connection, now, self._actor, written)
+            over += [task.name for task in planning.plan_restored(connection, written, kept, now)]
+            audit_log.record_added(connection, now, self._actor, written)
         return sorted(over)
 
     def _change(self, connection: Connection, lines: Sequence[DumpedTask], now: datetime) -> None:
@@ -215,10 +215,10 @@ class Dumping:
                 raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
             after = tasks.by_id(connection, before.id)
             assert after
-            agenda.plan(connection, after, now)
+            planning.plan(connection, after, now)
             if not before.enabled and after.enabled:
-                agenda.record_paused_span(connection, before, now)
-            changes.record(connection, now, self._actor, "restore", before=before, after=after)
+                planning.record_paused_span(connection, before, now)
+            audit_log.record(connection, now, self._actor, "restore", before=before, after=after)
 
 
 def _state(line: DumpedTask, now: datetime) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
-from dcron.services.beginnings import ENOUGH, whole
 from dcron.services.crontab import Crontab
+from dcron.services.name_prefix import ENOUGH, whole
 from dcron.store import nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
 

@@ -40,7 +40,7 @@ class ChosenZone:
     """Whether everybody's new tasks get it."""
 
 
-class Settings:
+class SharedSettings:
     """The settings of a crontab. Every method is one transaction."""
 
     def __init__(self, crontab: Crontab) -> None:

@@ -12,8 +12,8 @@ from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Block, Task, Trigger
 from dcron.schema import ALIVE, BLOCKED, DUE, runs
-from dcron.store import orphans, skips, tasks
-from dcron.store.skips import Skip
+from dcron.store import skipping, tasks, unclaimable
+from dcron.store.skipping import MissedOccurrences
 
 _UNBLOCKED_AT_ONCE = 500
 
@@ -30,7 +30,7 @@ def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> i
             freed += _unblock_line(connection, task, now)
         else:
             kept = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
-            orphans.settle(connection, kept.limit(_UNBLOCKED_AT_ONCE), orphans.REMOVED, now)
+            unclaimable.settle(connection, kept.limit(_UNBLOCKED_AT_ONCE), unclaimable.REMOVED, now)
     return freed
 
 
@@ -96,8 +96,8 @@ def _in_order(connection: Connection, task: Task) -> list[Row[Any]]:
     """The line's blocked runs, some of them: what is made up for comes last, a turn that replaces first."""
     given = {"task_id": task.id, "most": _UNBLOCKED_AT_ONCE}
     rows = [
-        *connection.execute(_blocked_of(made_up=False), given),
-        *connection.execute(_blocked_of(made_up=True), given),
+        *connection.execute(_blocked_of(backfilled=False), given),
+        *connection.execute(_blocked_of(backfilled=True), given),
     ]
     if task.overlap == "replace":
         rows.sort(key=lambda row: row.trigger not in (Trigger.SCHEDULE, Trigger.NODE))
@@ -105,11 +105,11 @@ def _in_order(connection: Connection, task: Task) -> list[Row[Any]]:
 
 
 @cache
-def _blocked_of(*, made_up: bool) -> Executable:
+def _blocked_of(*, backfilled: bool) -> Executable:
     columns = (runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
     is_made_up = runs.c.trigger == Trigger.BACKFILL
     of_line = select(*columns).where(runs.c.task_id == bindparam("task_id"), text(BLOCKED))
-    some = of_line.where(is_made_up if made_up else ~is_made_up).order_by(runs.c.due_at, runs.c.id)
+    some = of_line.where(is_made_up if backfilled else ~is_made_up).order_by(runs.c.due_at, runs.c.id)
     return some.limit(bindparam("most", type_=Integer()))
 
 
@@ -124,7 +124,11 @@ def _after_a_hold(connection: Connection, task: Task, row: Row[Any], now: dateti
         return {}
     if turn.run_for is None or turn.passed_over is None:
         return {}
-    skips.record(connection, [Skip(task, turn.passed_over, "overlap: the run before was still alive")], now)
+    skipping.record(
+        connection,
+        [MissedOccurrences(task, turn.passed_over, "overlap: the run before was still alive")],
+        now,
+    )
     due_at = policy.due_at(task, turn.run_for)
     return {
         "scheduled_for": turn.run_for,

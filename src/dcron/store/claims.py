@@ -29,22 +29,32 @@ from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schema import ALIVE, Instant, runs
-from dcron.store import blocked, clock, due, ends, every_node, flows, skips, successors, tasks
-from dcron.store.due import Claimed, Offer
+from dcron.store import (
+    blocked,
+    candidates,
+    clock_steps,
+    dependencies,
+    fan_out,
+    finishing,
+    skipping,
+    successors,
+    tasks,
+)
+from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.validation import Unreadable, require_runnable
 
 
 @dataclass
-class Batch:
+class ClaimResult:
     """What became of the due runs that one claim has locked."""
 
-    claimed: list[Claimed] = field(default_factory=list)
-    skipped: list[tuple[Claimed, str]] = field(default_factory=list)
-    blocked: list[tuple[Claimed, Block]] = field(default_factory=list)
-    spread: list[Claimed] = field(default_factory=list)
+    claimed: list[ClaimedRun] = field(default_factory=list)
+    skipped: list[tuple[ClaimedRun, str]] = field(default_factory=list)
+    blocked: list[tuple[ClaimedRun, Block]] = field(default_factory=list)
+    spread: list[ClaimedRun] = field(default_factory=list)
     """Turns that belong to every node; this node's share is among the others here."""
-    replacing: list[Claimed] = field(default_factory=list)
-    passed_over: list[skips.Skip] = field(default_factory=list)
+    replacing: list[ClaimedRun] = field(default_factory=list)
+    passed_over: list[skipping.MissedOccurrences] = field(default_factory=list)
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
 
     @property
@@ -56,35 +66,35 @@ class Batch:
 def claim(
     connection: Connection,
     database: Database,
-    offer: Offer,
+    offer: Capacity,
     now: datetime,
     lanes: Iterable[Lane],
     ran_until: datetime | None = None,
-) -> Batch:
+) -> ClaimResult:
     """Write my ID on due runs of these lanes that nobody has, as many as I can take.
 
     Up to `ran_until` occurrences may have been started ahead of their times; those are skipped.
     The caller has renewed its node's row before, and calls `blocked.unblock` for what came out blocked.
     """
-    found = due.lock(connection, offer, now, lanes)
-    batch = Batch()
+    found = candidates.lock(connection, offer, now, lanes)
+    batch = ClaimResult()
     if not found:
         return batch
     early = _ran_early(connection, ran_until)
-    _decide(found, due.count_alive(connection, database, offer.node_id, found), now, batch, early)
+    _decide(found, candidates.count_alive(connection, database, offer.node_id, found), now, batch, early)
     _write_spread(connection, database, offer.node_id, now, batch)
     _write_owner(connection, database, offer.node_id, now, batch)
     _write_skipped(connection, database, now, batch)
     _write_blocked(connection, database, offer.node_id, now, batch)
-    skips.record(connection, batch.passed_over, now)
+    skipping.record(connection, batch.passed_over, now)
     for task, error in batch.unplannable.values():
         tasks.mark_planned(connection, task, error)
     return batch
 
 
 def start(
-    connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[Claimed]
-) -> list[Claimed]:
+    connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[ClaimedRun]
+) -> list[ClaimedRun]:
     """Re-read ownership, record the start, bring in the line's next turn. Only what returns may start."""
     given = database.values(_STARTED, ([run.id] for run in claimed)) | {"node_id": node_id, "now": now}
     started_ids = set(connection.scalars(_start(database.rows(_STARTED)), given))
@@ -130,11 +140,11 @@ def _owned() -> Executable:
 
 
 def _decide(
-    found: Sequence[Claimed],
-    alive: due.Alive,
+    found: Sequence[ClaimedRun],
+    alive: candidates.Alive,
     now: datetime,
-    batch: Batch,
-    early: Callable[[Claimed], str | None],
+    batch: ClaimResult,
+    early: Callable[[ClaimedRun], str | None],
 ) -> None:
     for run in found:
         try:
@@ -144,11 +154,11 @@ def _decide(
 
 
 def _decide_on(
-    run: Claimed,
-    alive: due.Alive,
+    run: ClaimedRun,
+    alive: candidates.Alive,
     now: datetime,
-    batch: Batch,
-    early: Callable[[Claimed], str | None],
+    batch: ClaimResult,
+    early: Callable[[ClaimedRun], str | None],
 ) -> None:
     turn, too_late = _with_successor(run, now, batch)
     if reason := too_late or _refusal(turn, now) or early(turn):
@@ -156,8 +166,8 @@ def _decide_on(
         return
     in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
     trigger = _beginning(turn)
-    living, made_up = alive.all[turn.task.id], alive.made_up[turn.task.id]
-    decision = policy.admit(turn.task, trigger, living, in_backlog=in_backlog, made_up=made_up)
+    living, backfilled = alive.all[turn.task.id], alive.backfilled[turn.task.id]
+    decision = policy.admit(turn.task, trigger, living, in_backlog=in_backlog, backfilled=backfilled)
     if turn.task.every_node and turn.for_node is None:
         batch.spread.append(turn)
     match decision:
@@ -169,11 +179,11 @@ def _decide_on(
                 batch.replacing.append(turn)
         case _:
             alive.all[turn.task.id] += 1
-            alive.made_up[turn.task.id] += trigger is Trigger.BACKFILL
+            alive.backfilled[turn.task.id] += trigger is Trigger.BACKFILL
             batch.claimed.append(turn)
 
 
-def _set_aside(run: Claimed, reason: str, batch: Batch) -> None:
+def _set_aside(run: ClaimedRun, reason: str, batch: ClaimResult) -> None:
     """Skip the run. Where it was its task's next run, suspend the task until it is edited."""
     run.successor = run.delay = None
     batch.skipped.append((run, reason))
@@ -181,13 +191,13 @@ def _set_aside(run: Claimed, reason: str, batch: Batch) -> None:
         batch.unplannable[run.task.id] = (run.task, reason)
 
 
-def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[Claimed], str | None]:
+def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[ClaimedRun], str | None]:
     """Why a turn is skipped that ran while the clock was ahead; the database is asked only of such times."""
 
-    def reason(turn: Claimed) -> str | None:
+    def reason(turn: ClaimedRun) -> str | None:
         if ran_until is None or turn.trigger is not Trigger.SCHEDULE or turn.scheduled_for > ran_until:
             return None
-        run_id = clock.early_run(connection, turn.task.id, turn.scheduled_for, turn.id)
+        run_id = clock_steps.early_run(connection, turn.task.id, turn.scheduled_for, turn.id)
         if run_id is None:
             return None
         return f"it ran ahead of its time, as run {run_id}, while the clock was ahead"
@@ -195,7 +205,7 @@ def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[
     return reason
 
 
-def _beginning(turn: Claimed) -> Trigger:
+def _beginning(turn: ClaimedRun) -> Trigger:
     """What made the run: of a node's share, what made the turn that was shared."""
     if turn.trigger is Trigger.NODE and turn.event_id is not None:
         return Trigger.EVENT
@@ -204,7 +214,7 @@ def _beginning(turn: Claimed) -> Trigger:
     return turn.trigger
 
 
-def _refusal(turn: Claimed, now: datetime) -> str | None:
+def _refusal(turn: ClaimedRun, now: datetime) -> str | None:
     """Why the turn is skipped although its time has come, whatever else is running."""
     if isinstance(turn.spec, Unreadable):
         return "what it should execute cannot be read: its spec is not a JSON object"
@@ -217,7 +227,7 @@ def _refusal(turn: Claimed, now: datetime) -> str | None:
         return str(error)
 
 
-def _with_successor(run: Claimed, now: datetime, batch: Batch) -> tuple[Claimed, str | None]:
+def _with_successor(run: ClaimedRun, now: datetime, batch: ClaimResult) -> tuple[ClaimedRun, str | None]:
     """The run as it will start: for the occurrence that is made up for after downtime, knowing the next one;
     and why there is none to make up for."""
     if run.trigger is not Trigger.SCHEDULE:
@@ -236,10 +246,10 @@ def _with_successor(run: Claimed, now: datetime, batch: Batch) -> tuple[Claimed,
     if turn.run_for is None:
         assert turn.passed_over
         run.scheduled_for = turn.passed_over.last
-        return run, f"{policy.passed_over_reason(run.task, too_old=True)} ({turn.passed_over})"
+        return run, f"{policy.missed_reason(run.task, too_old=True)} ({turn.passed_over})"
     if turn.passed_over:
-        reason = policy.passed_over_reason(run.task, too_old=False)
-        batch.passed_over.append(skips.Skip(run.task, turn.passed_over, reason))
+        reason = policy.missed_reason(run.task, too_old=False)
+        batch.passed_over.append(skipping.MissedOccurrences(run.task, turn.passed_over, reason))
     run.scheduled_for = turn.run_for
     run.expires_at = policy.too_late_after(run.task, policy.due_at(run.task, turn.run_for))
     return run, None
@@ -255,12 +265,12 @@ def _still(state: RunState) -> ColumnElement[bool]:
 
 
 def _write_spread(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: Batch
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: ClaimResult
 ) -> None:
     """Give each node its share of these turns; the line's turn is done with that, and the next comes in."""
     if not batch.spread:
         return
-    every_node.share(connection, node_id, batch.spread, now)
+    fan_out.share(connection, node_id, batch.spread, now)
     successors.add(connection, database, batch.spread, now, running=True)
     for turn in batch.spread:
         turn.successor = turn.delay = None
@@ -268,7 +278,7 @@ def _write_spread(
 
 
 def _write_owner(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: Batch
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: ClaimResult
 ) -> None:
     if not batch.claimed:
         return
@@ -293,7 +303,7 @@ def _own(batch: FromClause) -> Executable:
     )
 
 
-def _write_skipped(connection: Connection, database: Database, now: datetime, batch: Batch) -> None:
+def _write_skipped(connection: Connection, database: Database, now: datetime, batch: ClaimResult) -> None:
     if not batch.skipped:
         return
     rows = ((run.id, reason, run.scheduled_for) for run, reason in batch.skipped)
@@ -301,8 +311,8 @@ def _write_skipped(connection: Connection, database: Database, now: datetime, ba
     connection.execute(_skip(database.rows(_SKIPPED)), given)
     successors.add(connection, database, [run for run, _ in batch.skipped], now, running=False)
     for run, _ in batch.skipped:
-        step = flows.Step(run.id, run.task.name, run.flow, run.scheduled_for)
-        ends.skipped(connection, database, step, run.trigger, now)
+        step = dependencies.Step(run.id, run.task.name, run.flow, run.scheduled_for)
+        finishing.skipped(connection, database, step, run.trigger, now)
 
 
 _SKIPPED = Columns(id=BigInteger(), reason=Text(), scheduled_for=Instant())
@@ -316,7 +326,7 @@ def _skip(batch: FromClause) -> Executable:
 
 
 def _write_blocked(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: Batch
+    connection: Connection, database: Database, node_id: str, now: datetime, batch: ClaimResult
 ) -> None:
     """Take what must wait out of the due ones, so that it does not stand in the way of all others."""
     if not batch.blocked:
@@ -344,7 +354,7 @@ def _block(batch: FromClause) -> Executable:
     return query.values(beside_id(batch))
 
 
-def _stop_oldest(connection: Connection, database: Database, node_id: str, run: Claimed) -> None:
+def _stop_oldest(connection: Connection, database: Database, node_id: str, run: ClaimedRun) -> None:
     """Ask for the end of the run that this one replaces, of one of every node the run here.
 
     One that is being recorded as over is passed by.

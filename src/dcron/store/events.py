@@ -11,7 +11,7 @@ from dcron.database import Database, locked
 from dcron.errors import UsageError
 from dcron.model import Event, RunState, Task, Trigger
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
-from dcron.store import agenda, tasks
+from dcron.store import planning, tasks
 from dcron.validation import require_text
 
 COLUMNS = [events.c[name] for name in Event.__dataclass_fields__]
@@ -65,14 +65,14 @@ def handle(connection: Connection, database: Database, event: Event | News, now:
     unusable = event.payload is not None and _problem("payload", event.payload)
     listeners = [] if _problem("name", event.name) else _listeners(connection, event.name)
     for task in listeners:
-        values = agenda.waiting(task, Trigger.EVENT, now) | {"payload": event.payload, "event_id": event.id}
+        values = planning.waiting(task, Trigger.EVENT, now) | {"payload": event.payload, "event_id": event.id}
         if unusable:
             values |= _never(f"no command can be given what event {event.id} carries: {unusable}", now)
             values["payload"] = None
         elif task.error:
             values |= _never(f"suspended: {task.error}", now)
         elif not task.enabled:
-            values |= _never(agenda.paused_reason(task), now)
+            values |= _never(planning.paused_reason(task), now)
         connection.execute(database.insert_if_absent(runs).values(values))
     connection.execute(update(events).where(events.c.id == event.id).values(handled_at=now))
     return listeners

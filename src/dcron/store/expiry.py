@@ -12,7 +12,7 @@ from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.policy import INSTANT
 from dcron.schema import EXPIRING, crontab, runs
-from dcron.store import agenda, ends, flows, tasks
+from dcron.store import dependencies, finishing, planning, tasks
 
 
 def expire(connection: Connection, database: Database, now: datetime, limit: int) -> int:
@@ -57,15 +57,15 @@ def _expire(connection: Connection, database: Database, row: Row[Any], task: Tas
     if row.trigger == Trigger.SCHEDULE and task.planned_version == task.version:
         was_held = row.blocked == Block.LIMIT and task.overlap == "queue"
         backlog_until = now if was_held else row.backlog_until
-        agenda.plan_after(connection, task, now if policy.delay_of(task) else last, backlog_until)
-    step = flows.Step(row.run_id, task.name, row.flow, last)
-    ends.skipped(connection, database, step, Trigger(row.trigger), now)
+        planning.plan_after(connection, task, now if policy.delay_of(task) else last, backlog_until)
+    step = dependencies.Step(row.run_id, task.name, row.flow, last)
+    finishing.skipped(connection, database, step, Trigger(row.trigger), now)
 
 
-def _too_late(task: Task, first: datetime, now: datetime) -> policy.PassedOver | None:
+def _too_late(task: Task, first: datetime, now: datetime) -> policy.MissedRange | None:
     """The occurrences, from this one on, that nobody may start any more."""
     end = now - timedelta(seconds=(task.deadline or 0) + (task.jitter or 0))
     try:
-        return policy.passed_over_between(task, first, max(end, first + INSTANT))
+        return policy.missed_between(task, first, max(end, first + INSTANT))
     except UsageError:  # planning says what is wrong with the line
         return None

@@ -9,16 +9,16 @@ from sqlalchemy import Connection, Executable, select, update
 
 from dcron.database import Database
 from dcron.schema import nodes
-from dcron.store import claims, ends, orphans
+from dcron.store import claims, finishing, unclaimable
 
 
 def sign_off(connection: Connection, database: Database, node_id: str, now: datetime) -> None:
     """The node stops of its own accord: it gives back its claims and writes no more."""
     claims.release(connection, [node_id])
-    ends.declare_lost(connection, database, now, [node_id], "its agent stopped")
+    finishing.declare_lost(connection, database, now, [node_id], "its agent stopped")
     query = update(nodes).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
     connection.execute(query.values(died_at=now, died_how="stopped"))
-    orphans.settle_nodeless(connection, now, limit=1000)
+    unclaimable.settle_nodeless(connection, now, limit=1000)
 
 
 class HeldLease(NamedTuple):
@@ -55,7 +55,9 @@ def reap(
             continue
         dead.append(node_id)
         claims.release(connection, [node_id])
-        lost += ends.declare_lost(connection, database, now, [node_id], f"node {node_id} died while it ran")
+        lost += finishing.declare_lost(
+            connection, database, now, [node_id], f"node {node_id} died while it ran"
+        )
     if dead:
-        orphans.settle_nodeless(connection, now, limit=1000)
+        unclaimable.settle_nodeless(connection, now, limit=1000)
     return dead, lost

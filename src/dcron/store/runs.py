@@ -29,7 +29,7 @@ _WAITING = "state = 'waiting'"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunFilter:
     """Which runs to list; None is any."""
 
     task_id: int | None = None
@@ -55,7 +55,7 @@ def by_id(connection: Connection, run_id: int) -> Run | None:
     return run_from(row) if row else None
 
 
-def newest(connection: Connection, wanted: Wanted, limit: int) -> list[Run]:
+def newest(connection: Connection, wanted: RunFilter, limit: int) -> list[Run]:
     """The runs wanted, the newest first."""
     conditions = list(_conditions(wanted))
     newest_first = runs.c.id.desc()
@@ -68,7 +68,7 @@ def newest(connection: Connection, wanted: Wanted, limit: int) -> list[Run]:
     return [run_from(row) for row in connection.execute(query)]
 
 
-def _conditions(wanted: Wanted) -> Iterator[ColumnElement[bool] | TextClause]:
+def _conditions(wanted: RunFilter) -> Iterator[ColumnElement[bool] | TextClause]:
     if wanted.task_id is not None:
         yield runs.c.task_id == wanted.task_id
     if wanted.states:

@@ -24,11 +24,11 @@ from dcron.database import Columns, Database
 from dcron.model import Block, RunState, Trigger
 from dcron.schedule import tzdata_version
 from dcron.schema import Instant, crontab, runs
-from dcron.store.due import Claimed
+from dcron.store.candidates import ClaimedRun
 
 
 def add(
-    connection: Connection, database: Database, turns: Sequence[Claimed], now: datetime, *, running: bool
+    connection: Connection, database: Database, turns: Sequence[ClaimedRun], now: datetime, *, running: bool
 ) -> None:
     """Insert the next turn of each line that is still as it was claimed; an edited line is planned anew."""
     following = [turn for run in turns if (turn := _following(run, now, running=running))]
@@ -68,7 +68,7 @@ def _insert(insert: Insert, batch: FromClause) -> Executable:
     return insert.from_select(columns, turns_of)
 
 
-def _following(run: Claimed, now: datetime, *, running: bool) -> dict[str, Any] | None:
+def _following(run: ClaimedRun, now: datetime, *, running: bool) -> dict[str, Any] | None:
     """The turn after this one, or None. One that counts from this one's end waits for that."""
     task, scheduled_for, blocked = run.task, run.successor, None
     if run.delay:

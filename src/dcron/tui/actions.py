@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dcron.errors import NotFound
 from dcron.model import Run, RunState, Task
+from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
-from dcron.telling.words import plural
 from dcron.tui.acting import Act
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from dcron.tui.driver import Driver
 from dcron.tui.health import Health
 from dcron.tui.input_queue import IMPATIENT, OrderedApp
 from dcron.tui.keynames import key_name, key_of
-from dcron.tui.main import MainScreen
+from dcron.tui.main_screen import MainScreen
 from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
-from dcron.tui.settings import Settings
+from dcron.tui.settings import TuiSettings
 from dcron.tui.theme import CSS, THEMES
 
 if TYPE_CHECKING:
-    from dcron.services.board import Board, Counts, Pulse
     from dcron.services.crontab import Crontab
+    from dcron.services.dashboard import Counts, Dashboard, Pulse
 
 T = TypeVar("T")
 TICK = 1.0
@@ -69,7 +69,7 @@ class DcronApp(OrderedApp[Exception]):
     ]
 
     def __init__(
-        self, settings: Settings, connect: Callable[[], "Crontab"], find_zone: Callable[[], tzinfo]
+        self, settings: TuiSettings, connect: Callable[[], "Crontab"], find_zone: Callable[[], tzinfo]
     ) -> None:
         """`connect` opens the crontab, for each thread anew; both are called in threads."""
         super().__init__(driver_class=Driver)
@@ -110,9 +110,9 @@ class DcronApp(OrderedApp[Exception]):
         except RuntimeError:  # its loop has ended
             return
 
-    def _open(self, connect: "Callable[[], Crontab]", find_zone: Callable[[], tzinfo]) -> "Board":
+    def _open(self, connect: "Callable[[], Crontab]", find_zone: Callable[[], tzinfo]) -> "Dashboard":
         """In the reader's thread: load what takes long, then connect."""
-        from dcron.services.board import Board
+        from dcron.services.dashboard import Dashboard
         from dcron.tui.settings import new_task_zone
 
         self.main.view.load()
@@ -122,7 +122,7 @@ class DcronApp(OrderedApp[Exception]):
             self._crontab = None  # where the reader has to connect anew, so have the others
         crontab = connect()
         self.new_task_zone = new_task_zone(crontab)
-        return Board(crontab)
+        return Dashboard(crontab)
 
     def _shared_crontab(self) -> "Crontab":
         """For acts and logs, in their threads: the reader's change tokens need a connection of its own."""
@@ -187,7 +187,7 @@ class DcronApp(OrderedApp[Exception]):
 
     async def _ask_again(self, outcome: Outcome) -> None:
         """Show who was first and what they changed; nothing is done unless that is asked for then."""
-        from dcron.tui.forms.telling import act_conflict, content
+        from dcron.tui.forms.dialog_text import act_conflict, content
         from dcron.tui.modals import Conflicted
 
         act, theirs = outcome.act, outcome.theirs
@@ -256,7 +256,7 @@ class DcronApp(OrderedApp[Exception]):
 
     # For panes and commands -------------------------------------------------------------------------
 
-    def fetch(self, question: "Callable[[Board], T]", receive: Callable[[T], None]) -> None:
+    def fetch(self, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]) -> None:
         """Ask the database something at once, and go on with the answer, or tell that there is none.
 
         What is typed meanwhile waits: it is meant for what the answer opens.
@@ -395,16 +395,18 @@ class DcronApp(OrderedApp[Exception]):
 
     def action_help(self) -> None:
         from dcron.tui.keys import help_content
-        from dcron.tui.modals import Notice
+        from dcron.tui.modals import NoticeDialog
 
         keys = help_content(cast("Any", self.screen))
-        self.push_screen(Notice("keys", lambda: keys))
+        self.push_screen(NoticeDialog("keys", lambda: keys))
 
     def action_error(self) -> None:
-        from dcron.tui.modals import Notice
+        from dcron.tui.modals import NoticeDialog
 
         self.push_screen(
-            Notice("the database", lambda: Content(safe(str(self.health.error or "the database answers"))))
+            NoticeDialog(
+                "the database", lambda: Content(safe(str(self.health.error or "the database answers")))
+            )
         )
 
     def action_pause(self) -> None:
@@ -436,7 +438,7 @@ class DcronApp(OrderedApp[Exception]):
         return ()
 
 
-def _timed_counts(board: "Board") -> "tuple[Counts, float]":
+def _timed_counts(board: "Dashboard") -> "tuple[Counts, float]":
     import time
 
     began = time.perf_counter()

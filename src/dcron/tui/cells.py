@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from dcron.model import Run, RunState
+from dcron.presentation import humanize
 from dcron.safetext import NAME_CELLS, safe
-from dcron.telling import words
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.services.board import Recent, TaskRow
+    from dcron.services.dashboard import Recent, TaskRow
 
 
 class Cell(NamedTuple):
@@ -29,7 +29,7 @@ def cell(text: str | bytes | None, look: str = "") -> Cell:
 
 
 @dataclass(frozen=True)
-class Standing:
+class TaskStatus:
     """How a task or a run stands: a word, and the name of its look and of its sign."""
 
     word: str
@@ -57,35 +57,35 @@ UNICODE_SIGNS: Mapping[str, str] = {
     "waiting": "·",
 }
 _OF_RUN = {
-    RunState.WAITING: Standing("waiting", "waiting"),
-    RunState.CLAIMED: Standing("starting", "running"),
-    RunState.RUNNING: Standing("running", "running"),
-    RunState.SUCCEEDED: Standing("ok", "ok"),
-    RunState.FAILED: Standing("failed", "failed"),
-    RunState.LOST: Standing("lost", "lost"),
-    RunState.SKIPPED: Standing("skipped", "quiet"),
-    RunState.CANCELLED: Standing("cancelled", "quiet"),
+    RunState.WAITING: TaskStatus("waiting", "waiting"),
+    RunState.CLAIMED: TaskStatus("starting", "running"),
+    RunState.RUNNING: TaskStatus("running", "running"),
+    RunState.SUCCEEDED: TaskStatus("ok", "ok"),
+    RunState.FAILED: TaskStatus("failed", "failed"),
+    RunState.LOST: TaskStatus("lost", "lost"),
+    RunState.SKIPPED: TaskStatus("skipped", "quiet"),
+    RunState.CANCELLED: TaskStatus("cancelled", "quiet"),
 }
 
 
-def run_standing(run: Run) -> Standing:
+def run_standing(run: Run) -> TaskStatus:
     """How a run stands."""
-    return _OF_RUN.get(run.state) or Standing(run.state.value, "quiet")
+    return _OF_RUN.get(run.state) or TaskStatus(run.state.value, "quiet")
 
 
-def task_standing(row: "TaskRow", now: datetime) -> Standing:
+def task_standing(row: "TaskRow", now: datetime) -> TaskStatus:
     """How a task stands: what happens now before what is wrong, before how it went last."""
     if row.view.alive:
         return run_standing(row.view.alive[-1])
     if not row.task.enabled:
-        return Standing("paused", "paused")
+        return TaskStatus("paused", "paused")
     if row.task.error:
-        return Standing("error", "error")
+        return TaskStatus("error", "error")
     if row.is_late(now):
-        return Standing("late", "late")
+        return TaskStatus("late", "late")
     if row.view.last_run:
         return run_standing(row.view.last_run)
-    return Standing("new", "quiet")
+    return TaskStatus("new", "quiet")
 
 
 def next_cell(row: "TaskRow", now: datetime) -> Cell:
@@ -94,7 +94,7 @@ def next_cell(row: "TaskRow", now: datetime) -> Cell:
         return Cell("paused", "paused")
     if row.next_at is None:
         return Cell("error", "error") if row.task.error else Cell("-", "quiet")
-    told = words.to_next(row.view.next_run, row.next_at, row.view.unserved, now)
+    told = humanize.to_next(row.view.next_run, row.next_at, row.view.unserved, now)
     if row.view.unserved:
         return Cell(told, "late")
     if row.view.next_run and row.view.next_run.blocked:
@@ -112,11 +112,11 @@ def last_cell(row: "TaskRow", now: datetime) -> Cell:
     run = row.view.alive[-1] if row.view.alive else row.view.last_run
     if run is None:
         return EMPTY
-    told = words.result(run, now)
+    told = humanize.result(run, now)
     if run.state is RunState.SUCCEEDED:
         told = "ok"
     if run.finished_at:
-        told = f"{told} {words.ago(run.finished_at, now)}"
+        told = f"{told} {humanize.ago(run.finished_at, now)}"
     return cell(told, run_standing(run).look)
 
 

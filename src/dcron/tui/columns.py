@@ -34,7 +34,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedColumn:
     """A column in its place."""
 
     column: Column
@@ -42,7 +42,7 @@ class Placed:
     width: int
 
 
-def place(columns: Sequence[Column], width: int) -> list[Placed]:
+def place(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
     """The columns that fit, in their order and as wide as there is room for."""
     kept: set[str] = set()
     left = width
@@ -54,7 +54,7 @@ def place(columns: Sequence[Column], width: int) -> list[Placed]:
     placed, x = [], 0
     for column, wide in _grown([column for column in columns if column.key in kept], left):
         room = max(1, min(wide, width - x))
-        placed.append(Placed(column, x, room))
+        placed.append(PlacedColumn(column, x, room))
         x += room + GAP
     return [each for each in placed if each.x < width]
 

@@ -10,8 +10,8 @@ from textual.content import Content
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
-from dcron.services.beginnings import NotWhole
-from dcron.services.board import Board, TaskDetail
+from dcron.services.dashboard import Dashboard, TaskDetail
+from dcron.services.name_prefix import NotWhole
 from dcron.tui import actions, recovering
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
@@ -63,30 +63,30 @@ def _runs(app: "DcronApp", name: str) -> None:
 
 def _details(app: "DcronApp", name: str) -> None:
     from dcron.tui.detail import detail_facts
-    from dcron.tui.facts import told
-    from dcron.tui.modals import Notice
+    from dcron.tui.detail_panel import told
+    from dcron.tui.modals import NoticeDialog
 
     def show(detail: TaskDetail | None) -> None:
         if detail:
             heading = detail.row.task.name
-            app.push_screen(Notice(heading, lambda: told(detail_facts(detail, app.health.now()))))
+            app.push_screen(NoticeDialog(heading, lambda: told(detail_facts(detail, app.health.now()))))
 
     app.fetch(lambda board: board.task_detail(board.crontab.find(name).id), show)
 
 
 def _why(app: "DcronApp", text: str) -> None:
     from dcron.services.why import Cause, Why
-    from dcron.tui.modals import Notice
+    from dcron.tui.modals import NoticeDialog
 
     name, _, when = text.partition(" ")
 
-    def causes(board: Board) -> list[Cause]:
+    def causes(board: Dashboard) -> list[Cause]:
         asked = Why(board.crontab)
         return asked.explain(name, asked.meant(name, when) if when.strip() else None)
 
     def show(found: list[Cause]) -> None:
         content = Content("\n\n").join(Content(safe(cause.sentence)) for cause in found)
-        app.push_screen(Notice(f"why {text}", lambda: content))
+        app.push_screen(NoticeDialog(f"why {text}", lambda: content))
 
     app.fetch(causes, show)
 
@@ -94,7 +94,7 @@ def _why(app: "DcronApp", text: str) -> None:
 def _node(app: "DcronApp", name: str) -> None:
     from dcron.tui.views.runs import RunsPane
 
-    def found(board: Board) -> RunsPane:
+    def found(board: Dashboard) -> RunsPane:
         for node in reversed(board.nodes()):
             if name in (node.id, node.name):
                 return RunsPane(node_id=node.id, node_since=node.started_at, title=node.id)
@@ -120,7 +120,7 @@ def _on_run(act: Callable[["DcronApp", Sequence[Run]], None]) -> Callable[["Dcro
 
 
 def _drain(app: "DcronApp", name: str) -> None:
-    def found(board: Board) -> list[Node]:
+    def found(board: Dashboard) -> list[Node]:
         nodes = [node for node in board.nodes() if name in (node.id, node.name)]
         if not nodes:
             raise UsageError(f"there is no node {name!r}; `:nodes` shows what there is")
@@ -155,7 +155,7 @@ def _to_change(
     An act that `asks` names the task in a question of its own.
     """
 
-    def found(board: Board) -> tuple[Task, bool]:
+    def found(board: Dashboard) -> tuple[Task, bool]:
         try:
             return board.crontab.get(typed), True
         except NotWhole as beginning:

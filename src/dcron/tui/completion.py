@@ -12,7 +12,7 @@ from dcron.tui.theme import THEMES
 
 if TYPE_CHECKING:
     from dcron.errors import DcronError
-    from dcron.services.board import Board
+    from dcron.services.dashboard import Dashboard
     from dcron.tui.app import DcronApp
 
 MOST = 200
@@ -78,7 +78,7 @@ def complete_filter(
 def _ask(
     app: "DcronApp",
     word: str,
-    names: "Callable[[Board], Sequence[str]]",
+    names: "Callable[[Dashboard], Sequence[str]]",
     take: Callable[[Completion], None],
 ) -> None:
     def refused(error: "DcronError") -> None:
@@ -94,7 +94,7 @@ def _ask(
     )
 
 
-def _nodes(board: "Board") -> Sequence[str]:
+def _nodes(board: "Dashboard") -> Sequence[str]:
     return [node.name for node in board.nodes()]
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dcron.model import Run, Task
-from dcron.services.board import TaskDetail
-from dcron.telling import asked as policies
-from dcron.telling import forecast, words
-from dcron.telling.graphing import graph_lines
-from dcron.tui.facts import Fact
+from dcron.presentation import humanize, next_runs
+from dcron.presentation import policies as policies
+from dcron.presentation.graph import graph_lines
+from dcron.services.dashboard import TaskDetail
+from dcron.tui.detail_panel import Fact
 
 LISTED = 5
 """Waiting runs, and runs to come, that are told one by one."""
@@ -25,10 +25,10 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "agents", f"none takes its next run:\n  {view.unserved}" if view.unserved and task.enabled else ""
     yield "waiting", _waiting(detail, now)
     for start in detail.coming[:LISTED]:  # a calendar may take out hundreds
-        each, moved = start.occurrence, forecast.moved_by_jitter(start)
+        each, moved = start.occurrence, next_runs.moved_by_jitter(start)
         note = each.reason or each.note
         remarks = (f"\n  {moved}" if moved else "") + (f"\n  ! {note}" if note else "")
-        yield "next", f"{words.full(each.local)}{remarks}"
+        yield "next", f"{humanize.full(each.local)}{remarks}"
     yield "graph", "".join(f"\n  {line}" for line in graph_lines(detail.graph, task.name))
     yield "command", task.command
     yield "user", task.user or ""
@@ -37,26 +37,26 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
         yield "now", _run_told(run, now)
     for run in detail.last:
         yield "last", _run_told(run, now)
-    yield "changed", f"{words.ago(task.changed_at, now)} by {task.changed_by or 'somebody'}"
+    yield "changed", f"{humanize.ago(task.changed_at, now)} by {task.changed_by or 'somebody'}"
 
 
 def _paused(task: Task, now: datetime) -> str:
     if task.enabled:
         return ""
-    since = words.ago(task.paused_at, now) if task.paused_at else ""
+    since = humanize.ago(task.paused_at, now) if task.paused_at else ""
     by = f" by {task.paused_by}" if task.paused_by else ""
-    until = f", until {words.full(task.paused_until)}" if task.paused_until else ""
+    until = f", until {humanize.full(task.paused_until)}" if task.paused_until else ""
     return f"{since}{by}{until} {task.paused_reason or ''}"
 
 
 def _waiting(detail: TaskDetail, now: datetime) -> str:
-    told = [f"{run.id} {words.waits(run, detail.row.task.tries, now)}" for run in detail.waiting[:LISTED]]
+    told = [f"{run.id} {humanize.waits(run, detail.row.task.tries, now)}" for run in detail.waiting[:LISTED]]
     more = len(detail.waiting) - len(told)
     return "\n  ".join([*told, *([f"and {more} more"] if more else [])])
 
 
 def _run_told(run: Run, now: datetime) -> str:
-    ended = f" {words.ago(run.finished_at, now)}" if run.finished_at else ""
+    ended = f" {humanize.ago(run.finished_at, now)}" if run.finished_at else ""
     where = f" on {run.node}" if run.node else ""
     reason = f": {run.reason}" if run.reason and run.exit_code is None else ""
-    return f"{run.id} {words.result(run, now)}{ended}{where}{reason}"
+    return f"{run.id} {humanize.result(run, now)}{ended}{where}{reason}"

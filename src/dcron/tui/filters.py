@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from dcron.errors import UsageError
 from dcron.model import RunState, Trigger
-from dcron.store.filters import RUN_FIELDS, TASK_FIELDS, Term
+from dcron.store.search_terms import RUN_FIELDS, TASK_FIELDS, Term
 
 STATES = ("late", "failed", "paused", "running", "dead")
 """Words that stand for themselves; `text:late` looks for the word."""

@@ -169,7 +169,7 @@ class Choose(Dialog[str | None]):
         return Content.assemble(*lines)
 
 
-class Notice(Dialog[None]):
+class NoticeDialog(Dialog[None]):
     """Something to read, that may go on with the clock; any of the leaving keys leaves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -16,8 +16,8 @@ from dcron.tui.keynames import key_of, told_keys
 from dcron.tui.table import RowTable
 
 if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first paint
-    from dcron.services.board import Board
-    from dcron.store.filters import Term
+    from dcron.services.dashboard import Dashboard
+    from dcron.store.search_terms import Term
     from dcron.tui.app import DcronApp
     from dcron.tui.completion import Completion
 
@@ -44,7 +44,7 @@ class Pane(Widget):
         """Whether what is shown is what keys are meant for."""
         return True
 
-    def ask(self, what: Hashable, question: "Callable[[Board], T]", receive: Callable[[T], None]) -> None:
+    def ask(self, what: Hashable, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]) -> None:
         """Ask the database in the reader's thread; only the latest answer of each kind arrives, if at all."""
 
         def receive_if_there(answer: T) -> None:
@@ -144,7 +144,7 @@ class TablePane(Pane):
     @property
     def wanted(self) -> "Sequence[Term]":
         """What was typed, and the errors where only they are wanted."""
-        from dcron.store.filters import Term
+        from dcron.store.search_terms import Term
 
         return [*self.terms, Term("errors")] if self.errors_only else self.terms
 

@@ -16,7 +16,7 @@ from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, SchemaVers
 from dcron.tui.health import Health
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.services.board import Board
+    from dcron.services.dashboard import Dashboard
 
 T = TypeVar("T")
 _UNSEEN = object()
@@ -29,7 +29,7 @@ class Request:
 
     topic: Hashable
     generation: int
-    question: "Callable[[Board], Any]"
+    question: "Callable[[Dashboard], Any]"
     receive: Callable[[Any], None]
     refuse: Callable[[DcronError], None] | None
     waits: bool
@@ -67,13 +67,13 @@ class Reader:
     """Owns the connection that reads, and answers one question at a time, the oldest topic first."""
 
     def __init__(
-        self, connect: "Callable[[], Board]", tell: Callable[[Message], object], health: Health
+        self, connect: "Callable[[], Dashboard]", tell: Callable[[Message], object], health: Health
     ) -> None:
         """`connect` opens the board and may take its time; `tell` must be safe to call from any thread."""
         self._connect = connect
         self._tell = tell
         self.health = health
-        self._board: Board | None = None
+        self._board: Dashboard | None = None
         self._wake = threading.Condition()
         self._pending: dict[Hashable, Request] = {}
         self._generations: dict[Hashable, int] = {}
@@ -96,7 +96,7 @@ class Reader:
     def ask(
         self,
         topic: Hashable,
-        question: "Callable[[Board], T]",
+        question: "Callable[[Dashboard], T]",
         receive: Callable[[T], None],
         refuse: Callable[[DcronError], None] | None = None,
         *,
@@ -174,7 +174,7 @@ class Reader:
                 self._wake.wait(wait)
         return None
 
-    def _answer(self, board: "Board", request: Request) -> None:
+    def _answer(self, board: "Dashboard", request: Request) -> None:
         try:
             answer = request.question(board)
         except DatabaseError:
@@ -190,7 +190,7 @@ class Reader:
         if request.refuse:
             self._tell(Answered(replace(request, receive=request.refuse), error))
 
-    def _look(self, board: "Board") -> None:
+    def _look(self, board: "Dashboard") -> None:
         look = board.look()
         changed = self._token is not _UNSEEN and look.token != self._token
         self._token = look.token

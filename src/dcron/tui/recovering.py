@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dcron.model import Node, NodeState, Run, RunState
+from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
-from dcron.store.filters import Term
-from dcron.store.spine import LettersPage
-from dcron.telling.words import plural
+from dcron.store.listings import LettersPage
+from dcron.store.search_terms import Term
 from dcron.tui.acting import Act
 
 if TYPE_CHECKING:

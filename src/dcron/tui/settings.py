@@ -16,7 +16,7 @@ GLYPHS = ("ascii", "unicode")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TuiSettings:
     """What the command line and the config file say."""
 
     address: str
@@ -32,7 +32,7 @@ def new_task_zone(crontab: "Crontab") -> str:
 
     It is empty where the setting cannot be used: the form then asks for one.
     """
-    from dcron.services.settings import Settings as SharedSettings
+    from dcron.services.settings import SharedSettings as SharedSettings
 
     try:
         return SharedSettings(crontab).new_task_zone(load_config().timezone).name
@@ -40,7 +40,7 @@ def new_task_zone(crontab: "Crontab") -> str:
         return ""
 
 
-def settings_of(config: Config, address: str, *, readonly: bool) -> Settings:
+def settings_of(config: Config, address: str, *, readonly: bool) -> TuiSettings:
     """Return the settings in force; `address` is the database without its password.
 
     Raises UsageError for unknown words in the config file.
@@ -56,4 +56,4 @@ def settings_of(config: Config, address: str, *, readonly: bool) -> Settings:
         from dcron.tui.keys import require_known
 
         require_known(config.tui.keys, where)
-    return Settings(safe(address), readonly, glyphs == "unicode", theme, config.tui.keys)
+    return TuiSettings(safe(address), readonly, glyphs == "unicode", theme, config.tui.keys)

@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dcron.tui.cells import Cell
-from dcron.tui.columns import GAP, Column, Placed, fitted, place
+from dcron.tui.columns import GAP, Column, PlacedColumn, fitted, place
 from dcron.tui.theme import LOOKS
 
 LOADING = Cell("...", "quiet")
@@ -89,7 +89,7 @@ class RowTable(ScrollView, can_focus=True):
         self._lively: set[int] = set()
         """The lines that may look different with the next tick."""
         self._ticks = 0
-        self._placed: tuple[int, list[Placed]] = (0, [])
+        self._placed: tuple[int, list[PlacedColumn]] = (0, [])
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
 
@@ -330,7 +330,7 @@ class RowTable(ScrollView, can_focus=True):
         segments.append(Segment(text, style))
         return _strip(segments, self._filled(), width, plain)
 
-    def _layout(self) -> list[Placed]:
+    def _layout(self) -> list[PlacedColumn]:
         width = self._region.width - MARK_CELLS
         if self._placed[0] != width:
             self._placed = (width, place(self.columns, width))

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
 from dcron.warden.limits import Rlimit, confine
-from dcron.warden.protocol import Start
+from dcron.warden.protocol import StartRequest
 
 NOT_FOUND = 127
 NOT_STARTED = 126
@@ -30,7 +30,7 @@ UNLIKE_PYTHON = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
 class Plan(NamedTuple):
     """What the child does, made ready by the warden: the child has little time and may have little memory."""
 
-    start: Start
+    start: StartRequest
     programs: tuple[bytes, ...]
     """Paths to try, in this order."""
     env: Mapping[str, str]
@@ -74,13 +74,13 @@ def failure(status: bytes) -> tuple[int, str]:
     return int(code), message
 
 
-def late(start: Start) -> tuple[int, str]:
+def late(start: StartRequest) -> tuple[int, str]:
     """Return what is said of a child that had to be killed before it became its program."""
     where = "" if start.cwd is None else f", or its directory {start.cwd!r},"
     return NOT_STARTED, f"cannot start {start.argv[0]!r}: the file{where} did not answer in time"
 
 
-def _become_user(start: Start) -> None:
+def _become_user(start: StartRequest) -> None:
     if start.identity is not None:
         uid, gid, groups = start.identity
         os.setgroups(groups)
@@ -88,7 +88,7 @@ def _become_user(start: Start) -> None:
         os.setresuid(uid, uid, uid)
 
 
-def _enter_directory(start: Start) -> None:
+def _enter_directory(start: StartRequest) -> None:
     """Enter the command's directory; where a user has no home, the root directory, and warn of it."""
     if start.cwd is None:
         return

@@ -30,7 +30,7 @@ from dcron.warden.protocol import (
     Lines,
     Message,
     MessageTooLongError,
-    Start,
+    StartRequest,
     encode,
     faulty_start,
     start_message,
@@ -84,7 +84,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputChunk:
     """The run's journal has grown (said at most ten times a second)."""
 
     run_id: int
@@ -108,7 +108,7 @@ class WardenGone:
     """Of the warden: 0 after `stop`, negative for a signal."""
 
 
-Event = Started | Output | Finished | WardenGone
+Event = Started | OutputChunk | Finished | WardenGone
 
 
 class Warden:
@@ -332,7 +332,7 @@ class Warden:
             case "started":
                 return [Started(message["run"], message["pid"], message["at"])]
             case "output":
-                return [Output(run_id) for run_id in message["runs"]]
+                return [OutputChunk(run_id) for run_id in message["runs"]]
             case "finished":
                 return [self._finished(Result(**message["result"]))]
             case "alive":
@@ -398,8 +398,8 @@ def _encode_job(job: Job, lookup: Callable[[str | None], Identity | None]) -> by
     return encode(start_message(faulty_start(job.run_id, fault)))
 
 
-def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> Start:
-    return Start(
+def _start_of(job: Job, lookup: Callable[[str | None], Identity | None]) -> StartRequest:
+    return StartRequest(
         run_id=job.run_id,
         argv=job.argv,
         env=dict(job.env),

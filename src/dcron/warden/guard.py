@@ -12,10 +12,10 @@ from typing import NoReturn
 
 from dcron.warden.descendants import kill_descendants
 from dcron.warden.ending import ORPHAN_GRACE
-from dcron.warden.linux import Alarm, name_process
+from dcron.warden.linux import IntervalTimer, name_process
 
 
-def guard(warden: int, alarm: Alarm) -> NoReturn:
+def guard(warden: int, alarm: IntervalTimer) -> NoReturn:
     """Wait for the warden's end, and leave as it did.
 
     At the alarm, which the warden puts off with each beat, everything below it is killed: the lease is over,

@@ -137,7 +137,7 @@ def _peak() -> int:
     return int(line.split()[1]) * 1024
 
 
-class Alarm:
+class IntervalTimer:
     """A file descriptor that is readable from an absolute moment of CLOCK_BOOTTIME on.
 
     Absolute, because a relative wait goes on after a freeze: it was 495 ms late where this was 0.6 ms.

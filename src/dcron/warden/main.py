@@ -14,7 +14,7 @@ from dcron.warden.cgroups import lent_cgroups
 from dcron.warden.descendants import kill_descendants
 from dcron.warden.guard import guard
 from dcron.warden.isolation import become_first, isolate_children
-from dcron.warden.linux import Alarm, become_subreaper, hide_memory, name_process
+from dcron.warden.linux import IntervalTimer, become_subreaper, hide_memory, name_process
 from dcron.warden.process import WardenProcess
 
 _BROKEN = 70
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> None:
     become_subreaper()
     hide_memory()
     control = socket.socket(fileno=control_fd)
-    last_alarm = Alarm()
+    last_alarm = IntervalTimer()
     cgroups = lent_cgroups(os.path.basename(directory), (agent_pid, os.getpid()))
     its_guard = os.pidfd_open(os.getpid())
     parent = os.getpid()

@@ -25,10 +25,10 @@ from dcron.warden.control import Control
 from dcron.warden.descendants import Children, Processes, never_executed, process
 from dcron.warden.ending import ORPHAN_GRACE, Ending, members
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
-from dcron.warden.linux import Alarm, boottime
+from dcron.warden.linux import IntervalTimer, boottime
 from dcron.warden.orphans import Orphans
-from dcron.warden.protocol import Message, Start, read_start
-from dcron.warden.run import REFUSALS, Run, not_started
+from dcron.warden.protocol import Message, StartRequest, read_start
+from dcron.warden.run import REFUSALS, CommandRun, not_started
 from dcron.warden.spawning import StartError, spawn
 from dcron.warden.timers import Timer, Timers
 
@@ -62,7 +62,7 @@ class WardenProcess:
         agent: int,
         guard: int,
         children: int,
-        last_alarm: Alarm,
+        last_alarm: IntervalTimer,
         directory: str,
         head: int,
         tail: int,
@@ -84,14 +84,14 @@ class WardenProcess:
         self._deadline = -inf
         self._deadline_timer: Timer | None = None
         self._last_alarm = last_alarm
-        self._waiting: deque[Start] = deque()
-        self._runs: dict[int, Run] = {}
-        self._leaders: dict[int, Run] = {}
+        self._waiting: deque[StartRequest] = deque()
+        self._runs: dict[int, CommandRun] = {}
+        self._leaders: dict[int, CommandRun] = {}
         self._children = Children()
         self._orphans = Orphans()
-        self._beginning: dict[int, Run] = {}
+        self._beginning: dict[int, CommandRun] = {}
         """Runs whose children are still on the way to their programs, by pid."""
-        self._finishing: dict[int, Run] = {}
+        self._finishing: dict[int, CommandRun] = {}
         """Runs that are over, by id. They are forgotten together: one look at our children serves all."""
         self._children_died = False
         self._sweep: Ending | None = None
@@ -228,7 +228,7 @@ class WardenProcess:
             else:
                 self._start(start)
 
-    def _start(self, start: Start) -> None:
+    def _start(self, start: StartRequest) -> None:
         journal = self._journal(start)
         cgroup = self._cgroups.make(start.run_id, start.limits, foreign=start.identity is not None)
         try:
@@ -241,7 +241,7 @@ class WardenProcess:
                 code, message = error.exit_code, str(error)
             self._report(not_started(start, self._node_id, "spawn failed", message, code), journal)
             return
-        run = Run(start, spawned, journal, cgroup)
+        run = CommandRun(start, spawned, journal, cgroup)
         self._runs[run.run_id] = self._leaders[run.pid] = run
         self._watch(spawned.out, partial(self._on_output, run, spawned.out, OUT))
         self._watch(spawned.err, partial(self._on_output, run, spawned.err, ERR))
@@ -255,7 +255,7 @@ class WardenProcess:
         if start.timeout is not None:
             run.timeout = self._timers.at(now + start.timeout, partial(self._kill, run.run_id, "timeout"))
 
-    def _on_status(self, run: Run) -> None:
+    def _on_status(self, run: CommandRun) -> None:
         """Hear whether the program has begun. Said once: by its failure, or by the end of the pipe."""
         try:
             data = os.read(run.status, MOST_STATUS)
@@ -272,10 +272,10 @@ class WardenProcess:
         if run.begun:
             self._say_started(run)
 
-    def _say_started(self, run: Run) -> None:
+    def _say_started(self, run: CommandRun) -> None:
         self._control.say({"is": "started", "run": run.run_id, "pid": run.pid, "at": run.started_at})
 
-    def _give_up(self, run: Run) -> None:
+    def _give_up(self, run: CommandRun) -> None:
         """Kill a child that is held up on its way to its program, by a lease on the file or a hung mount."""
         self._on_status(run)
         if run.begun is None:
@@ -291,15 +291,15 @@ class WardenProcess:
         if used + _DESCRIPTORS > limit:
             raise StartError(NOT_STARTED, f"too many commands at a time for {limit} open files (ulimit -n)")
 
-    def _refuse(self, start: Start, reason: Reason) -> None:
+    def _refuse(self, start: StartRequest, reason: Reason) -> None:
         self._report(not_started(start, self._node_id, reason, REFUSALS[reason]), self._journal(start))
 
-    def _journal(self, start: Start) -> JournalWriter:
+    def _journal(self, start: StartRequest) -> JournalWriter:
         return JournalWriter(f"{self._directory}/{start.run_id}", self._head, self._tail)
 
     # -- output
 
-    def _on_output(self, run: Run, fd: int, kind: int, events: int) -> None:
+    def _on_output(self, run: CommandRun, fd: int, kind: int, events: int) -> None:
         """Read once, or to the end when no process can write any more: neither waits.
 
         Not for ever: a process that holds the read end may open the other one again, and write.
@@ -315,7 +315,7 @@ class WardenProcess:
             run.journal.write(kind, time(), data)
             self._control.announce(run.run_id)
 
-    def _close_pipe(self, run: Run, fd: int) -> None:
+    def _close_pipe(self, run: CommandRun, fd: int) -> None:
         del self._handlers[fd]
         os.close(fd)  # which takes it out of the epoll set, too: nobody else has a copy
         run.pipes.discard(fd)
@@ -363,14 +363,14 @@ class WardenProcess:
             self._on_status(self._beginning[dead.si_pid])
         return dead.si_pid
 
-    def _on_exit(self, run: Run, status: int, usage: struct_rusage) -> None:
+    def _on_exit(self, run: CommandRun, status: int, usage: struct_rusage) -> None:
         run.exit(status, usage)
         self._timers.cancel(run.timeout)
         if run.ending:
             self._pursue_at(boottime())
         self._settle(run)
 
-    def _settle(self, run: Run) -> None:
+    def _settle(self, run: CommandRun) -> None:
         """Finish a run whose processes are gone and whose output is complete, or has been waited for."""
         if not run.exited or (run.ending and not run.gone):
             return
@@ -379,7 +379,7 @@ class WardenProcess:
         elif run.patience is None:
             run.patience = self._timers.at(boottime() + _PIPE_PATIENCE, partial(self._finish, run))
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, run: CommandRun) -> None:
         self._timers.cancel(run.patience)
         self._finishing[run.run_id] = run
 
@@ -390,7 +390,7 @@ class WardenProcess:
                 self._forget(run)
             self._finishing.clear()
 
-    def _forget(self, run: Run) -> None:
+    def _forget(self, run: CommandRun) -> None:
         del self._runs[run.run_id]
         self._leaders.pop(run.pid, None)
         self._control.withdraw(run.run_id)
@@ -430,7 +430,7 @@ class WardenProcess:
                 self._refuse(start, reason)
                 return
 
-    def _condemn(self, run: Run, reason: Reason, kill_at: float) -> None:
+    def _condemn(self, run: CommandRun, reason: Reason, kill_at: float) -> None:
         if run.ending:
             run.ending.hasten(kill_at)
         elif not run.exited:  # or it ended by itself, and only its output is still awaited

@@ -36,7 +36,7 @@ class Identity(NamedTuple):
     groups: tuple[int, ...]
 
 
-class Start(NamedTuple):
+class StartRequest(NamedTuple):
     """A command as the warden is told of it: all names already resolved (see `client.Job`)."""
 
     run_id: int
@@ -63,7 +63,7 @@ def encode(message: Message) -> bytes:
     return line
 
 
-def start_message(start: Start) -> Message:
+def start_message(start: StartRequest) -> Message:
     """Return the message that asks for this start."""
     fields = start._asdict()
     if start.stdin is not None:
@@ -71,7 +71,7 @@ def start_message(start: Start) -> Message:
     return {"do": "start", **fields}
 
 
-def read_start(message: Message) -> Start:
+def read_start(message: Message) -> StartRequest:
     """Return the start that `start_message` wrote.
 
     A field that is not what it should be becomes the start's fault: it fails that run, and nothing else.
@@ -86,9 +86,9 @@ def read_start(message: Message) -> Start:
         return faulty_start(run_id, f"cannot be started: {error}")
 
 
-def faulty_start(run_id: int, fault: str) -> Start:
+def faulty_start(run_id: int, fault: str) -> StartRequest:
     """Return a start that does nothing but fail."""
-    return Start(
+    return StartRequest(
         run_id=run_id,
         argv=(),
         env={},
@@ -103,8 +103,8 @@ def faulty_start(run_id: int, fault: str) -> Start:
     )
 
 
-def _checked_start(message: Message) -> Start:
-    fields = {name: message[name] for name in Start._fields}
+def _checked_start(message: Message) -> StartRequest:
+    fields = {name: message[name] for name in StartRequest._fields}
     for name, is_right in _CHECKS.items():
         if not is_right(fields[name]):
             raise ValueError(f"{name} cannot be {_shortened(fields[name])}")
@@ -114,7 +114,7 @@ def _checked_start(message: Message) -> Start:
     if fields["identity"] is not None:
         uid, gid, groups = fields["identity"]
         fields["identity"] = Identity(uid, gid, tuple(groups))
-    return Start(**fields)
+    return StartRequest(**fields)
 
 
 def _shortened(value: object) -> str:

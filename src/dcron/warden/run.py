@@ -10,7 +10,7 @@ from dcron.warden.child import NOT_STARTED
 from dcron.warden.ending import Ending
 from dcron.warden.journal import JournalWriter, Reason, Result
 from dcron.warden.linux import OwnPeak, boottime
-from dcron.warden.protocol import Start
+from dcron.warden.protocol import StartRequest
 from dcron.warden.spawning import Spawned
 from dcron.warden.timers import Timer
 
@@ -27,10 +27,12 @@ REFUSALS: dict[Reason, str] = {
 """What is said of a run that never began, by the reason for its end."""
 
 
-class Run:
+class CommandRun:
     """A command that was forked and has no result yet."""
 
-    def __init__(self, start: Start, spawned: Spawned, journal: JournalWriter, cgroup: Cgroup | None) -> None:
+    def __init__(
+        self, start: StartRequest, spawned: Spawned, journal: JournalWriter, cgroup: Cgroup | None
+    ) -> None:
         self.start = start._replace(stdin=None, env={})
         self.run_id = start.run_id
         self.grace = start.grace
@@ -126,7 +128,9 @@ class Run:
         return "; ".join(remarks) or None
 
 
-def not_started(start: Start, node_id: str, reason: Reason, message: str, code: int | None = None) -> Result:
+def not_started(
+    start: StartRequest, node_id: str, reason: Reason, message: str, code: int | None = None
+) -> Result:
     """Return the result of a command that never ran."""
     return Result(
         run_id=start.run_id,

@@ -12,7 +12,7 @@ from dcron.warden.child import NOT_FOUND, NOT_STARTED, UNLIKE_PYTHON, Plan, beco
 from dcron.warden.limits import LimitError, rlimits
 from dcron.warden.linux import fork_alone, open_on_root
 from dcron.warden.orphans import RUN_ID
-from dcron.warden.protocol import Start
+from dcron.warden.protocol import StartRequest
 from dcron.warden.quick import quick_program
 
 
@@ -35,7 +35,7 @@ class Spawned(NamedTuple):
     program has begun already."""
 
 
-def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> Spawned:
+def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
     """Start a child that becomes the command, in a session of its own. Raises StartError.
 
     It is forked, so that the warden need not wait for its exec, unless that is sure to be quick. Python
@@ -88,7 +88,7 @@ def spawn(start: Start, devnull: int, cgroup: Cgroup | None) -> Spawned:
 
 
 def _spawn_quickly(
-    start: Start,
+    start: StartRequest,
     cgroup: Cgroup | None,
     programs: tuple[bytes, ...],
     env: Mapping[str, str],
@@ -111,7 +111,7 @@ def _spawn_quickly(
 
 
 def _posix_spawn(
-    start: Start, program: bytes, directory: int, env: Mapping[str, str], streams: tuple[int, int, int]
+    start: StartRequest, program: bytes, directory: int, env: Mapping[str, str], streams: tuple[int, int, int]
 ) -> int | None:
     """Start the program in the directory, with its mask of files; both are the warden's for this moment.
 
@@ -149,7 +149,7 @@ def _pipe(ours: list[int], theirs: list[int]) -> int:
     return write_end
 
 
-def _programs(start: Start) -> tuple[bytes, ...]:
+def _programs(start: StartRequest) -> tuple[bytes, ...]:
     program = os.fsencode(start.argv[0])
     if b"/" in program:
         return (program,)

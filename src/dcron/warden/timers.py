@@ -7,7 +7,7 @@ from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from dcron.warden.linux import Alarm, boottime
+from dcron.warden.linux import IntervalTimer, boottime
 
 
 class Timer:
@@ -28,7 +28,7 @@ class Timers:
     """All timers of the warden behind one alarm on CLOCK_BOOTTIME, the lease's deadline among them."""
 
     def __init__(self) -> None:
-        self._alarm = Alarm()
+        self._alarm = IntervalTimer()
         self._armed = math.inf
         self._heap: list[Timer] = []
         self._cancelled = 0

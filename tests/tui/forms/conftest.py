@@ -11,7 +11,7 @@ from textual import events
 from textual.widgets import Input
 
 from dcron.tui.app import DcronApp
-from dcron.tui.forms.entries import LONGEST, Choice, Row
+from dcron.tui.forms.entries import LONGEST, ChoiceEntry, Row
 from dcron.tui.forms.form import Form
 from tests.tui.conftest import Screen, Stage
 
@@ -54,7 +54,7 @@ async def fill(screen: Screen, **texts: str) -> None:
     for field, text in texts.items():
         await go(screen, field)
         widget = screen.app.focused
-        if isinstance(widget, Choice):
+        if isinstance(widget, ChoiceEntry):
             while widget.value != text:
                 await screen.press("right")
         else:

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
-from dcron.services.settings import Settings
+from dcron.services.settings import SharedSettings
 from dcron.tui.forms.fields import FIELDS
 from dcron.tui.health import Health
 from tests.tui.conftest import Stage
@@ -102,7 +102,7 @@ def test_a_new_task_is_written_in_the_form(stage: Stage) -> None:
 
 
 def test_a_new_task_has_the_zone_of_the_crontab(sqlite_stage: Stage) -> None:
-    Settings(sqlite_stage.crontab).set("timezone", "Europe/Berlin")
+    SharedSettings(sqlite_stage.crontab).set("timezone", "Europe/Berlin")
     sqlite_stage.add("backup")
 
     async def look() -> None:

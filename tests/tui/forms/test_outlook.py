@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dcron.model import Definition
+from dcron.presentation import humanize, next_runs
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
-from dcron.telling import forecast, words
 from dcron.tui.forms import checking, form
 from dcron.tui.forms.checking import Checked, Checker, Typed
-from dcron.tui.forms.outlook import COUNT, Outlook, draw, outlook
 from dcron.tui.forms.reading import texts_of
+from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, outlook
 from dcron.tui.health import Health
 from tests.tui.conftest import Screen, Stage
 from tests.tui.forms.conftest import fill, form_of, go, opened, paste, row_of
@@ -44,11 +44,11 @@ def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
 
 def test_what_the_jitter_makes_of_a_time_is_told_as_preview_does() -> None:
     jittery = line("30 2 * * *", jitter=600.0)
-    (start,) = islice(forecast.starts(jittery, BEFORE_SPRING, count=1), 1)
+    (start,) = islice(next_runs.starts(jittery, BEFORE_SPRING, count=1), 1)
     told = drawn("30 2 * * *", BEFORE_SPRING, jitter=600.0)
     assert start.at > start.occurrence.at
-    assert told[2] == f"    {forecast.moved_by_jitter(start)}"
-    assert told[1].endswith(f"in {words.left(start.at, BEFORE_SPRING)}")
+    assert told[2] == f"    {next_runs.moved_by_jitter(start)}"
+    assert told[1].endswith(f"in {humanize.left(start.at, BEFORE_SPRING)}")
 
 
 def test_a_narrow_screen_has_all_of_it_on_two_lines() -> None:
@@ -115,7 +115,7 @@ def test_what_is_to_come_is_nearer_with_every_second(
     asyncio.run(look())
 
 
-def outlook_of(screen: Screen) -> Outlook:
+def outlook_of(screen: Screen) -> SchedulePreview:
     found = form_of(screen)._found
     assert found
     assert found.outlook

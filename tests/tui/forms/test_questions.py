@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
-from dcron.store.runs import Wanted
+from dcron.store.runs import RunFilter
 from tests.tui.conftest import Stage
 from tests.tui.forms.conftest import paste
 
@@ -21,7 +21,7 @@ def test_a_run_gets_a_payload(stage: Stage) -> None:
             await screen.shows("is due")
 
     asyncio.run(look())
-    assert [run.payload for run in stage.crontab.runs(Wanted(), 9) if run.payload] == ["v1.4\nsecond line"]
+    assert [run.payload for run in stage.crontab.runs(RunFilter(), 9) if run.payload] == ["v1.4\nsecond line"]
 
 
 def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: Path) -> None:
@@ -41,7 +41,9 @@ def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: Path) 
             await screen.shows("is due")
 
     asyncio.run(look())
-    assert [run.payload for run in sqlite_stage.crontab.runs(Wanted(), 9) if run.payload] == ["from a file"]
+    assert [run.payload for run in sqlite_stage.crontab.runs(RunFilter(), 9) if run.payload] == [
+        "from a file"
+    ]
 
 
 def test_a_pause_has_a_reason_and_an_end(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from tests.unit.policy.lines import NOON, task
 
 from dcron import policy
 from dcron.model import Block, Trigger
-from dcron.policy import Skip, Start, Wait
+from dcron.policy import Admit, Skip, Wait
 
 TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 FOLLOWED_BY_NONE = (Trigger.RETRY, Trigger.AFTER, Trigger.BACKFILL)
@@ -29,7 +29,7 @@ def test_a_run_starts_while_fewer_are_alive_than_may_be(
     max_running: int | None, alive: int, reason: str | None
 ) -> None:
     admitted = policy.admit(task(max_running=max_running), Trigger.SCHEDULE, alive, in_backlog=False)
-    assert admitted == (Skip(reason) if reason else Start())
+    assert admitted == (Skip(reason) if reason else Admit())
 
 
 @pytest.mark.parametrize("trigger", TURNS)
@@ -57,13 +57,13 @@ def test_what_no_other_run_follows_waits(overlap: str) -> None:
 def test_what_is_in_the_backlog_waits_and_replaces_nothing(overlap: str) -> None:
     admitted = policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 1, in_backlog=True)
     assert admitted == Wait(Block.LIMIT)
-    assert policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 0, in_backlog=True) == Start()
+    assert policy.admit(task(overlap=overlap), Trigger.SCHEDULE, 0, in_backlog=True) == Admit()
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))
 def test_a_paused_line_starts_nothing_but_what_somebody_asks_for(trigger: Trigger) -> None:
     admitted = policy.admit(task(enabled=False), trigger, 0, in_backlog=False)
-    assert admitted == (Start() if trigger is Trigger.MANUAL else Wait(Block.PAUSED))
+    assert admitted == (Admit() if trigger is Trigger.MANUAL else Wait(Block.PAUSED))
 
 
 def test_a_run_is_expired_after_its_last_moment_and_not_in_it() -> None:

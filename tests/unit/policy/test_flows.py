@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.policy.flows import before, behind, cannot_come, circles, find_cycle, missing, roots
+from dcron.policy.dependencies import before, behind, cannot_come, circles, find_cycle, missing, roots
 
 DIAMOND = {"extract": (), "a": ("extract",), "b": ("extract",), "load": ("a", "b")}
 TWO_ROOTS = {"x": (), "y": (), "x1": ("x",), "y1": ("y",), "end": ("x1", "y1")}

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.policy.lines import NOON, line
 
 from dcron.model import Node, Trigger
-from dcron.policy import Lane, fits, lane_of, read_lane, served_by, unserved
+from dcron.policy import Lane, fits, lane_of, read_lane, served_by, why_unschedulable
 from dcron.policy.lanes import HEAD_START
 
 FULL = "mail priority=high require=eu,ssd need=gpu:1,mem:8589934592 node=web-1-3f9c2a7e"
@@ -113,14 +113,14 @@ def test_a_node_serves_a_lane_when_it_has_all_it_asks_for(
 
 def test_that_a_lane_is_not_served_is_said_by_what_is_missing() -> None:
     nodes = [node("a-00000000", tags=("eu",), queues=("default",)), node("b-00000000", capacity={"gpu": 1})]
-    assert unserved(Lane(), nodes) is None
-    assert unserved(Lane(require=("us",)), nodes) == "no agent has the tag us"
-    assert unserved(Lane(require=("eu", "us")), nodes) == "no agent has the tags eu, us"
-    assert unserved(Lane(queue="mail"), nodes[:1]) == "no agent serves the queue mail"
-    assert unserved(Lane(need=(("gpu", 2.0),)), nodes) == "no agent has the capacity for gpu=2"
+    assert why_unschedulable(Lane(), nodes) is None
+    assert why_unschedulable(Lane(require=("us",)), nodes) == "no agent has the tag us"
+    assert why_unschedulable(Lane(require=("eu", "us")), nodes) == "no agent has the tags eu, us"
+    assert why_unschedulable(Lane(queue="mail"), nodes[:1]) == "no agent serves the queue mail"
+    assert why_unschedulable(Lane(need=(("gpu", 2.0),)), nodes) == "no agent has the capacity for gpu=2"
     both = Lane(require=("eu",), need=(("gpu", 1.0),))
-    assert unserved(both, nodes) == "no agent has all it asks for: its queue, its tags and its needs"
-    assert unserved(Lane(node="c-00000000"), nodes) == "its node c-00000000 is gone"
+    assert why_unschedulable(both, nodes) == "no agent has all it asks for: its queue, its tags and its needs"
+    assert why_unschedulable(Lane(node="c-00000000"), nodes) == "its node c-00000000 is gone"
 
 
 def test_a_draining_node_that_could_take_it_is_named() -> None:
@@ -128,20 +128,23 @@ def test_a_draining_node_that_could_take_it_is_named() -> None:
     nodes = [node("a-00000000", queues=("mail",)), leaving]
     for lane in (Lane(), Lane(queue="mail", require=("us",)), Lane(queue="mail", need=(("gpu", 1.0),))):
         told = "the one agent that could take it, b-00000000, is draining"
-        assert unserved(lane, nodes) == told
-    assert unserved(Lane(need=(("gpu", 2.0),)), [leaving, node("c-00000000")]) == (
+        assert why_unschedulable(lane, nodes) == told
+    assert why_unschedulable(Lane(need=(("gpu", 2.0),)), [leaving, node("c-00000000")]) == (
         "no agent has the capacity for gpu=2"
     )
     nodes.append(node("c-00000000", draining=True))
-    assert unserved(Lane(), nodes) == "all agents that could take it are draining: b-00000000, c-00000000"
+    assert (
+        why_unschedulable(Lane(), nodes)
+        == "all agents that could take it are draining: b-00000000, c-00000000"
+    )
 
 
 def test_that_nobody_is_there_is_not_the_same_as_that_all_drain() -> None:
-    assert unserved(Lane(), []) == "no agent is running"
+    assert why_unschedulable(Lane(), []) == "no agent is running"
     draining = node("a-00000000", draining=True)
-    assert unserved(Lane(), iter([draining])) == "every agent is draining"
+    assert why_unschedulable(Lane(), iter([draining])) == "every agent is draining"
     own = Lane(node="a-00000000")
-    assert unserved(own, [draining, node("b-00000000")]) == "its node a-00000000 is draining"
+    assert why_unschedulable(own, [draining, node("b-00000000")]) == "its node a-00000000 is draining"
 
 
 @pytest.mark.parametrize("user", ["deploy", "", "7", r"CORP\ann", "a b,c=d %25 é", "x" * 100])

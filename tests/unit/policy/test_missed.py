@@ -8,7 +8,7 @@ import pytest
 from tests.unit.policy.lines import NOON, line, minutes
 
 from dcron import policy
-from dcron.policy import COUNT_LIMIT, CatchUp, PassedOver
+from dcron.policy import COUNT_LIMIT, CatchUp, MissedRange
 
 QUICK = 1.0
 """Seconds; each of these takes a few milliseconds, and took minutes when written carelessly."""
@@ -21,7 +21,7 @@ def test_a_turn_that_is_on_time_passes_nothing_over(now: float) -> None:
 
 def test_of_two_due_turns_the_last_runs() -> None:
     caught = policy.catch_up(line(), minutes(10), minutes(20))
-    assert caught == CatchUp(minutes(20), PassedOver(minutes(10), minutes(10), 1, counted=True), minutes(30))
+    assert caught == CatchUp(minutes(20), MissedRange(minutes(10), minutes(10), 1, counted=True), minutes(30))
     assert str(caught.passed_over) == "1 occurrence"
 
 
@@ -65,31 +65,31 @@ def test_a_year_of_downtime_is_caught_up_quickly(schedule: str) -> None:
 
 def test_no_more_than_the_limit_are_counted_but_the_span_is_whole() -> None:
     minutely = line("* * * * *")
-    span = policy.passed_over_between(minutely, NOON, minutes(COUNT_LIMIT + 1))
-    assert span == PassedOver(NOON, minutes(COUNT_LIMIT), COUNT_LIMIT, counted=False)
+    span = policy.missed_between(minutely, NOON, minutes(COUNT_LIMIT + 1))
+    assert span == MissedRange(NOON, minutes(COUNT_LIMIT), COUNT_LIMIT, counted=False)
     assert str(span).startswith(f"more than {COUNT_LIMIT} occurrences, 2027-06-01T12:00:00Z to ")
 
 
 def test_up_to_the_limit_all_are_counted() -> None:
     minutely = line("* * * * *")
-    exact = policy.passed_over_between(minutely, NOON, minutes(COUNT_LIMIT - 1))
-    assert exact == PassedOver(NOON, minutes(COUNT_LIMIT - 2), COUNT_LIMIT - 1, counted=True)
+    exact = policy.missed_between(minutely, NOON, minutes(COUNT_LIMIT - 1))
+    assert exact == MissedRange(NOON, minutes(COUNT_LIMIT - 2), COUNT_LIMIT - 1, counted=True)
 
 
 def test_nothing_is_passed_over_in_no_time() -> None:
-    assert policy.passed_over_between(line(), minutes(10), minutes(10)) is None
-    assert policy.passed_over_between(line(), minutes(20), minutes(10)) is None
+    assert policy.missed_between(line(), minutes(10), minutes(10)) is None
+    assert policy.missed_between(line(), minutes(20), minutes(10)) is None
 
 
 def test_what_was_planned_tells_what_was_passed_over_though_its_line_has_changed() -> None:
     spec = line().spec()
-    span = policy.passed_over_as_planned("backup", spec, minutes(10), minutes(31))
-    assert span == PassedOver(minutes(10), minutes(30), 3, counted=True)
-    assert policy.passed_over_as_planned("backup", {}, minutes(10), minutes(31)) is None
+    span = policy.missed_as_planned("backup", spec, minutes(10), minutes(31))
+    assert span == MissedRange(minutes(10), minutes(30), 3, counted=True)
+    assert policy.missed_as_planned("backup", {}, minutes(10), minutes(31)) is None
 
 
-def span(first: float, last: float, count: int) -> PassedOver:
-    return PassedOver(minutes(first), minutes(last), count, counted=True)
+def span(first: float, last: float, count: int) -> MissedRange:
+    return MissedRange(minutes(first), minutes(last), count, counted=True)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def span(first: float, last: float, count: int) -> PassedOver:
     ],
 )
 def test_of_five_missed_turns(
-    fields: dict[str, Any], run_for: float | None, passed_over: PassedOver | None, backlog: float | None
+    fields: dict[str, Any], run_for: float | None, passed_over: MissedRange | None, backlog: float | None
 ) -> None:
     caught = policy.catch_up(line(**fields), minutes(10), minutes(55))
     assert caught.run_for == (None if run_for is None else minutes(run_for))
@@ -147,11 +147,11 @@ def test_what_its_jitter_holds_back_is_not_late() -> None:
 
 def test_the_reason_names_the_policy_that_passed_over() -> None:
     told = "missed: no agent was there, or free, to run it"
-    assert policy.passed_over_reason(line(), too_old=False) == told
+    assert policy.missed_reason(line(), too_old=False) == told
     skip = line(catch_up="skip")
-    assert policy.passed_over_reason(skip, too_old=True) == f"{told}, and catch-up is skip"
+    assert policy.missed_reason(skip, too_old=True) == f"{told}, and catch-up is skip"
     windowed = line(catch_up_window=3600.0)
-    assert policy.passed_over_reason(windowed, too_old=True) == f"{told} within the catch-up window of 1h"
+    assert policy.missed_reason(windowed, too_old=True) == f"{told} within the catch-up window of 1h"
 
 
 def test_the_end_of_a_window_ends_the_making_up() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from dcron.schedule import Rules, clock_changes, next_run, parse, parse_calendar, upcoming, zone, zones
-from dcron.schedule.changes import PROBE, clock
+from dcron.schedule.transitions import PROBE, clock
 from dcron.schedule.zones import zone_names
 
 GONE, ALL_GONE = "does not exist on 2027-03-28", "do not exist on 2027-03-28"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dcron.warden.linux import Alarm, OwnPeak, boottime
+from dcron.warden.linux import IntervalTimer, OwnPeak, boottime
 
 
 def run(script: str) -> str:
@@ -51,14 +51,14 @@ def test_a_process_has_the_name_it_was_given() -> None:
 
 
 def test_an_error_of_the_kernel_is_an_exception() -> None:
-    alarm = Alarm()
+    alarm = IntervalTimer()
     os.close(alarm.fd)
     with pytest.raises(OSError, match="Bad file descriptor"):
         alarm.set(1.0)
 
 
 def test_an_alarm_goes_off_at_its_moment_and_not_before() -> None:
-    alarm = Alarm()
+    alarm = IntervalTimer()
     when = boottime() + 0.05
     alarm.set(when)
     assert select.select([alarm.fd], [], [], 0)[0] == []
@@ -67,7 +67,7 @@ def test_an_alarm_goes_off_at_its_moment_and_not_before() -> None:
 
 
 def test_an_alarm_can_be_moved_and_switched_off() -> None:
-    alarm = Alarm()
+    alarm = IntervalTimer()
     alarm.set(boottime() + 3600)
     alarm.set(0.0)
     assert select.select([alarm.fd], [], [], 1)[0] == [alarm.fd]

@@ -10,13 +10,13 @@ from dcron.warden.protocol import (
     Lines,
     Message,
     MessageTooLongError,
-    Start,
+    StartRequest,
     encode,
     read_start,
     start_message,
 )
 
-START = Start(
+START = StartRequest(
     run_id=1,
     argv=("sh", "-c", "echo \udce9\n\t\u2028é"),
     env={"A": "\udcff", "B": ""},
@@ -33,7 +33,7 @@ BARE = START._replace(identity=None, stdin=None, timeout=None, cwd=None, fault="
 
 
 @pytest.mark.parametrize("start", [START, BARE, START._replace(stdin=b"")])
-def test_a_start_comes_over_unchanged(start: Start) -> None:
+def test_a_start_comes_over_unchanged(start: StartRequest) -> None:
     (message,) = Lines().feed(encode(start_message(start)))
     assert read_start(message) == start
 

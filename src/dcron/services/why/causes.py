@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from dcron.model import Run, RunState, Trigger
-from dcron.telling import words
+from dcron.presentation import humanize
 
 RUNS_SHOWN = 5
 
@@ -42,14 +42,14 @@ class Clock:
         """`2027-06-01 12:10 UTC`; seconds where there are any."""
         local = moment.astimezone(self.here)
         name = local.tzname() or ""
-        zone = name if name[:1].isalpha() else words.offset_of(local)
+        zone = name if name[:1].isalpha() else humanize.offset_of(local)
         return f"{local:%Y-%m-%d %H:%M}{f':{local:%S}' if local.second else ''} {zone}"
 
     def distance(self, moment: datetime) -> str:
         """`in 3m 20s`, or `3m ago`."""
         if moment >= self.now:
-            return f"in {words.left(moment, self.now)}"
-        return words.ago(moment, self.now)
+            return f"in {humanize.left(moment, self.now)}"
+        return humanize.ago(moment, self.now)
 
 
 _SKIPS = (
@@ -94,7 +94,7 @@ def over(run: Run, clock: Clock) -> Cause:
     duration = run.duration(clock.now) or 0
     sentence = (
         f"{subject(run, clock)} ran on {run.owner}, from {clock.time(run.started_at)}:"
-        f" it {_ENDS.get(run.state, run.state)} after {words.took(duration)}{_why(run)}{_dead(run)}"
+        f" it {_ENDS.get(run.state, run.state)} after {humanize.took(duration)}{_why(run)}{_dead(run)}"
     )
     facts = {"reason": run.reason, "exit_code": run.exit_code, "signal": run.signal}
     return Cause("ran", sentence, about(run) | facts | {"dead": run.dead_at is not None})
@@ -117,7 +117,7 @@ def alive(run: Run, clock: Clock) -> Cause:
     if run.started_at is None:
         sentence = f"{subject(run, clock)} is about to start on {run.owner}{asked}"
         return Cause("starting", sentence, about(run))
-    duration = words.took(run.duration(clock.now) or 0)
+    duration = humanize.took(run.duration(clock.now) or 0)
     started = clock.time(run.started_at)
     sentence = f"{subject(run, clock)} is running on {run.owner}, since {started} ({duration}){asked}"
     return Cause("running", sentence, about(run))

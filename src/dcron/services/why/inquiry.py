@@ -13,8 +13,8 @@ from dcron.model import Definition, Node, NodeState, Run, RunState, Task
 from dcron.schedule import zone
 from dcron.services.why.causes import Cause, Clock
 from dcron.services.why.lifetime import Lifetime
-from dcron.store import explaining, nodes, tasks
-from dcron.store.explaining import Change
+from dcron.store import history, nodes, tasks
+from dcron.store.history import AuditEntry
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Inquiry:
     @cached_property
     def life(self) -> Lifetime:
         """What was changed about the line."""
-        return Lifetime(explaining.line_changes(self.connection, self.task_id), self.task)
+        return Lifetime(history.line_changes(self.connection, self.task_id), self.task)
 
     @cached_property
     def line(self) -> Definition | None:
@@ -47,7 +47,7 @@ class Inquiry:
     @cached_property
     def unfinished(self) -> list[Run]:
         """The line's runs that wait or are alive, the alive ones first."""
-        return explaining.unfinished(self.connection, self.task_id)
+        return history.unfinished(self.connection, self.task_id)
 
     @property
     def alive(self) -> list[Run]:
@@ -107,7 +107,7 @@ class Inquiry:
             at, "removed", sentence, {"by": removal.actor, "login": removal.login, "since": removal.at}
         )
 
-    def by_whom(self, change: Change) -> str:
+    def by_whom(self, change: AuditEntry) -> str:
         """`by ann@desk, 2027-06-01 12:05 UTC`."""
         return f"by {change.author}, {self.clock.time(change.at)}"
 

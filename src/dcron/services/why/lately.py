@@ -12,7 +12,7 @@ from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.stretch import MOST_TIMES, explained, rows_between
 from dcron.services.why.times import previous, schedule_of
-from dcron.store import explaining
+from dcron.store import history
 
 
 def explain(inquiry: Inquiry) -> list[Cause]:
@@ -28,7 +28,7 @@ def explain(inquiry: Inquiry) -> list[Cause]:
 def _last(inquiry: Inquiry) -> list[Cause]:
     """The last time the line had, and its latest run if that is another one."""
     moment = _last_time(inquiry)
-    latest = explaining.latest(inquiry.connection, inquiry.task_id, 1)
+    latest = history.latest(inquiry.connection, inquiry.task_id, 1)
     found: list[Cause] = []
     if moment and (not latest or latest[0].scheduled_for <= moment):
         rows = rows_between(inquiry, moment, moment + policy.INSTANT)

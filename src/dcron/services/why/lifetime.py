@@ -7,7 +7,7 @@ from typing import Any
 
 from dcron.model import DEFINITION_FIELDS, TIMES_FIELDS, Definition, Task
 from dcron.policy import INSTANT
-from dcron.store.explaining import Change
+from dcron.store.history import AuditEntry
 from dcron.validation import Unreadable
 
 _TIMES = ("not_before", "not_after")
@@ -18,7 +18,7 @@ _TUPLES = ("argv", "require")
 class Lifetime:
     """What is on record of a line's life."""
 
-    changes: Sequence[Change]
+    changes: Sequence[AuditEntry]
     """The oldest first."""
     present: Task | None
     """The line as it is now; None when it is gone."""
@@ -38,22 +38,22 @@ class Lifetime:
         # A record that somebody has spoilt tells nothing; the line was much as it is.
         return _line(after.before) or (None if after.action == "add" else self.present)
 
-    def last_until(self, moment: datetime, *actions: str) -> Change | None:
+    def last_until(self, moment: datetime, *actions: str) -> AuditEntry | None:
         """The latest change up to then, of these kinds if any are given."""
         found = [each for each in self.changes if each.at <= moment]
         return next((each for each in reversed(found) if not actions or each.action in actions), None)
 
-    def first_after(self, moment: datetime, *actions: str) -> Change | None:
+    def first_after(self, moment: datetime, *actions: str) -> AuditEntry | None:
         """The first change after then, of these kinds if any are given."""
         found = (each for each in self.changes if each.at > moment)
         return next((each for each in found if not actions or each.action in actions), None)
 
-    def removal(self) -> Change | None:
+    def removal(self) -> AuditEntry | None:
         """The change by which the line went, if it was somebody's."""
         last = self.changes[-1] if self.changes else None
         return last if last and _ends(last) else None
 
-    def edits_since(self, moment: datetime) -> list[Change]:
+    def edits_since(self, moment: datetime) -> list[AuditEntry]:
         """The edits after then."""
         return [each for each in self.changes if each.at > moment and each.action == "set"]
 
@@ -66,23 +66,23 @@ class Lifetime:
             start = stop
 
 
-def lines_of(change: Change) -> tuple[Definition | None, Definition | None]:
+def lines_of(change: AuditEntry) -> tuple[Definition | None, Definition | None]:
     """The line before and after the change."""
     return _line(change.before), _line(change.after)
 
 
-def changed_fields(change: Change) -> list[str]:
+def changed_fields(change: AuditEntry) -> list[str]:
     """What an edit has changed."""
     before, after = change.before or {}, change.after or {}
     return [name for name in DEFINITION_FIELDS if before.get(name) != after.get(name)]
 
 
-def changes_times(change: Change) -> bool:
+def changes_times(change: AuditEntry) -> bool:
     """Whether an edit bears on when the line runs."""
     return any(name in (*TIMES_FIELDS, "name") for name in changed_fields(change))
 
 
-def _ends(change: Change) -> bool:
+def _ends(change: AuditEntry) -> bool:
     return change.action == "rm"
 
 

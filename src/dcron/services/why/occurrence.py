@@ -15,7 +15,7 @@ from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.lifetime import changes_times, lines_of
 from dcron.services.why.record import of_run
 from dcron.services.why.times import clock_change_at, occurs, previous, schedule_of
-from dcron.store.explaining import Change
+from dcron.store.history import AuditEntry
 
 
 def explain(inquiry: Inquiry, moment: datetime, rows: Sequence[Run]) -> list[Cause]:
@@ -100,7 +100,9 @@ def _had(line: Definition | None, moment: datetime) -> bool:
         return False
 
 
-def _edited(inquiry: Inquiry, moment: datetime, edit: Change, what: str, line: Definition | None) -> Cause:
+def _edited(
+    inquiry: Inquiry, moment: datetime, edit: AuditEntry, what: str, line: Definition | None
+) -> Cause:
     schedule = f" {line.schedule} ({line.timezone})" if line else ""
     sentence = f"{inquiry.name} was changed {inquiry.by_whom(edit)}: {what}{schedule}, which has this time"
     return inquiry.told(moment, "edited", sentence, {"by": edit.actor, "login": edit.login, "since": edit.at})

@@ -8,7 +8,7 @@ from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.record import of_run
 from dcron.services.why.times import told_span
-from dcron.store import explaining
+from dcron.store import history
 
 _NEAR_TURNS = 5
 _TURNS = (Trigger.SCHEDULE, Trigger.NODE)
@@ -28,8 +28,8 @@ def explain(inquiry: Inquiry, moment: datetime) -> Cause:
 
 def _told_together(inquiry: Inquiry, moment: datetime) -> Cause | None:
     """The row that stands for several turns, this one among them."""
-    near = explaining.turns_after(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
-    near += explaining.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
+    near = history.turns_after(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
+    near += history.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
     for run in near:
         span = told_span(run.reason)
         if span and span[0] <= moment <= span[1]:
@@ -47,7 +47,7 @@ def _rests(inquiry: Inquiry, moment: datetime) -> Cause | None:
         return None
     if not task.enabled and (task.paused_at or task.changed_at) <= moment:
         return inquiry.paused(moment)
-    last = explaining.turns_before(inquiry.connection, task.id, inquiry.now, 1)
+    last = history.turns_before(inquiry.connection, task.id, inquiry.now, 1)
     if task.error and (not last or last[0].scheduled_for < moment):
         return inquiry.suspended(task.error, moment)
     return None
@@ -61,7 +61,7 @@ def _held_up(inquiry: Inquiry, moment: datetime) -> Cause | None:
         return waits_with(inquiry, before[-1], moment, "not run yet, for")
     done = [
         *(run for run in standing if run.started_at),
-        *explaining.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS),
+        *history.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS),
     ]
     for run in done:
         begun = run.started_at or run.finished_at
@@ -86,7 +86,7 @@ def _rested(inquiry: Inquiry, moment: datetime) -> Cause | None:
     pause = inquiry.life.last_until(moment, "pause", "resume")
     if pause is None or pause.action != "pause":
         return None
-    before = explaining.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
+    before = history.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
     if any(run.started_at and run.started_at > pause.at for run in before):
         return None  # it had ended by itself
     reason = (pause.after or {}).get("reason")
@@ -100,7 +100,7 @@ def _unplanned(inquiry: Inquiry, moment: datetime) -> Cause | None:
     task = inquiry.task
     if task and task.planned_version != task.version and not inquiry.unfinished:
         return unplanned(inquiry, moment)
-    first = explaining.nearest(inquiry.connection, inquiry.task_id, moment, later=False)
+    first = history.nearest(inquiry.connection, inquiry.task_id, moment, later=False)
     if first is not None or any(run.scheduled_for < moment for run in inquiry.unfinished):
         return None
     following = _next_on_record(inquiry, moment)
@@ -122,14 +122,14 @@ def unplanned(inquiry: Inquiry, moment: datetime | None = None) -> Cause:
 
 def _next_on_record(inquiry: Inquiry, moment: datetime) -> Run | None:
     later = [run for run in inquiry.unfinished if run.scheduled_for > moment]
-    if found := explaining.nearest(inquiry.connection, inquiry.task_id, moment, later=True):
+    if found := history.nearest(inquiry.connection, inquiry.task_id, moment, later=True):
         later.append(found)
     return min(later, key=lambda run: run.scheduled_for, default=None)
 
 
 def _nothing_on_record(inquiry: Inquiry, moment: datetime) -> Cause:
     """The last resort: somebody has written, or deleted, rows by hand."""
-    before = explaining.nearest(inquiry.connection, inquiry.task_id, moment, later=False)
+    before = history.nearest(inquiry.connection, inquiry.task_id, moment, later=False)
     after = _next_on_record(inquiry, moment)
     told = " and ".join(
         f"run {run.id}, {inquiry.clock.time(run.scheduled_for)}" for run in (before, after) if run

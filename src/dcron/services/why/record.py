@@ -5,7 +5,7 @@ from dcron.services.why import waiting
 from dcron.services.why.causes import RUNS_SHOWN, Cause, named, over, skip_code, skipped
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.times import told_span
-from dcron.store import explaining
+from dcron.store import history
 
 
 def of_run(inquiry: Inquiry, run: Run) -> list[Cause]:
@@ -22,7 +22,7 @@ def _left_out(inquiry: Inquiry, run: Run) -> Cause:
     assert run.finished_at
     match skip_code(run):
         case "overlap":
-            others = explaining.alive_at(inquiry.connection, run, run.finished_at, RUNS_SHOWN + 1)
+            others = history.alive_at(inquiry.connection, run, run.finished_at, RUNS_SHOWN + 1)
             more = f" ({named(others)})" if others else ""
             return skipped(run, inquiry.clock, more, runs=[each.id for each in others])
         case "paused":
@@ -40,10 +40,10 @@ def _left_out(inquiry: Inquiry, run: Run) -> Cause:
 def _fleet_then(inquiry: Inquiry, run: Run) -> str:
     span = told_span(run.reason)
     moment = span[0] if span else run.scheduled_for
-    there = explaining.nodes_at(inquiry.connection, moment, RUNS_SHOWN)
+    there = history.nodes_at(inquiry.connection, moment, RUNS_SHOWN)
     if there:
         return f"; agents there at the time: {', '.join(there)}"
-    last = explaining.last_node(inquiry.connection, moment)
+    last = history.last_node(inquiry.connection, moment)
     if last is None:
         return "; no agent was there yet"
     return f"; no agent was there: the last one, {last.id}, ended {inquiry.clock.time(last.died_at)}"

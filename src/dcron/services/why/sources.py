@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from dcron.model import Definition, Run, RunState
-from dcron.policy.flows import roots
+from dcron.policy.dependencies import roots
 from dcron.schedule import explain as in_words
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.times import schedule_of
-from dcron.store import explaining, flows, runs, tasks
-from dcron.store.runs import Wanted
+from dcron.store import dependencies, history, runs, tasks
+from dcron.store.runs import RunFilter
 
 _MOST_OF_A_FLOW = 1000
 _MOST_ROWS = 20
@@ -43,8 +43,8 @@ def at_no_time(inquiry: Inquiry, line: Definition, moment: datetime) -> list[Cau
 
 
 def _nearest(inquiry: Inquiry, moment: datetime) -> str:
-    before = explaining.nearest(inquiry.connection, inquiry.task_id, moment, later=False)
-    after = explaining.nearest(inquiry.connection, inquiry.task_id, moment, later=True)
+    before = history.nearest(inquiry.connection, inquiry.task_id, moment, later=False)
+    after = history.nearest(inquiry.connection, inquiry.task_id, moment, later=True)
     told = [
         f"run {run.id} was {which}, {inquiry.clock.time(run.scheduled_for)}"
         for run, which in ((before, "the one before"), (after, "the one after"))
@@ -57,11 +57,11 @@ def _nearest(inquiry: Inquiry, moment: datetime) -> str:
 
 
 def _event(inquiry: Inquiry, name: str) -> Cause:
-    if event := explaining.unhandled_event(inquiry.connection, name):
+    if event := history.unhandled_event(inquiry.connection, name):
         sent = inquiry.clock.time(event.created_at)
         sentence = f"the event {name} was sent {sent}, and an agent has yet to start what waits for it"
         return Cause("event", sentence, {"event": name, "since": event.created_at})
-    last = explaining.last_event_run(inquiry.connection, inquiry.task_id)
+    last = history.last_event_run(inquiry.connection, inquiry.task_id)
     came = f"the last came {inquiry.clock.time(last.scheduled_for)}" if last else "none has come yet"
     return Cause("event", f"{inquiry.name} waits for the event {name}; {came}", {"event": name})
 
@@ -72,7 +72,7 @@ def _event(inquiry: Inquiry, name: str) -> Cause:
 def _after(inquiry: Inquiry, earlier: Sequence[str]) -> list[Cause]:
     """Which of the tasks before it the line waits for, in the latest flow."""
     lines = tasks.by_names(inquiry.connection, earlier)
-    flow = explaining.newest_flow(inquiry.connection, [task.id for task in lines])
+    flow = history.newest_flow(inquiry.connection, [task.id for task in lines])
     if flow is None:
         return [_next_flow(inquiry, f"{inquiry.name} waits for {_list(earlier)}, and no flow has begun")]
     part = _members(inquiry, flow)
@@ -93,7 +93,7 @@ def _after(inquiry: Inquiry, earlier: Sequence[str]) -> list[Cause]:
 def _members(inquiry: Inquiry, flow: int) -> dict[str, Run]:
     """The latest run of each task in the flow; one that succeeded counts before a later one."""
     found: dict[str, Run] = {}
-    for run in runs.newest(inquiry.connection, Wanted(flow=flow), _MOST_OF_A_FLOW):
+    for run in runs.newest(inquiry.connection, RunFilter(flow=flow), _MOST_OF_A_FLOW):
         known = found.get(run.task)
         if known is None or run.state is RunState.SUCCEEDED:
             found[run.task] = run
@@ -109,7 +109,7 @@ def _standing(name: str, run: Run | None) -> str:
 
 
 def _next_flow(inquiry: Inquiry, sentence: str) -> Cause:
-    begins = sorted(roots(flows.graph_around(inquiry.connection, inquiry.name), [inquiry.name]))
+    begins = sorted(roots(dependencies.graph_around(inquiry.connection, inquiry.name), [inquiry.name]))
     lines = {task.id: task.name for task in tasks.by_names(inquiry.connection, begins)}
     turns = runs.next_turns(inquiry.connection, list(lines))
     when = [f"{name} ({inquiry.clock.time(turns[id].due_at)})" for id, name in lines.items() if id in turns]
@@ -122,9 +122,9 @@ def _upstream_then(inquiry: Inquiry, earlier: Sequence[str], moment: datetime) -
     found = []
     for task in tasks.by_names(inquiry.connection, earlier):
         end = moment.replace(microsecond=999_999)
-        rows = explaining.finished(inquiry.connection, task.id, moment, end, _MOST_ROWS)
+        rows = history.finished(inquiry.connection, task.id, moment, end, _MOST_ROWS)
         rows += [
-            run for run in explaining.unfinished(inquiry.connection, task.id) if run.scheduled_for == moment
+            run for run in history.unfinished(inquiry.connection, task.id) if run.scheduled_for == moment
         ]
         told = _standing(task.name, rows[-1]) if rows else f"{task.name} had no run of that time either"
         facts = {"upstream": task.name, "upstream_run": rows[-1].id if rows else None}

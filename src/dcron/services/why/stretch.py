@@ -12,7 +12,7 @@ from dcron.services.why import occurrence
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.times import between, schedule_of
-from dcron.store import explaining
+from dcron.store import history
 
 MOST_TIMES = 200
 """Times of a line that one answer tells of."""
@@ -111,7 +111,7 @@ def _with_count(inquiry: Inquiry, causes: list[Cause], alike: list[Cause]) -> li
 
 
 def rows_between(inquiry: Inquiry, first: datetime, end: datetime) -> list[Run]:
-    rows = explaining.finished(inquiry.connection, inquiry.task_id, first, end, _MOST_ROWS)
+    rows = history.finished(inquiry.connection, inquiry.task_id, first, end, _MOST_ROWS)
     rows += [run for run in inquiry.unfinished if first <= run.scheduled_for < end]
     return sorted(rows, key=lambda run: (run.scheduled_for, run.id))
 
@@ -141,5 +141,5 @@ def line_then(inquiry: Inquiry, moment: datetime) -> Inquiry:
     """The line that had this name then, should it have been another one."""
     if inquiry.life.definition_at(moment) is not None:
         return inquiry
-    task_id = explaining.line_of_name(inquiry.connection, inquiry.name, moment)
+    task_id = history.line_of_name(inquiry.connection, inquiry.name, moment)
     return replace(inquiry, task_id=task_id) if task_id else inquiry

@@ -9,7 +9,7 @@ from dcron.policy import Lane
 from dcron.policy.lanes import HEAD_START
 from dcron.services.why.causes import RUNS_SHOWN, Cause, about, alive, named, subject
 from dcron.services.why.inquiry import Inquiry
-from dcron.store import agenda, explaining, runs
+from dcron.store import history, planning, runs
 
 _PACED = timedelta(seconds=60)
 """How late runs are that agents start at a measured pace."""
@@ -128,7 +128,7 @@ def no_node(inquiry: Inquiry, lane: Lane | None) -> list[Cause]:
     """Why no living node can ever take runs of the lane; nothing when one can."""
     if lane is None:
         return []
-    problem = policy.unserved(lane, inquiry.fleet)
+    problem = policy.why_unschedulable(lane, inquiry.fleet)
     if problem is None:
         return []
     if not inquiry.fleet:
@@ -147,7 +147,7 @@ def nobody(inquiry: Inquiry) -> Cause:
     late = max(inquiry.nodes, key=lambda node: node.alive_until, default=None)
     if late:
         since, what = late.alive_until, f"the lease of {late.id} ended"
-    elif last := explaining.last_node(inquiry.connection, inquiry.now):
+    elif last := history.last_node(inquiry.connection, inquiry.now):
         since, what = last.died_at, f"{last.id} {'stopped' if last.died_how == 'stopped' else 'died'}"
     else:
         return Cause(
@@ -178,7 +178,7 @@ def _no_room(inquiry: Inquiry, run: Run, lane: Lane) -> list[Cause]:
 
 
 def _queue_is_full(inquiry: Inquiry, run: Run) -> list[Cause]:
-    queue = explaining.queue_now(inquiry.connection, run.queue, RUNS_SHOWN)
+    queue = history.queue_now(inquiry.connection, run.queue, RUNS_SHOWN)
     if queue is None or queue.alive < queue.max_running:
         return []
     facts = {"queue": run.queue, "max_running": queue.max_running, "runs": [each.id for each in queue.shown]}
@@ -192,14 +192,14 @@ def _queue_is_full(inquiry: Inquiry, run: Run) -> list[Cause]:
 def _shortage(inquiry: Inquiry, lane: Lane, nodes: list[Node]) -> Cause | None:
     """What the lane needs and none of these nodes has left."""
     left: dict[str, dict[str, float]] = {node.id: dict(node.capacity) for node in nodes}
-    for owner, text in explaining.lanes_taken(inquiry.connection, list(left)):
+    for owner, text in history.lanes_taken(inquiry.connection, list(left)):
         if other := policy.read_lane(text):
             left[owner] = policy.without(left[owner], other)
-    heads = agenda.heads(inquiry.connection) if lane.need else []
+    heads = planning.heads(inquiry.connection) if lane.need else []
     short: list[str] = []
     for node in nodes:
         served = [head for head in heads if policy.served_by(head.lane, node)]
-        kept = agenda.kept_for(inquiry.connection, served, left[node.id], inquiry.now)
+        kept = planning.reservation(inquiry.connection, served, left[node.id], inquiry.now)
         free = policy.without(left[node.id], kept) if kept else left[node.id]
         if policy.fits(lane, free):
             return None
@@ -217,13 +217,13 @@ def _amounts(lane: Lane) -> str:
 
 def _ahead(inquiry: Inquiry, run: Run, lane: Lane) -> Cause | None:
     """The due runs that go first."""
-    own = explaining.count_due(inquiry.connection, str(lane), run.due_at)
+    own = history.count_due(inquiry.connection, str(lane), run.due_at)
     rank = lane.rank(run.due_at)
     urgent = 0
-    for head in agenda.heads(inquiry.connection)[:_LANES_LOOKED_AT]:
+    for head in planning.heads(inquiry.connection)[:_LANES_LOOKED_AT]:
         if head.lane != lane and head.due_at <= inquiry.now and head.lane.rank(head.due_at) < rank:
             before = min(rank + HEAD_START[head.lane.priority], inquiry.now + policy.INSTANT)
-            urgent += explaining.count_due(inquiry.connection, str(head.lane), before)
+            urgent += history.count_due(inquiry.connection, str(head.lane), before)
     if not own + urgent:
         return None
     others = f", {urgent} of them of other kinds" if urgent else ""

@@ -9,9 +9,9 @@ from textual.message import Message
 
 from dcron.errors import UsageError
 from dcron.model import Definition
-from dcron.telling import forecast
-from dcron.tui.forms.outlook import Calendars, Outlook, outlook, rules_of
+from dcron.presentation import next_runs
 from dcron.tui.forms.reading import Reading, Texts, place_of, read_texts
+from dcron.tui.forms.schedule_preview import Calendars, SchedulePreview, outlook, rules_of
 
 Moved = Sequence[tuple[str, str | list[str] | None]]
 
@@ -33,12 +33,12 @@ class Typed:
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """What there is to say of them."""
 
     typed: Typed
     reading: Reading
-    outlook: Outlook | None
+    outlook: SchedulePreview | None
     """None where the schedule cannot be read."""
     moved: Moved = ()
     """The next runs before and after, for a line that could be saved."""
@@ -47,7 +47,7 @@ class Found:
 class Checked(Message):
     """Something that was typed has been read."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: CheckResult) -> None:
         """With this result."""
         super().__init__()
         self.found = found
@@ -93,7 +93,7 @@ class Checker:
             return None if self._stopped else typed
 
 
-def check(typed: Typed) -> Found:
+def check(typed: Typed) -> CheckResult:
     """Read the texts, and look ahead as far as they let."""
     reading = read_texts(typed.base, typed.texts, typed.now)
     errors = dict(reading.errors)
@@ -107,10 +107,10 @@ def check(typed: Typed) -> Found:
         except UsageError as error:
             errors.setdefault(place_of(error), str(error))
     reading = Reading(reading.line, errors, reading.named)
-    return Found(typed, reading, seen, _moved(typed, reading) if not errors else ())
+    return CheckResult(typed, reading, seen, _moved(typed, reading) if not errors else ())
 
 
 def _moved(typed: Typed, reading: Reading) -> Moved:
     before = None if typed.is_new else typed.base
     rules = rules_of(reading.line, typed.calendars)
-    return list(forecast.moved_runs(before, reading.line, typed.now, rules))
+    return list(next_runs.moved_runs(before, reading.line, typed.now, rules))

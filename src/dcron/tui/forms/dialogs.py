@@ -18,7 +18,7 @@ from dcron.tui.keynames import key_of, told_keys
 from dcron.tui.modals import Dialog
 
 
-class Choice(NamedTuple):
+class ChoiceDialog(NamedTuple):
     """A key, and what the dialog answers to it."""
 
     key: str
@@ -42,7 +42,7 @@ class Decide(Dialog[str | None]):
         Binding("pageup,ctrl+u", "scroll(-8)", "page up", id="decide.page_up", show=False),
     ]
 
-    def __init__(self, heading: str, text: Content, choices: Sequence[Choice], leave: str) -> None:
+    def __init__(self, heading: str, text: Content, choices: Sequence[ChoiceDialog], leave: str) -> None:
         """`leave` says what Esc comes to."""
         super().__init__()
         self._heading = heading

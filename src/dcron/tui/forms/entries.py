@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from dcron.safetext import safe_characters, safe_lines
-from dcron.tui.forms.fields import Field, placeholder
+from dcron.tui.forms.fields import FormField, placeholder
 
 LONGEST = 4096
 """Characters of a line that is typed; a longer text is for a file or an editor."""
@@ -55,7 +55,7 @@ class Entry(Input):
             self.replace(text, *self.selection)
 
 
-class Choice(Widget, can_focus=True):
+class ChoiceEntry(Widget, can_focus=True):
     """A few words, one of which holds; shown as `[skip] queue replace`."""
 
     DEFAULT_CSS = "Choice { height: 1; }"
@@ -68,7 +68,7 @@ class Choice(Widget, can_focus=True):
     class Changed(Message):
         """Another word was chosen."""
 
-        def __init__(self, choice: "Choice") -> None:
+        def __init__(self, choice: "ChoiceEntry") -> None:
             """By this widget."""
             super().__init__()
             self.choice = choice
@@ -125,13 +125,13 @@ class Row(Widget):
             super().__init__()
             self.row = row
 
-    def __init__(self, field: Field, text: str) -> None:
+    def __init__(self, field: FormField, text: str) -> None:
         super().__init__(id=f"field-{field.name}")
         self.field = field
         self._locked = text if len(text) > LONGEST else None
         """A text that is too long to be typed stays as it is."""
         self._entry = (
-            Choice(field.choices, text)
+            ChoiceEntry(field.choices, text)
             if field.choices
             else Entry(
                 "" if self._locked else text,
@@ -157,7 +157,7 @@ class Row(Widget):
 
     def set_text(self, text: str) -> None:
         """Let something else stand there."""
-        if isinstance(self._entry, Choice):
+        if isinstance(self._entry, ChoiceEntry):
             self._entry.set(text)
         elif self._locked is None and len(text) <= LONGEST:
             self._entry.value = text
@@ -192,7 +192,7 @@ class Row(Widget):
         event.stop()
         self.post_message(self.Changed(self))
 
-    def on_choice_changed(self, event: "Choice.Changed") -> None:
+    def on_choice_changed(self, event: "ChoiceEntry.Changed") -> None:
         """The same."""
         event.stop()
         self.post_message(self.Changed(self))

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from dcron.model import Definition
-from dcron.tui.forms.fields import FIELDS, Field
+from dcron.tui.forms.fields import FIELDS, FormField
 from dcron.tui.forms.reading import changed_fields
 
 _BY_NAME = ("env", "need", "limit")
@@ -31,7 +31,7 @@ def set_line(before: Definition, after: Definition) -> str:
     return shlex.join(["dcron", "set", before.name, *words])
 
 
-def _options(field: Field, before: Definition, after: Definition) -> Iterator[str]:
+def _options(field: FormField, before: Definition, after: Definition) -> Iterator[str]:
     """The words that bring one field from its value before to that after."""
     old, value = getattr(before, field.name), getattr(after, field.name)
     if field.name in _BY_NAME:
@@ -48,7 +48,7 @@ def _options(field: Field, before: Definition, after: Definition) -> Iterator[st
         yield from (f"--{field.option}={text}",) if text.startswith("-") else (f"--{field.option}", text)
 
 
-def _by_name(field: Field, old: Mapping[str, object], value: Mapping[str, object]) -> Iterator[str]:
+def _by_name(field: FormField, old: Mapping[str, object], value: Mapping[str, object]) -> Iterator[str]:
     option = "-e" if field.name == "env" else f"--{field.option}"
     for name in value:
         if name not in old or old[name] != value[name]:

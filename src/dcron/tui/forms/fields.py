@@ -25,7 +25,7 @@ Context = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """A field of Definition as it stands in the form."""
 
     name: str
@@ -65,12 +65,12 @@ class Field:
         return "" if value == self.default else self.write(value, line.timezone)
 
 
-def shown(field: Field, line: Definition) -> str:
+def shown(field: FormField, line: Definition) -> str:
     """The line's value in words, the default too."""
     return field.text_of(line) or placeholder(field) or "none"
 
 
-def placeholder(field: Field) -> str:
+def placeholder(field: FormField) -> str:
     """What an empty field stands for."""
     value = field.default
     return "" if value in (None, "", (), {}) else field.write(value, "UTC")
@@ -154,26 +154,26 @@ def _amounts(write: Callable[[str, Any], str]) -> Callable[[Mapping[str, Any], s
     return lambda amounts, _: " ".join(write(name, amount) for name, amount in amounts.items())
 
 
-def _choice(name: str, group: str, hint: str, *choices: str) -> Field:
-    return Field(name, group, hint, _as_typed, choices=choices)
+def _choice(name: str, group: str, hint: str, *choices: str) -> FormField:
+    return FormField(name, group, hint, _as_typed, choices=choices)
 
 
-def _fields() -> Iterable[Field]:
+def _fields() -> Iterable[FormField]:
     what, when, limits, retries, where, environment = GROUPS
-    yield Field("name", what, "A-Z a-z 0-9 . _ -; else one made of the command", _plain(_name))
-    yield Field("command", what, "a shell line, or words that are run without a shell", _as_typed)
-    yield Field(
+    yield FormField("name", what, "A-Z a-z 0-9 . _ -; else one made of the command", _plain(_name))
+    yield FormField("command", what, "a shell line, or words that are run without a shell", _as_typed)
+    yield FormField(
         *("argv", what, "shell: /bin/sh runs the line; words: the words are run as they are"),
         read=_as_typed,
         write=lambda argv, _: WORDS if argv else SHELL,
         choices=(SHELL, WORDS),
         label="run as",
     )
-    yield Field("describe", what, "a sentence for people", _as_typed)
-    yield Field(
+    yield FormField("describe", what, "a sentence for people", _as_typed)
+    yield FormField(
         *("schedule", when, "'30 2 * * *', @daily, @every 90s, @after A,B, @on EVENT, @reboot", _schedule)
     )
-    yield Field(
+    yield FormField(
         *("timezone", when, "the zone its schedule is in, such as Europe/Berlin"),
         read=_plain(lambda text: zone(text).key),
         spelt="tz",
@@ -183,18 +183,20 @@ def _fields() -> Iterable[Field]:
     yield _choice("fold", when, "a time that comes twice: run at the first, or at both", "first", "both")
     for name, told in (("not_before", "from"), ("not_after", "until")):
         hint = f"it runs {told} then on: 2027-01-01T09:00, tomorrow 09:00, +2h, none"
-        yield Field(name, when, hint.replace("until then on", "until then"), _moment, _write_moment)
+        yield FormField(name, when, hint.replace("until then on", "until then"), _moment, _write_moment)
     for name, told in (("except", "skip the dates"), ("only", "skip all but the dates")):
         hint = f"{told} of this calendar; none"
-        yield Field(f"{name}_calendar", when, hint, _plain(typed.calendar), spelt=name)
-    yield Field("jitter", when, "spread its starts over so long: 30s, none", _plain(typed.span), _write_span)
-    yield Field("timeout", limits, "stop it after so long: 30m, none", _plain(typed.span), _write_span)
-    yield Field(
+        yield FormField(f"{name}_calendar", when, hint, _plain(typed.calendar), spelt=name)
+    yield FormField(
+        "jitter", when, "spread its starts over so long: 30s, none", _plain(typed.span), _write_span
+    )
+    yield FormField("timeout", limits, "stop it after so long: 30m, none", _plain(typed.span), _write_span)
+    yield FormField(
         *("deadline", limits, "skip a turn not started so long after its time: 1h, none"),
         read=_plain(typed.span),
         write=_write_span,
     )
-    yield Field(
+    yield FormField(
         *("max_running", limits, "how many of its runs may be alive at once: 1, 2, none"),
         read=_plain(typed.max_running),
         write=lambda number, _: typed.NONE if number is None else str(number),
@@ -204,52 +206,54 @@ def _fields() -> Iterable[Field]:
         *("skip", "queue", "replace"),
     )
     yield _choice("catch_up", limits, "which missed turns to make up for", "last", "skip", "all")
-    yield Field(
+    yield FormField(
         *("catch_up_window", limits, "how far back to make up for them: 24h, none"),
         read=_plain(typed.span),
         write=_write_span,
     )
-    yield Field(
+    yield FormField(
         *("limit", limits, "mem=2G cpu-time=2m files=100 procs=50 file-size=1G core=0"),
         read=_plain(lambda text: parse_limit(_several(text))),
         write=_amounts(format_limit),
     )
-    yield Field("tries", retries, "attempts in all when it fails", _plain(_count))
-    yield Field("backoff", retries, "the wait before the second attempt: 1s", _plain(typed.wait), _write_span)
-    yield Field(
+    yield FormField("tries", retries, "attempts in all when it fails", _plain(_count))
+    yield FormField(
+        "backoff", retries, "the wait before the second attempt: 1s", _plain(typed.wait), _write_span
+    )
+    yield FormField(
         *("backoff_factor", retries, "how many times longer each further wait is: 2"),
         read=_plain(parse_number),
         write=lambda number, _: format_number(number),
     )
-    yield Field("backoff_max", retries, "what no wait exceeds: 1h", _plain(typed.wait), _write_span)
+    yield FormField("backoff_max", retries, "what no wait exceeds: 1h", _plain(typed.wait), _write_span)
     yield _choice("on_lost", retries, "its node died: tell people, or try again", "dead", "retry")
-    yield Field("queue", where, "its queue, which may have a limit", _plain(str))
+    yield FormField("queue", where, "its queue, which may have a limit", _plain(str))
     yield _choice("priority", where, "who goes first when slots are short", "normal", "high", "low")
-    yield Field(
+    yield FormField(
         *("require", where, "tags its node must have: ssd zone=eu-1"),
         read=_plain(lambda text: tuple(_several(text))),
         write=lambda tags, _: " ".join(map(str, tags)),
     )
-    yield Field(
+    yield FormField(
         *("every_node", where, "run each turn once on every node that may"),
         read=lambda text, _: text == "yes",
         write=lambda every, _: "yes" if every else "no",
         choices=("no", "yes"),
     )
-    yield Field(
+    yield FormField(
         *("need", where, "what it takes of a node's capacity: gpu=1 mem=8G"),
         read=_plain(lambda text: parse_need(_several(text))),
         write=_amounts(format_amount),
     )
-    yield Field("user", where, "the account it runs as; else the agent's", _plain(str))
-    yield Field("shell", environment, "what runs a shell line", _plain(str))
-    yield Field("cwd", environment, "where it runs; else the account's home", _as_typed)
-    yield Field(
+    yield FormField("user", where, "the account it runs as; else the agent's", _plain(str))
+    yield FormField("shell", environment, "what runs a shell line", _plain(str))
+    yield FormField("cwd", environment, "where it runs; else the account's home", _as_typed)
+    yield FormField(
         *("env", environment, "NAME=value 'OTHER=two words'"),
         read=_plain(_environment),
         write=_write_environment,
     )
-    yield Field(
+    yield FormField(
         *("stdin", environment, "what the command reads: TEXT, or @FILE"),
         read=_stdin,
         write=lambda text, _: f"@{text}" if text.startswith("@") else text,
@@ -257,4 +261,4 @@ def _fields() -> Iterable[Field]:
 
 
 GROUPS = ("what", "when", "limits", "retries", "where", "environment")
-FIELDS: Mapping[str, Field] = MappingProxyType({field.name: field for field in _fields()})
+FIELDS: Mapping[str, FormField] = MappingProxyType({field.name: field for field in _fields()})

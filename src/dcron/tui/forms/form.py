@@ -19,13 +19,13 @@ from dcron.model import Definition
 from dcron.safetext import safe, shorten
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
-from dcron.tui.forms.checking import Checked, Checker, Found, Typed
+from dcron.tui.forms.checking import Checked, Checker, CheckResult, Typed
 from dcron.tui.forms.entries import Row, row_of
 from dcron.tui.forms.fields import FIELDS, GROUPS
-from dcron.tui.forms.outlook import draw
 from dcron.tui.forms.reading import GENERAL, texts_of
+from dcron.tui.forms.schedule_preview import draw
 from dcron.tui.keynames import fitting, told_keys
-from dcron.tui.modals import Notice
+from dcron.tui.modals import NoticeDialog
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp
@@ -91,7 +91,7 @@ class Form(Screen[None]):
         self.touched: set[str] = set()
         """The fields whose mistakes are told; those of the others are not made yet."""
         self._number = 0
-        self._found: Found | None = None
+        self._found: CheckResult | None = None
         self._told = Content(EMPTY)
         """The outlook as it is shown."""
         self._waiting: Timer | None = None
@@ -181,7 +181,7 @@ class Form(Screen[None]):
         self.row("name").show_placeholder("" if found.reading.named else found.reading.line.name)
         self.settled(found)
 
-    def settled(self, found: Found) -> None:
+    def settled(self, found: CheckResult) -> None:
         """All that was typed so far has been read."""
 
     def _ask_calendars(self, line: Definition) -> bool:
@@ -293,7 +293,7 @@ class Form(Screen[None]):
 
     def action_outlook(self) -> None:
         width = min(68, self.size.width - 6)
-        self.app.push_screen(Notice("what it will do", lambda: self._outlook(width, None)))
+        self.app.push_screen(NoticeDialog("what it will do", lambda: self._outlook(width, None)))
 
     def _of(self, group: str) -> list[tuple[str, Any]]:
         return [(name, field) for name, field in FIELDS.items() if field.group == group]

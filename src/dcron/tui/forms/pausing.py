@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from dcron.errors import UsageError
 from dcron.model import Task
+from dcron.presentation.humanize import plural
 from dcron.schedule import parse_time, zone
 from dcron.services.crontab import Crontab
-from dcron.telling.words import plural
 from dcron.tui.acting import Act
 from dcron.tui.actions import on_task
 from dcron.tui.forms.dialogs import Fill, Question

@@ -9,7 +9,7 @@ from typing import Any
 from dcron import typed
 from dcron.errors import ScheduleError, UsageError, ZoneError
 from dcron.model import Definition, Task
-from dcron.tui.forms.fields import FIELDS, WORDS, Field
+from dcron.tui.forms.fields import FIELDS, WORDS, FormField
 from dcron.validation import require_valid
 
 GENERAL = ""
@@ -88,7 +88,7 @@ def place_of(error: UsageError) -> str:
     return "name" if "task's name" in text else GENERAL
 
 
-def _read(field: Field, texts: Texts) -> Any:
+def _read(field: FormField, texts: Texts) -> Any:
     text = texts[field.name]
     if not text.strip() and field.name not in ("name", "schedule", "command", "timezone"):
         return field.default

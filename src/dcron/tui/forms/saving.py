@@ -8,7 +8,7 @@ from dcron.editor import TextFile
 from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
 from dcron.services.crontab import Crontab
-from dcron.services.edits import Overtaken
+from dcron.services.text_edits import Overtaken
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.reading import changed_fields
 

@@ -9,11 +9,11 @@ from textual.binding import Binding, BindingType
 
 from dcron.errors import DatabaseError, DcronError, Refused, UsageError
 from dcron.model import Definition, Task
-from dcron.services.edits import Overtaken
+from dcron.services.text_edits import Overtaken
 from dcron.tui.acting import Act, Acted, Outcome
-from dcron.tui.forms import saving, telling
-from dcron.tui.forms.checking import Found
-from dcron.tui.forms.dialogs import Choice, Decide
+from dcron.tui.forms import dialog_text, saving
+from dcron.tui.forms.checking import CheckResult
+from dcron.tui.forms.dialogs import ChoiceDialog, Decide
 from dcron.tui.forms.entries import Row
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.errands import errand
@@ -22,11 +22,15 @@ from dcron.tui.forms.form import Form
 from dcron.tui.forms.reading import GENERAL, changed_fields, merged, place_of, texts_of
 
 _CONFLICT = (
-    Choice("a", "apply", "apply mine onto theirs"),
-    Choice("t", "theirs", "take theirs"),
-    Choice("k", "keep", "keep mine in a file"),
+    ChoiceDialog("a", "apply", "apply mine onto theirs"),
+    ChoiceDialog("t", "theirs", "take theirs"),
+    ChoiceDialog("k", "keep", "keep mine in a file"),
 )
-_GONE = (Choice("a", "apply", "add mine anew"), Choice("t", "theirs", "leave it gone"), _CONFLICT[2])
+_GONE = (
+    ChoiceDialog("a", "apply", "add mine anew"),
+    ChoiceDialog("t", "theirs", "leave it gone"),
+    _CONFLICT[2],
+)
 
 
 class TaskForm(Form):
@@ -46,7 +50,7 @@ class TaskForm(Form):
         """The database has been asked to write it."""
         self._is_done = False
 
-    def settled(self, found: Found) -> None:
+    def settled(self, found: CheckResult) -> None:
         """Go on saving, if that was asked for."""
         if self._saving:
             self._review(found)
@@ -88,7 +92,7 @@ class TaskForm(Form):
     def _is_changed(self) -> bool:
         return self.texts() != self.began_as
 
-    def _review(self, found: Found) -> None:
+    def _review(self, found: CheckResult) -> None:
         """Show what would be written, and do it if that is agreed to."""
         self._saving = False
         line, errors = found.reading.line, found.reading.errors
@@ -101,11 +105,11 @@ class TaskForm(Form):
         before = None if self.is_new else self.base
         warnings = found.outlook.warnings if found.outlook else ()
         command = set_line(before, line) if before else add_line(line, named=found.reading.named)
-        parts = [*telling.form_change(before, line, found.moved, warnings), ("", ""), (command, "dim")]
+        parts = [*dialog_text.form_change(before, line, found.moved, warnings), ("", ""), (command, "dim")]
         heading = "add this task?" if self.is_new else f"change {self.base.name}?"
-        choices = [Choice("Enter", "save", "saves"), Choice("ctrl+s", "save")]
+        choices = [ChoiceDialog("Enter", "save", "saves"), ChoiceDialog("ctrl+s", "save")]
         self.app.push_screen(
-            Decide(heading, telling.content(parts), choices, "goes on editing"),
+            Decide(heading, dialog_text.content(parts), choices, "goes on editing"),
             lambda word: self._save(found) if word else None,
         )
 
@@ -116,7 +120,7 @@ class TaskForm(Form):
         else:
             self.dcron.tell(errors[GENERAL], error=True)
 
-    def _save(self, found: Found) -> None:
+    def _save(self, found: CheckResult) -> None:
         line, base, named = found.reading.line, self.base, found.reading.named
         self._busy = True
         self.show_hint("saving ...")
@@ -164,7 +168,7 @@ class TaskForm(Form):
         self.app.push_screen(
             Decide(
                 "somebody else changed it first; nothing was saved",
-                telling.content([*told, *telling.form_conflict(self.base, overtaken)]),
+                dialog_text.content([*told, *dialog_text.form_conflict(self.base, overtaken)]),
                 _CONFLICT if overtaken.theirs else _GONE,
                 "goes on editing",
             ),

@@ -11,27 +11,30 @@ from dcron.crontabfile.revising import greet, unmark
 from dcron.editor import TextFile, open_editor
 from dcron.errors import DcronError
 from dcron.model import Definition
+from dcron.presentation.humanize import plural
+from dcron.services.bulk_edit import MOST_READ, BulkEdit, keep
 from dcron.services.crontab import Crontab
-from dcron.services.editing import MOST_READ, Editing, keep
-from dcron.services.edits import BadText, Changes, Draft, EditConflict, Overtaken
-from dcron.telling.words import plural
+from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask, Overtaken
 from dcron.tui.acting import Act, Acted, Outcome
-from dcron.tui.forms import telling
-from dcron.tui.forms.dialogs import Choice, Decide
+from dcron.tui.forms import dialog_text
+from dcron.tui.forms.dialogs import ChoiceDialog, Decide
 from dcron.tui.forms.errands import errand
 from dcron.tui.forms.reading import merged
-from dcron.tui.lending import lent_terminal
+from dcron.tui.suspend import lent_terminal
 
 if TYPE_CHECKING:
     from dcron.tui.app import DcronApp
 
-_REVIEW = (Choice("Enter", "apply", "applies it"), Choice("e", "edit", "edits on"))
-_REVIEW_OF_REMOVAL = (Choice("y", "apply", "applies it, removals too"), Choice("e", "edit", "edits on"))
-_BAD = (Choice("e", "edit", "edits on, at the mistake"),)
+_REVIEW = (ChoiceDialog("Enter", "apply", "applies it"), ChoiceDialog("e", "edit", "edits on"))
+_REVIEW_OF_REMOVAL = (
+    ChoiceDialog("y", "apply", "applies it, removals too"),
+    ChoiceDialog("e", "edit", "edits on"),
+)
+_BAD = (ChoiceDialog("e", "edit", "edits on, at the mistake"),)
 _CONFLICT = (
-    Choice("a", "merge", "apply mine onto theirs"),
-    Choice("e", "edit", "edit on"),
-    Choice("t", "theirs", "take theirs"),
+    ChoiceDialog("a", "merge", "apply mine onto theirs"),
+    ChoiceDialog("e", "edit", "edit on"),
+    ChoiceDialog("t", "theirs", "take theirs"),
 )
 
 
@@ -44,17 +47,17 @@ class TextEdit:
         self._names = names
         self._timezone = app.new_task_zone
         self._open = ExitStack()
-        self._draft: Draft
+        self._draft: EditedTask
         self._file: TextFile
 
     def begin(self) -> None:
         """Read the tasks, and open the editor on them."""
         self._app.fetch(lambda board: self._editing(board.crontab).text(self._names), self._start)
 
-    def _editing(self, crontab: Crontab) -> Editing:
-        return Editing(crontab, self._timezone)
+    def _editing(self, crontab: Crontab) -> BulkEdit:
+        return BulkEdit(crontab, self._timezone)
 
-    def _start(self, draft: Draft) -> None:
+    def _start(self, draft: EditedTask) -> None:
         self._app.forget_typed()  # it was for the editor, which cannot be told of it
         self._draft = draft
         try:
@@ -93,7 +96,7 @@ class TextEdit:
             self._open.close()
             self._app.tell("\n".join(["no change", *changes.notices]))
             return
-        told = telling.content(telling.text_changes(changes, self._app.health.now()))
+        told = dialog_text.content(dialog_text.text_changes(changes, self._app.health.now()))
         count = plural(len(changes.changes), "task")
         removes = any(change.kind == "removed" for change in changes.changes)
         choices = _REVIEW_OF_REMOVAL if removes else _REVIEW
@@ -144,7 +147,7 @@ class TextEdit:
             else:
                 self._leave("nothing was changed")
 
-        told = telling.content((line, "") for line in str(error).split("\n")[: telling.CHANGES_SHOWN])
+        told = dialog_text.content((line, "") for line in str(error).split("\n")[: dialog_text.CHANGES_SHOWN])
         self._app.push_screen(
             Decide("the text is not right yet", told, _BAD, "leaves, and keeps it"), answered
         )
@@ -158,7 +161,7 @@ class TextEdit:
             else:
                 self._leave("theirs stays as it is")
 
-        told = telling.content(telling.text_conflict(conflict.overtaken))
+        told = dialog_text.content(dialog_text.text_conflict(conflict.overtaken))
         heading = "somebody else changed it first; nothing was changed"
         self._app.push_screen(Decide(heading, told, _CONFLICT, "leaves, and keeps the text"), answered)
 
@@ -182,7 +185,7 @@ class TextEdit:
                 lines[each.mine.name] = merged(base.definition(), each.mine, theirs.definition())
         before = list(tasks.values())
         greeted = greet(before, whole=False)
-        self._draft = Draft(greeted, {task.name: task for task in before}, self._draft.whole)
+        self._draft = EditedTask(greeted, {task.name: task for task in before}, self._draft.whole)
         text = greet(lines.values(), whole=False)
         if self._put(text):
             self._check(text)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta, tzinfo
 
 from dcron.model import Run, RunState
+from dcron.presentation import humanize
 from dcron.safetext import NAME_CELLS, cells, safe, shorten
-from dcron.telling import words
 from dcron.tui.health import Health
-from dcron.tui.log.opened import View
+from dcron.tui.log.opened import VisibleLines
 from dcron.tui.log.reader import Seen
 
 LEAST_NAME = 8
@@ -19,7 +19,7 @@ def title(seen: Seen, follow: str, moment: float, width: int) -> str:
     name = safe(run.task, NAME_CELLS)
     node = safe(run.node or "", NAME_CELLS)
     standing = state(seen, moment)
-    counts = f"out {words.plural(seen.out, 'line')}"
+    counts = f"out {humanize.plural(seen.out, 'line')}"
     errors = f"err {seen.err:,}"
     for parts in (
         (node, standing, counts, errors, follow),
@@ -43,12 +43,12 @@ def state(seen: Seen, moment: float) -> str:
     duration = run.duration(now)
     match run.state:
         case RunState.WAITING:
-            return f"{word} due {_due(run, words.left(run.due_at, now))}"
+            return f"{word} due {_due(run, humanize.left(run.due_at, now))}"
         case RunState.RUNNING:
-            return f"{word} {words.span(duration or 0.0)}"
+            return f"{word} {humanize.span(duration or 0.0)}"
         case RunState.FAILED:
-            word = f"{word} {words.result(run, now)}"
-    return f"{word} after {words.took(duration)}" if duration is not None else word
+            word = f"{word} {humanize.result(run, now)}"
+    return f"{word} after {humanize.took(duration)}" if duration is not None else word
 
 
 def following(seen: Seen, *, follows: bool, new: int, key: str) -> str:
@@ -68,15 +68,15 @@ def lost(health: Health, seen: Seen | None, zone: tzinfo) -> str:
     return "  ".join(filter(None, (health.told(), as_of, safe(str(health.error or "")))))
 
 
-def in_force(view: View, seen: Seen | None, err_key: str, back_key: str) -> str:
+def in_force(view: VisibleLines, seen: Seen | None, err_key: str, back_key: str) -> str:
     """The filter and the search, what they found, and the keys out; nothing where there is none."""
     if seen is None:
         return ""
     told = [f"stderr only ({err_key})"] if view.err_only else []
     if view.wanted:
-        told.append(f"&{view.wanted.text}: {words.plural(seen.rows, 'line')}")
+        told.append(f"&{view.wanted.text}: {humanize.plural(seen.rows, 'line')}")
     if view.sought:
-        told.append(f"/{view.sought.text}: {words.plural(len(seen.hits), 'line')}")
+        told.append(f"/{view.sought.text}: {humanize.plural(len(seen.hits), 'line')}")
     if (view.wanted or view.sought) and not seen.done:
         told.append("searching ...")
     return "  ".join([*told, back_key] if view.wanted or view.sought else told)

@@ -25,7 +25,7 @@ NEAR = 500
 
 
 @dataclass(frozen=True)
-class View:
+class VisibleLines:
     """Which lines to show, and what to find among them."""
 
     err_only: bool = False
@@ -33,7 +33,7 @@ class View:
     sought: Needle | None = None
 
 
-ALL = View()
+ALL = VisibleLines()
 
 
 class Opened:
@@ -149,7 +149,7 @@ class Opened:
 
     # What is looked for ------------------------------------------------------------------------------
 
-    def show(self, view: View, colours: bool, anchor: int | None) -> None:
+    def show(self, view: VisibleLines, colours: bool, anchor: int | None) -> None:
         """Show these lines so; `anchor` is the line of the log that should stay in sight."""
         if colours != self._colours:
             self._colours = colours

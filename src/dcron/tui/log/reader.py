@@ -16,7 +16,7 @@ from dcron.errors import DatabaseError, DcronError
 from dcron.model import Run, RunState
 from dcron.tui.health import Health
 from dcron.tui.log.lines import LogLine
-from dcron.tui.log.opened import ALL, Opened, View
+from dcron.tui.log.opened import ALL, Opened, VisibleLines
 from dcron.tui.log.source import RunLog
 
 LOOK_EVERY = 0.25
@@ -31,13 +31,13 @@ Which = int | str
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogRequest:
     """What the screen wants to see."""
 
     which: Which
     step: int = 0
     """With -1 or 1, the run before or after that one."""
-    view: View = ALL
+    view: VisibleLines = ALL
     colours: bool = False
     generation: int = 0
     first: int = 0
@@ -87,7 +87,7 @@ class Absent:
 class LogReader:
     """Reads the run that is wanted, as long as it is wanted."""
 
-    def __init__(self, log: RunLog, tell: Callable[[Seen | Absent], object], wanted: Wanted) -> None:
+    def __init__(self, log: RunLog, tell: Callable[[Seen | Absent], object], wanted: LogRequest) -> None:
         """`tell` is called in the thread and must not block."""
         self._log = log
         self._tell = tell
@@ -96,7 +96,7 @@ class LogReader:
         self._stopped = False
         self._retry = False
         self._opened: Opened | None = None
-        self._answered: Wanted | None = None
+        self._answered: LogRequest | None = None
         self._refused = -1
         self._look_at = 0.0
         self._run_at = 0.0
@@ -129,7 +129,7 @@ class LogReader:
             self._retry, self._look_at, self._run_at = True, 0.0, 0.0
             self._wake.notify()
 
-    def _ask(self, wanted: Wanted) -> None:
+    def _ask(self, wanted: LogRequest) -> None:
         with self._wake:
             if wanted != self._wanted:
                 self._wanted = wanted
@@ -156,7 +156,7 @@ class LogReader:
             self.health.asked_at = None
             self._rest(wanted, until)
 
-    def _rest(self, wanted: Wanted, until: float) -> None:
+    def _rest(self, wanted: LogRequest, until: float) -> None:
         with self._wake:
             while not self._stopped and self._wanted is wanted and not self._retry:
                 left = until - time.monotonic()
@@ -174,7 +174,7 @@ class LogReader:
                 self._wake.wait(left)
             self._retry = False
 
-    def _refuse(self, wanted: Wanted, error: DcronError) -> None:
+    def _refuse(self, wanted: LogRequest, error: DcronError) -> None:
         """Say once that there is no such run; the one that is open stays."""
         if wanted.generation == self._refused:
             return
@@ -182,7 +182,7 @@ class LogReader:
         self._tell(Absent(wanted.generation, str(error)))
         self._settle(wanted)
 
-    def _answer(self, wanted: Wanted) -> float:
+    def _answer(self, wanted: LogRequest) -> float:
         """Do a little of what is wanted, and tell what came of it; when to go on, by the monotonic clock."""
         before, self._answered = self._answered, None
         opened = self._open(wanted, before)
@@ -197,7 +197,7 @@ class LogReader:
         self._answered = wanted
         return 0.0 if opened.is_behind else self._look_at
 
-    def _open(self, wanted: Wanted, before: Wanted | None) -> Opened:
+    def _open(self, wanted: LogRequest, before: LogRequest | None) -> Opened:
         opened = self._opened
         if opened and before and wanted.which == before.which and not wanted.step:
             return opened
@@ -210,13 +210,13 @@ class LogReader:
         self._settle(wanted)
         return self._opened
 
-    def _settle(self, wanted: Wanted) -> None:
+    def _settle(self, wanted: LogRequest) -> None:
         """From now on the run that is open is wanted, however it was found, unless there is a newer wish."""
         with self._wake:
             if self._opened and self._wanted.generation == wanted.generation:
                 self._wanted = replace(self._wanted, which=self._opened.run.id, step=0)
 
-    def _run_id(self, wanted: Wanted) -> int:
+    def _run_id(self, wanted: LogRequest) -> int:
         if isinstance(wanted.which, str):
             return self._log.run_to_follow(wanted.which).id
         if not wanted.step:

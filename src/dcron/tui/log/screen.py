@@ -16,15 +16,15 @@ from textual.widgets import Static
 
 from dcron.safetext import safe, shorten
 from dcron.tui.keynames import fitting, key_of, told_keys
-from dcron.tui.lending import lent_terminal
 from dcron.tui.log.header import following, in_force, lost, title
-from dcron.tui.log.opened import ALL, View
+from dcron.tui.log.opened import ALL, VisibleLines
 from dcron.tui.log.pager import page, pager_command, whole_log
 from dcron.tui.log.prompt import LogPrompt
-from dcron.tui.log.reader import Absent, LogReader, Seen, Wanted, Which
+from dcron.tui.log.reader import Absent, LogReader, LogRequest, Seen, Which
 from dcron.tui.log.scan import Needle
 from dcron.tui.log.source import RunLog
 from dcron.tui.log.view import LogView
+from dcron.tui.suspend import lent_terminal
 
 COPIED_BYTES = 64 * 1024
 """Terminals take no more at once."""
@@ -44,7 +44,7 @@ _HINTS = (
 )
 
 
-class Told(Message):
+class StatusLine(Message):
     """The reader has something to tell."""
 
     def __init__(self, news: Seen | Absent) -> None:
@@ -87,7 +87,7 @@ class LogScreen(Screen[None]):
         """
         super().__init__()
         self._log = log
-        self._reader = LogReader(log, self._tell, Wanted(which, follow=True))
+        self._reader = LogReader(log, self._tell, LogRequest(which, follow=True))
         self._zone = zone
         self._view = ALL
         self._colours = False
@@ -135,9 +135,9 @@ class LogScreen(Screen[None]):
 
     def _tell(self, news: Seen | Absent) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody looks any more
-            self.post_message(Told(news))
+            self.post_message(StatusLine(news))
 
-    def on_told(self, message: Told) -> None:
+    def on_told(self, message: StatusLine) -> None:
         """Show what there is, unless something else was asked meanwhile."""
         news = message.news
         if news.generation != self._reader.generation:
@@ -285,7 +285,7 @@ class LogScreen(Screen[None]):
             self._seek = (self.lines.top, True) if needle else None
             self._change(replace(self._view, sought=needle))
 
-    def _change(self, view: View) -> None:
+    def _change(self, view: VisibleLines) -> None:
         """Show other lines, with the marked one, or the one on top, still in sight."""
         lines = self.lines
         is_seen = lines.marked is not None and lines.top <= lines.marked < lines.top + lines.page

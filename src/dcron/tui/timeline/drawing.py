@@ -6,8 +6,8 @@ from itertools import groupby
 from statistics import median
 
 from dcron.model import RunState
-from dcron.services.board import TimelineRow
-from dcron.telling.starts import Filled, Span
+from dcron.policy.start_times import Filled, StartSpan
+from dcron.services.dashboard import TimelineRow
 
 NOW = "|"
 ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"
@@ -69,7 +69,7 @@ def _join(line: list[str]) -> None:
         position += length
 
 
-def _put_next(line: list[str], row: TimelineRow, span: Span, now: datetime) -> None:
+def _put_next(line: list[str], row: TimelineRow, span: StartSpan, now: datetime) -> None:
     """A turn that does not follow the clock: a further try, or one after a delay."""
     if row.next_at is None or row.next_at < now:
         return
@@ -78,7 +78,9 @@ def _put_next(line: list[str], row: TimelineRow, span: Span, now: datetime) -> N
         line[position] = ONE
 
 
-def _put_run(line: list[str], span: Span, started: datetime, now: datetime, usual: timedelta | None) -> None:
+def _put_run(
+    line: list[str], span: StartSpan, started: datetime, now: datetime, usual: timedelta | None
+) -> None:
     first, here = span.position(started), span.position(now)
     for position in range(max(0, first), min(here, span.cells)):
         line[position] = BEGUN if position == first else RUNNING

@@ -6,9 +6,9 @@ from datetime import datetime, tzinfo
 from textual.content import Content
 from textual.widget import Widget
 
+from dcron.presentation import humanize
 from dcron.safetext import cells, shorten
-from dcron.services.board import Busiest
-from dcron.telling import words
+from dcron.services.dashboard import Busiest
 
 
 class Foot(Widget):
@@ -40,8 +40,8 @@ def busiest_told(found: Busiest, counted: int, lines: int, here: tzinfo, now: da
     if found.minute is None:
         yield f"counting starts:{of}" if of else "no starts by the clock"
         return
-    at = words.clock(found.minute, here, now)
-    starts = f"{words.plural(found.starts, 'task')} {'starts' if found.starts == 1 else 'start'}"
+    at = humanize.clock(found.minute, here, now)
+    starts = f"{humanize.plural(found.starts, 'task')} {'starts' if found.starts == 1 else 'start'}"
     yield f"busiest minute {at}: {starts}{',' if of else ''}{of}"
     yield f"busiest {at}: {found.starts:,}{of}"
     yield f"{found.minute.astimezone(here):%H:%M}: {found.starts:,}{of}"

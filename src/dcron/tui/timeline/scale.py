@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from dcron.telling.starts import Span
+from dcron.policy.start_times import StartSpan
 
 AHEAD = timedelta(hours=24)
 LEAD = timedelta(hours=1)
@@ -26,13 +26,13 @@ def cell_for(room: int) -> timedelta:
     return next((cell for cell in CELLS if cells_of(cell) <= room), CELLS[-1])
 
 
-def span_at(now: datetime, cell: timedelta, shift: timedelta) -> Span:
+def span_at(now: datetime, cell: timedelta, shift: timedelta) -> StartSpan:
     """A day from now, and a little before; later by `shift`."""
     begin = now - (now - datetime(1970, 1, 1, tzinfo=UTC)) % cell - _lead(cell) * cell
-    return Span(begin + shift, cell, cells_of(cell))
+    return StartSpan(begin + shift, cell, cells_of(cell))
 
 
-def header(span: Span, here: tzinfo, now: datetime) -> str:
+def header(span: StartSpan, here: tzinfo, now: datetime) -> str:
     """The hours over their cells, `|` over now, and where clocks change `!gap` or `!fold`."""
     line = [" "] * span.cells
     for position in range(span.cells):
@@ -58,18 +58,18 @@ def _put(line: list[str], position: int, text: str) -> None:
         line[position + offset] = letter
 
 
-def _change(span: Span, here: tzinfo, position: int) -> str:
+def _change(span: StartSpan, here: tzinfo, position: int) -> str:
     before = _last_face(span, here, position - 1).utcoffset() or timedelta(0)
     after = _last_face(span, here, position).utcoffset() or timedelta(0)
     return "" if before == after else "!gap" if after > before else "!fold"
 
 
-def _last_face(span: Span, here: tzinfo, position: int) -> datetime:
+def _last_face(span: StartSpan, here: tzinfo, position: int) -> datetime:
     """What clocks show at the end of a cell."""
     return (span.start_of(position + 1) - _SECOND).astimezone(here)
 
 
-def _label(span: Span, here: tzinfo, position: int, hours: int) -> str:
+def _label(span: StartSpan, here: tzinfo, position: int, hours: int) -> str:
     """The hour that begins in the cell, the day where it is midnight; empty where no label is due."""
     before, face = _last_face(span, here, position - 1), _last_face(span, here, position)
     if (before.date(), before.hour) == (face.date(), face.hour) or face.hour % hours:

@@ -8,10 +8,10 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.model import Run
-from dcron.services.board import Letters
-from dcron.store.filters import RUN_FIELDS, Term
-from dcron.store.spine import LettersPage
-from dcron.telling import words
+from dcron.presentation import humanize
+from dcron.services.dashboard import DeadLetterPage
+from dcron.store.listings import LettersPage
+from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui import recovering
 from dcron.tui.cells import EMPTY, Cell, cell, run_standing
 from dcron.tui.columns import Column
@@ -92,7 +92,7 @@ class DeadPane(TablePane):
             lambda found: self._take(found, fresh=since is None),
         )
 
-    def _take(self, found: Letters, *, fresh: bool) -> None:
+    def _take(self, found: DeadLetterPage, *, fresh: bool) -> None:
         newest = {run.id: run for run in found.page.runs}
         older = {i: run for i, run in self._held.items() if i in found.standing and i not in newest}
         if fresh or not (newest.keys() & self._held.keys()):
@@ -149,8 +149,8 @@ class DeadPane(TablePane):
 
 
 def _result(run: Run, now: datetime) -> Cell:
-    return cell(words.result(run, now), run_standing(run).look)
+    return cell(humanize.result(run, now), run_standing(run).look)
 
 
 def _when(run: Run, now: datetime) -> Cell:
-    return Cell(words.ago(run.finished_at, now)) if run.finished_at else EMPTY
+    return Cell(humanize.ago(run.finished_at, now)) if run.finished_at else EMPTY

@@ -8,8 +8,8 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.model import Node, NodeState
-from dcron.store.filters import Term
-from dcron.telling import words
+from dcron.presentation import humanize
+from dcron.store.search_terms import Term
 from dcron.tui import recovering
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column
@@ -135,8 +135,8 @@ def _running(node: Node, now: datetime) -> Cell:
 def _lease(node: Node, now: datetime) -> Cell:
     """How long the node still counts as alive without another heartbeat."""
     if node.state(now) not in _LIVING:
-        return Cell(words.ago(node.died_at, now), "quiet") if node.died_at else EMPTY
-    told = words.left(node.alive_until, now)
+        return Cell(humanize.ago(node.died_at, now), "quiet") if node.died_at else EMPTY
+    told = humanize.left(node.alive_until, now)
     return Cell(told, "late" if told.startswith("late") else "")
 
 
@@ -148,7 +148,7 @@ def _clock(node: Node, now: datetime) -> Cell:
 
 
 def _since(node: Node, now: datetime) -> Cell:
-    return Cell(words.rough_span((now - node.started_at).total_seconds()))
+    return Cell(humanize.rough_span((now - node.started_at).total_seconds()))
 
 
 def _tags(node: Node, now: datetime) -> Cell:

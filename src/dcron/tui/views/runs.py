@@ -8,10 +8,10 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.model import Run, RunState
-from dcron.services.board import LatestRuns
-from dcron.store.filters import RUN_FIELDS, Term
-from dcron.store.spine import Place, RunsPage, WantedRuns
-from dcron.telling import words
+from dcron.presentation import humanize
+from dcron.services.dashboard import LatestRuns
+from dcron.store.listings import Place, RunsPage, WantedRuns
+from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui import actions, recovering
 from dcron.tui.cells import EMPTY, Cell, cell, run_standing
 from dcron.tui.columns import Column
@@ -154,19 +154,19 @@ class RunsPane(TablePane):
 
 def _result(run: Run, now: datetime) -> Cell:
     standing = run_standing(run)
-    told = "ok" if run.state is RunState.SUCCEEDED else words.result(run, now)
+    told = "ok" if run.state is RunState.SUCCEEDED else humanize.result(run, now)
     return cell(told, standing.look)
 
 
 def _when(run: Run, now: datetime) -> Cell:
     if run.finished_at:
-        return Cell(words.ago(run.finished_at, now))
-    return Cell(words.left(run.due_at, now)) if run.state is RunState.WAITING else EMPTY
+        return Cell(humanize.ago(run.finished_at, now))
+    return Cell(humanize.left(run.due_at, now)) if run.state is RunState.WAITING else EMPTY
 
 
 def _took(run: Run, now: datetime) -> Cell:
     seconds = run.duration(now)
-    return EMPTY if seconds is None else Cell(words.took(seconds))
+    return EMPTY if seconds is None else Cell(humanize.took(seconds))
 
 
 def _reason(run: Run, _: datetime) -> Cell:

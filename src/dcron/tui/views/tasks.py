@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from dcron.model import Task
-from dcron.services.board import Board, TaskDetail, TaskRow, TaskRows
-from dcron.store.filters import TASK_FIELDS, TASK_ORDERS, Term
+from dcron.services.dashboard import Dashboard, TaskDetail, TaskRow, TaskRows
+from dcron.store.search_terms import TASK_FIELDS, TASK_ORDERS, Term
 from dcron.tui import actions
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_standing
 from dcron.tui.columns import Column
 from dcron.tui.detail import detail_facts
-from dcron.tui.facts import Facts
+from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.forms import opening
 from dcron.tui.pane import TablePane
@@ -48,7 +48,7 @@ class TasksPane(TablePane):
 
     def __init__(self) -> None:
         super().__init__()
-        self.facts = Facts()
+        self.facts = DetailPanel()
         self._detail: TaskDetail | None = None
         """What `facts` tells of."""
         self._token: object = None
@@ -114,12 +114,12 @@ class TasksPane(TablePane):
         self._asked_ids_at = time.monotonic()
         self.ask("ids", self.ids_question(), lambda ids: self.show_ids(ids, self.nothing))
 
-    def ids_question(self) -> Callable[[Board], Sequence[int]]:
+    def ids_question(self) -> Callable[[Dashboard], Sequence[int]]:
         """What asks for the ids."""
         terms, order, backwards = tuple(self.wanted), self.order, self.backwards
         return lambda board: board.task_ids(terms, order, reverse=backwards)
 
-    def rows_question(self, wanted: Sequence[int]) -> Callable[[Board], TaskRows]:
+    def rows_question(self, wanted: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
         """What asks for these rows."""
         return lambda board: board.task_rows(wanted)
 

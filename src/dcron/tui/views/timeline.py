@@ -10,11 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from dcron.errors import UsageError
+from dcron.policy.start_times import MINUTE, Minutes
+from dcron.presentation import humanize
 from dcron.safetext import safe
 from dcron.schedule import zone
-from dcron.services.board import Board, Busiest, TaskRows, TimelineRow
-from dcron.telling import words
-from dcron.telling.starts import MINUTE, Minutes
+from dcron.services.dashboard import Busiest, Dashboard, TaskRows, TimelineRow
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS
@@ -148,17 +148,17 @@ class TimelinePane(TasksPane):
         told = safe(str(here), ZONE_CELLS)
         if not self._shift:
             return told
-        begin = f"from {words.clock(self._span.begin, here, self.dcron.health.now())}"
+        begin = f"from {humanize.clock(self._span.begin, here, self.dcron.health.now())}"
         return begin if self.size.width < WIDE_FROM else f"{begin}  {told}"
 
     # What is asked for ------------------------------------------------------------------------------
 
-    def ids_question(self) -> Callable[[Board], Sequence[int]]:
+    def ids_question(self) -> Callable[[Dashboard], Sequence[int]]:
         """Only of what comes."""
         terms, order, backwards = tuple(self.wanted), self.order, self.backwards
         return lambda board: board.task_ids(terms, order, reverse=backwards, coming=True)
 
-    def rows_question(self, wanted: Sequence[int]) -> Callable[[Board], TaskRows]:
+    def rows_question(self, wanted: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
         """With the cells of the span that is shown."""
         span = self._span
         return lambda board: board.timeline_rows(wanted, span)

@@ -1,0 +1,37 @@
+"""Warnings about files that other accounts can change or read."""
+
+import shlex
+from typing import TYPE_CHECKING
+
+from dcron import trust
+from dcron.cli import console
+
+if TYPE_CHECKING:
+    from dcron.config import Config
+    from dcron.database.url import Address
+
+
+def print_distrust(config: "Config", address: "Address") -> None:
+    """Warn of config files and a database that other accounts can change, and of a password they can read."""
+    for warning in config.distrusted:
+        console.complain(f"warning: {warning}")
+    _print_readable_password(config)
+    _print_open_database(address)
+
+
+def _print_readable_password(config: "Config") -> None:
+    from dcron.database.url import redact
+
+    file, url = config.database_file, config.database or ""
+    if file and redact(url) != url and trust.can_be_read_by_all(file):
+        remedy = f"chmod o-r {shlex.quote(str(file))}"
+        console.complain(f"warning: every account can read the password in {file}; type: {remedy}")
+
+
+def _print_open_database(address: "Address") -> None:
+    from dcron.database.files import problem_with
+
+    path = address.path
+    if path and not address.shared and (problem := problem_with(path)):
+        warning = trust.warning(f"the database {path}", problem)
+        console.complain(f"warning: {warning}; where that is meant, add ?shared=true to the URL")

@@ -1,0 +1,236 @@
+"""The JSON that scripts read. Keys are added, never renamed or taken away (docs/cli.md)."""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from dcron.model import Event, Node, Queue, Run, Task
+from dcron.presentation.humanize import offset_of
+
+if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
+    from dcron.policy.start_times import TaskStart
+    from dcron.services.crontab import TaskView
+    from dcron.services.triggers import Backfill, Emitted
+    from dcron.store.output import Chunk
+
+
+def instant(moment: datetime | None) -> str | None:
+    """RFC 3339 in UTC, ending in Z."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+
+
+def seconds(duration: float | None) -> float | int | None:
+    """A duration; whole seconds as an integer, others to the millisecond."""
+    if duration is None:
+        return None
+    return int(duration) if duration == int(duration) else round(duration, 3)
+
+
+def number(value: Any) -> Any:
+    """A plain number, whole ones as an integer; what JSON has no number for is None, and no number stays."""
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
+
+
+def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers by name; what somebody wrote by hand in place of one stays as it is."""
+    return {name: number(amount) for name, amount in amounts.items()}
+
+
+def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
+    """A task with its next and last run."""
+    task = view.task
+    holder = view.alive[-1] if view.alive else None
+    return {
+        "name": task.name,
+        "schedule": task.schedule,
+        "timezone": task.timezone,
+        "command": task.command,
+        "argv": list(task.argv) if task.argv else None,
+        "enabled": task.enabled,
+        "paused_reason": task.paused_reason,
+        "paused_by": task.paused_by,
+        "paused_until": instant(task.paused_until),
+        "next_run_at": instant(view.next_run_at),
+        "last_run": run_shape(view.last_run, now) if view.last_run else None,
+        "owner": holder.owner if holder else None,
+        "version": task.version,
+        "once": task.once,
+        "error": task.error,
+        "source": task.source,
+        "unserved": view.unserved,
+        **_options(task),
+    }
+
+
+def _options(task: Task) -> dict[str, Any]:
+    """The options of `add`, each by its long name."""
+    return {
+        "stdin": task.stdin,
+        "env": dict(task.env),
+        "cwd": task.cwd,
+        "shell": task.shell,
+        "user": task.user,
+        "timeout": seconds(task.timeout),
+        "max_running": task.max_running,
+        "overlap": task.overlap,
+        "tries": task.tries,
+        "backoff": seconds(task.backoff),
+        "backoff_factor": number(task.backoff_factor),
+        "backoff_max": seconds(task.backoff_max),
+        "on_lost": task.on_lost,
+        "deadline": seconds(task.deadline),
+        "catch_up": task.catch_up,
+        "catch_up_window": seconds(task.catch_up_window),
+        "jitter": seconds(task.jitter),
+        "priority": task.priority,
+        "queue": task.queue,
+        "require": list(task.require),
+        "every_node": task.every_node,
+        "need": numbers(task.need),
+        "limit": numbers(task.limit),
+        "gap": task.gap,
+        "fold": task.fold,
+        "not_before": instant(task.not_before),
+        "not_after": instant(task.not_after),
+        "except": task.except_calendar,
+        "only": task.only_calendar,
+        "describe": task.describe,
+    }
+
+
+def run_shape(run: Run, now: datetime) -> dict[str, Any]:
+    """One run."""
+    return {
+        "id": run.id,
+        "task": run.task,
+        "state": run.state.value,
+        "reason": run.reason,
+        "trigger": run.trigger.value,
+        "attempt": run.attempt,
+        "scheduled_for": instant(run.scheduled_for),
+        "due_at": instant(run.due_at),
+        "claimed_at": instant(run.claimed_at),
+        "started_at": instant(run.started_at),
+        "finished_at": instant(run.finished_at),
+        "owner": run.owner,
+        "node": run.node,
+        "exit_code": run.exit_code,
+        "signal": run.signal,
+        "duration": seconds(run.duration(now)),
+        "retry_of": run.retry_of,
+        "dead": run.dead_at is not None,
+        "queue": run.queue,
+        "blocked": run.blocked.value if run.blocked else None,
+        "expires_at": instant(run.expires_at),
+        "flow": run.flow,
+        "event": run.event_id,
+        "refused_by": dict(run.refused_by) if run.refused_by else {},
+    }
+
+
+def node_shape(node: Node, now: datetime) -> dict[str, Any]:
+    """One node."""
+    return {
+        "id": node.id,
+        "name": node.name,
+        "host": node.host,
+        "pid": node.pid,
+        "state": node.state(now).value,
+        "tags": list(node.tags),
+        "queues": list(node.queues),
+        "capacity": numbers(node.capacity),
+        "account": node.account,
+        "any_account": node.any_account,
+        "slots": node.slots,
+        "running": node.running,
+        "version": node.version,
+        "tzdata": node.tzdata,
+        "started_at": instant(node.started_at),
+        "alive_until": instant(node.alive_until),
+        "clock_offset": seconds(node.clock_offset),
+    }
+
+
+def queue_shape(queue: Queue) -> dict[str, Any]:
+    """One queue; `max_running` is None where it has no limit."""
+    return {"name": queue.name, "max_running": queue.max_running, "running": queue.alive}
+
+
+def event_shape(event: Event) -> dict[str, Any]:
+    """One event, without its payload."""
+    return {
+        "id": event.id,
+        "name": event.name,
+        "key": event.key,
+        "created_at": instant(event.created_at),
+        "created_by": event.created_by,
+    }
+
+
+def emitted_shape(emitted: "Emitted", now: datetime) -> dict[str, Any]:
+    """What became of an event; none was taken in when one of its key had come before."""
+    return {
+        "event": event_shape(emitted.event) if emitted.event else None,
+        "runs": [run_shape(run, now) for run in emitted.runs],
+        "duplicate": emitted.event is None,
+    }
+
+
+def backfill_shape(
+    task: str, first: datetime, last: datetime, filled: "Backfill", *, dry_run: bool
+) -> dict[str, Any]:
+    """What a backfill of this span made, or would make."""
+    return {
+        "task": task,
+        "from": instant(first),
+        "to": instant(last),
+        "dry_run": dry_run,
+        "runs": len(filled.occurrences),
+        "there_already": filled.there_already,
+        "occurrences": [instant(occurrence) for occurrence in filled.occurrences],
+    }
+
+
+def preview_shape(
+    schedule: str | None, timezone: str, explanation: str | None, warnings: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
+    """What `preview` shows of one schedule, or of all (None), but for its occurrences.
+
+    A warning is its code and its message.
+    """
+    return {
+        "schedule": schedule,
+        "timezone": timezone,
+        "explanation": explanation,
+        "occurrences": [],
+        "warnings": [{"code": code, "message": message} for code, message in warnings],
+    }
+
+
+def occurrence_shape(start: "TaskStart") -> dict[str, Any]:
+    """One turn in a preview; one that is skipped does not start."""
+    occurrence = start.occurrence
+    return {
+        "at": instant(occurrence.at),
+        "local": occurrence.local.isoformat(),
+        "offset": offset_of(occurrence.local),
+        "note": occurrence.note,
+        "reason": occurrence.reason,
+        "starts_at": None if occurrence.reason else instant(start.at),
+    }
+
+
+def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
+    """A piece of a run's output. `offset` counts the bytes of both streams; a gap is what was dropped."""
+    return {
+        "run": chunk.run_id,
+        "offset": chunk.byte_offset,
+        "stream": chunk.stream,
+        "at": instant(chunk.at),
+        "text": chunk.data.decode("utf-8", errors="replace"),
+    }

@@ -1,0 +1,64 @@
+"""What `add`, `set` and `preview` say of a schedule on stderr: doubts, and what the clocks do to it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dcron.cli import console
+from dcron.model import Definition, Trigger
+from dcron.presentation import next_runs
+from dcron.schedule import ClockTransition, Rules
+from dcron.schedule.dst_notes import is_steady
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab, TaskView
+
+COUNTED = 100
+"""Tasks that start in one minute; whether there are more makes no difference."""
+
+
+def print_warnings(line: Definition, now: datetime, rules: Rules | None = None) -> None:
+    """Say what is probably not meant, and what the next clock changes do."""
+    warnings = next_runs.warnings(line, now, rules)
+    print_doubts(warnings)
+    said = [message for _, message in warnings]
+    changes = [] if is_steady(next_runs.schedule_of(line)) else next_runs.clock_changes(line, now, rules)
+    print_clock_changes(each for each in changes if not any(each.text in message for message in said))
+
+
+def print_doubts(warnings: Iterable[tuple[str, str]]) -> None:
+    """Say what is probably not meant: codes and messages."""
+    for code, message in warnings:
+        console.complain(f"warning: {message} [{code}]")
+
+
+def print_homelessness(line: Definition) -> None:
+    """Say so where the account of the command has no home directory to run it in."""
+    from dcron.cli.import_source import homelessness
+
+    if line.user and line.cwd is None and (warning := homelessness(line.user)):
+        console.complain(f"warning: {warning}")
+
+
+def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
+    """Say so where the task's next turn falls in a minute in which many others start."""
+    turn = view.next_run
+    if turn is None or turn.trigger is not Trigger.SCHEDULE or view.task.once:
+        return
+    minute = turn.due_at.replace(second=0, microsecond=0)
+    others = crontab.starting(minute, COUNTED)
+    print_doubts(next_runs.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
+
+
+def print_unserved(crontab: "Crontab", view: "TaskView") -> None:
+    """Say so where agents run, and none of them can take the task's next run."""
+    from dcron.cli.idleness import why_idle
+
+    if view.unserved and view.task.enabled and not why_idle(crontab):
+        print_doubts([("unserved", f"none takes its next run: {view.unserved}")])
+
+
+def print_clock_changes(changes: Iterable[ClockTransition]) -> None:
+    """Say what clock changes do to the schedule, also where they lie far off."""
+    for change in changes:
+        console.note(f"clock change {change.local:%a %Y-%m-%d}: {change.text}")

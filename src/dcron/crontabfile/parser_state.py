@@ -1,0 +1,156 @@
+"""What gathers while a file is read: the settings in force, the comments above a line, the tasks so far."""
+
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from dcron.crontabfile.comments import describe
+from dcron.crontabfile.directive import Word
+from dcron.crontabfile.lines import Placed
+from dcron.crontabfile.options import DEFAULTS, FIELDS, FROM_COMMAND, OPTIONS, read_option
+from dcron.crontabfile.problems import BadLine
+from dcron.crontabfile.size_limits import MAX_VARIABLES
+
+DEFAULT_SHELL = str(DEFAULTS["shell"])
+
+
+@dataclass
+class ParserContext:
+    """What the lines so far have set for those below."""
+
+    timezone: str
+    shell: str = DEFAULT_SHELL
+    _env: dict[str, str] = field(default_factory=dict)
+    _shared: bool = False
+
+    def env(self) -> dict[str, str]:
+        """The environment as it is here; the caller keeps it, unchanged."""
+        self._shared = True
+        return self._env
+
+    def assign(self, name: str, value: str) -> None:
+        """Set a variable for the lines below."""
+        if len(self._env) >= MAX_VARIABLES and name not in self._env:
+            raise BadLine(1, f"there are more than {MAX_VARIABLES} variables")
+        self._own_env()[name] = value
+
+    def unset(self, name: str) -> None:
+        """Take a variable away from the lines below."""
+        self._own_env().pop(name, None)
+
+    def _own_env(self) -> dict[str, str]:
+        # Copied only after a task has taken it: ten thousand tasks below one block of assignments share it.
+        if self._shared:
+            self._env = dict(self._env)
+            self._shared = False
+        return self._env
+
+
+@dataclass
+class ParsedTask:
+    """A task whose name and schedule are still to be settled."""
+
+    line: int
+    schedule: Placed
+    schedule_line: int
+    values: dict[str, Any]
+    name: str | None
+    name_at: tuple[int, int]
+
+
+@dataclass
+class CommentBlock:
+    """Comments and directives that stand together, waiting for the task they are about."""
+
+    comments: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    places: dict[str, tuple[int, Word]] = field(default_factory=dict)
+    """The line and word of each option."""
+    script: list[str] = field(default_factory=list)
+    script_line: int = 0
+
+    def add(self, word: Word, line: int) -> None:
+        """Take in one word of a directive."""
+        value = read_option(word)
+        field = FIELDS[word.key]
+        if field in self.places and not OPTIONS[field].many:
+            raise BadLine(word.column, f"{word.key} is given twice")
+        self.places[field] = (line, word)
+        if field == "env":
+            self.env[value[0]] = value[1]
+        else:
+            self.options[field] = value
+
+    def add_script(self, text: str, line: int, column: int) -> None:
+        """Take in one `#dcron$` line of a command."""
+        if "schedule" not in self.places:
+            raise BadLine(column, "#dcron$ needs schedule=… in a #dcron: line directly above it")
+        self.script_line = self.script_line or line
+        self.script.append(text)
+
+    def refuse(self, option: str, message: str) -> BadLine:
+        """An error at the place of an option."""
+        line, word = self.places[option]
+        return BadLine(word.column, message, line=line)
+
+    def standing_alone(self, surroundings: ParserContext) -> ParsedTask | None:
+        """The task that this block is by itself, without a crontab line below it."""
+        if not self.places:
+            return None
+        if "schedule" not in self.places:
+            raise self.refuse(next(iter(self.places)), "this directive stands above no task")
+        if "command" in self.places and self.script:
+            raise self.refuse("command", "the command is given twice, here and as #dcron$")
+        if "command" not in self.places and not self.script:
+            raise self.refuse("schedule", "schedule= needs its command directly below it: #dcron$ COMMAND")
+        line, word = self.places["schedule"]
+        schedule = Placed(self.options.pop("schedule"), ((0, word.value_column),))
+        command = self.options.pop("command", "\n".join(self.script))
+        return self._draft(self.script_line or line, schedule, line, {"command": command}, surroundings)
+
+    def above(
+        self, line: int, schedule: Placed, said: dict[str, Any], surroundings: ParserContext
+    ) -> ParsedTask:
+        """The task of the crontab line below this block; `said` is what that line says."""
+        for option in self.places.keys() & {option for option, value in said.items() if value is not None}:
+            raise self.refuse(option, f"the line below says the {option} too")
+        return self._draft(line, schedule, line, said, surroundings)
+
+    def _draft(
+        self,
+        line: int,
+        schedule: Placed,
+        schedule_line: int,
+        said: dict[str, Any],
+        surroundings: ParserContext,
+    ) -> ParsedTask:
+        values = {
+            "timezone": surroundings.timezone,
+            "shell": surroundings.shell,
+            "env": self._env(surroundings.env()),
+            "describe": None if "describe" in self.places else describe(self.comments),
+            **{option: value for option, value in said.items() if value is not None},
+            **self.options,
+        }
+        if values.get("argv") is FROM_COMMAND:
+            values["argv"] = self._split(values["command"])
+        name_line, word = self.places.get("name", (line, None))
+        name_at = (name_line, word.value_column if word else 1)
+        return ParsedTask(line, schedule, schedule_line, values, values.pop("name", None), name_at)
+
+    def _env(self, env: dict[str, str]) -> dict[str, str]:
+        if not self.env:
+            return env
+        both = env | self.env
+        if len(both) > MAX_VARIABLES:
+            raise self.refuse("env", f"there are more than {MAX_VARIABLES} variables")
+        return both
+
+    def _split(self, command: str) -> tuple[str, ...]:
+        try:
+            return tuple(shlex.split(command))
+        except ValueError as error:
+            raise self.refuse(
+                "argv", f"the command cannot be split into words: {str(error).lower()}"
+            ) from None

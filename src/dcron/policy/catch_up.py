@@ -1,0 +1,172 @@
+"""What was missed: occurrences that came and went while nobody could run them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from dcron.errors import UsageError
+from dcron.model import TIMES_FIELDS, Definition
+from dcron.policy.occurrences import next_occurrence, next_wanted
+from dcron.schedule import format_duration
+
+INSTANT = timedelta(microseconds=1)
+
+COUNT_LIMIT = 200
+"""How many passed-over occurrences are counted one by one: a batch of lines is locked meanwhile."""
+MISSED_AFTER = 60.0
+"""Seconds after which a task that is never caught up with counts its turn as missed: the default lease."""
+
+
+@dataclass(frozen=True)
+class MissedRange:
+    """Occurrences that came and went while nobody could run them."""
+
+    first: datetime
+    last: datetime
+    count: int
+    counted: bool
+    """False when there were more than were counted."""
+
+    def __str__(self) -> str:
+        number = f"{self.count:,}" if self.counted else f"more than {self.count:,}"
+        if self.count == 1 and self.counted:
+            return "1 occurrence"
+        return f"{number} occurrences, {_stamp(self.first)} to {_stamp(self.last)}"
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """Which occurrence a due turn runs, what it passes over, and what comes next."""
+
+    run_for: datetime | None
+    """None when the turn comes too late to be made up for: `passed_over` is all it was."""
+    passed_over: MissedRange | None
+    successor: datetime | None
+    backlog_until: datetime | None = None
+    """Occurrences up to then come in their turn, one after the other."""
+
+
+def catch_up(
+    line: Definition, scheduled_for: datetime, now: datetime, backlog_until: datetime | None = None
+) -> CatchUp:
+    """What becomes of a turn whose time has come, however long ago.
+
+    Occurrences up to `backlog_until` were kept waiting, and each runs. Of those that nobody could run, the
+    line makes up for the last one, for all, or for none, as far back as its window reaches; the others are
+    passed over together. Raises ScheduleError or ZoneError.
+    """
+    successor = next_occurrence(line, scheduled_for)
+    if backlog_until and scheduled_for <= backlog_until:
+        return CatchUp(scheduled_for, None, successor, backlog_until)
+    # Up to its jitter an occurrence is not late.
+    horizon = now - timedelta(seconds=line.jitter or 0)
+    oldest = _oldest(line, horizon)
+    is_missed = successor is not None and successor <= horizon
+    if not is_missed and not (oldest and scheduled_for < oldest):
+        return CatchUp(scheduled_for, None, successor)
+    if line.catch_up == "all":
+        return _make_up_for_all(line, scheduled_for, oldest, horizon)
+    return _make_up_for_last(line, scheduled_for, oldest, horizon)
+
+
+def _oldest(line: Definition, horizon: datetime) -> datetime | None:
+    """The time before which occurrences are past making up for."""
+    window = MISSED_AFTER if line.catch_up == "skip" else line.catch_up_window
+    return None if window is None else horizon - timedelta(seconds=window)
+
+
+def _make_up_for_all(
+    line: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
+) -> CatchUp:
+    first: datetime | None = scheduled_for
+    if oldest and scheduled_for < oldest:
+        first = next_occurrence(line, oldest - INSTANT)
+    if first is None or first > horizon:
+        return _nothing(line, scheduled_for, horizon)
+    passed_over = missed_between(line, scheduled_for, first)
+    return CatchUp(first, passed_over, next_occurrence(line, first), horizon)
+
+
+def _make_up_for_last(
+    line: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
+) -> CatchUp:
+    last = _last_occurrence(scheduled_for, horizon, partial(next_occurrence, line))
+    if oldest and last < oldest:
+        return _nothing(line, scheduled_for, horizon)
+    run_for = last
+    wanted = next_wanted(line, max(scheduled_for, oldest or scheduled_for) - INSTANT)
+    if wanted and wanted <= horizon:
+        run_for = _last_occurrence(wanted, horizon, partial(next_wanted, line))
+    passed_over = missed_between(line, scheduled_for, last)
+    if run_for != last and passed_over:
+        first = next_occurrence(line, scheduled_for) if run_for == scheduled_for else scheduled_for
+        passed_over = replace(passed_over, first=first or last, last=last)
+    return CatchUp(run_for, passed_over, next_occurrence(line, horizon))
+
+
+def _nothing(line: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
+    passed_over = missed_between(line, scheduled_for, max(scheduled_for, horizon) + INSTANT)
+    return CatchUp(None, passed_over, next_occurrence(line, max(scheduled_for, horizon)))
+
+
+def missed_reason(line: Definition, *, too_old: bool) -> str:
+    """Why occurrences were passed over."""
+    if not too_old:
+        return "missed: no agent was there, or free, to run it"
+    if line.catch_up == "skip":
+        return "missed: no agent was there, or free, to run it, and catch-up is skip"
+    window = format_duration(line.catch_up_window or 0)
+    return f"missed: no agent was there, or free, to run it within the catch-up window of {window}"
+
+
+def missed_between(line: Definition, first: datetime, end: datetime) -> MissedRange | None:
+    """The occurrences from `first`, itself one, until before `end`."""
+    if first >= end:
+        return None
+    last, count = first, 1
+    while count < COUNT_LIMIT:
+        following = next_occurrence(line, last)
+        if following is None or following >= end:
+            return MissedRange(first, last, count, counted=True)
+        last, count = following, count + 1
+    last = _last_occurrence(last, end - INSTANT, partial(next_occurrence, line))
+    return MissedRange(first, last, count, counted=False)
+
+
+def missed_as_planned(
+    name: str, spec: Mapping[str, Any], first: datetime, end: datetime
+) -> MissedRange | None:
+    """The same for a turn as it was planned, whatever its line says by now; None when nobody can tell."""
+    try:
+        times = {field: spec[field] for field in TIMES_FIELDS if field in spec}
+        for field in ("not_before", "not_after"):
+            if field in times:
+                times[field] = datetime.fromisoformat(times[field])
+        line = Definition(**{"name": name, "schedule": "", "timezone": "", "command": "", **times})
+    except (TypeError, ValueError):  # written by hand
+        return None
+    try:
+        return missed_between(line, first, end)
+    except UsageError:
+        return None
+
+
+def _last_occurrence(
+    known: datetime, now: datetime, following: Callable[[datetime], datetime | None]
+) -> datetime:
+    """The latest occurrence up to `now`; `known` is one. Looks back in doubling steps, so it is quick."""
+    step = timedelta(seconds=1)
+    while now - step > known:
+        if (found := following(now - step)) and found <= now:
+            known = found
+            break
+        step *= 2
+    while (found := following(known)) and found <= now:
+        known = found
+    return known
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

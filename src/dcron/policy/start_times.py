@@ -1,0 +1,220 @@
+"""When lines start: all of them merged into one list, in the cells of a picture, and by the minute.
+
+Computed by the functions that the agents plan with. `dcron preview --all` and the timeline show it.
+"""
+
+import heapq
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from dcron import policy
+from dcron.model import Definition
+from dcron.schedule import Occurrence, Rules, Schedule, next_run, upcoming, zone
+
+MINUTE = timedelta(minutes=1)
+MOST_IN_CELL = 6
+"""Turns that are looked at in one cell: `*/5` has 6 in half an hour, a task of every second 1,800."""
+
+
+class TaskStart(NamedTuple):
+    """A task's turn; the order is that of time, then of names."""
+
+    at: datetime
+    """When it may start, its jitter considered; of one that is skipped, its time."""
+    task: str
+    occurrence: Occurrence
+
+
+def starts_of(
+    line: Definition, after: datetime, until: datetime | None = None, rules: Rules | None = None
+) -> Iterator[TaskStart]:
+    """The line's turns that start after `after`, skipped ones too, computed as they are read.
+
+    `rules` are those of the line, where it does not bring its calendars along. Raises UsageError.
+    """
+    schedule, here = policy.schedule_of(line.schedule, line.name), zone(line.timezone)
+    early = after - timedelta(seconds=line.jitter or 0)
+    for start in _in_order(
+        line, upcoming(schedule, here, early, rules or policy.rules_of(line), until=until)
+    ):
+        if until and start.at > until:
+            return
+        if start.at > after:
+            yield start
+
+
+def _in_order(line: Definition, coming: Iterable[Occurrence]) -> Iterator[TaskStart]:
+    """The turns as they start: by its jitter one may overtake another."""
+    held: list[tuple[datetime, datetime, TaskStart]] = []
+    for occurrence in coming:
+        while held and held[0][0] <= occurrence.at:
+            yield heapq.heappop(held)[-1]
+        at = occurrence.at if occurrence.reason else policy.due_at(line, occurrence.at)
+        start = TaskStart(at, line.name, occurrence)
+        if line.jitter:
+            heapq.heappush(held, (at, occurrence.at, start))
+        else:
+            yield start
+    while held:
+        yield heapq.heappop(held)[-1]
+
+
+def merged(each: Iterable[Iterator[TaskStart]], count: int, most: int) -> Iterator[TaskStart]:
+    """The turns of many lines in one order, until `count` have run or there were `most`."""
+    return islice(until_ran(heapq.merge(*each), count), most)
+
+
+def until_ran(found: Iterable[TaskStart], count: int) -> Iterator[TaskStart]:
+    """The turns until so many have run."""
+    ran = 0
+    for each in found:
+        yield each
+        ran += each.occurrence.reason is None
+        if ran >= count:
+            return
+
+
+# By the minute ----------------------------------------------------------------------------------------
+
+
+class Minutes:
+    """How many starts there are in each minute."""
+
+    def __init__(self) -> None:
+        self._counted = Counter[int]()
+
+    def add(self, minutes: Iterable[int]) -> None:
+        """Count a start in each of these, as `minute_of` numbers them."""
+        self._counted.update(minutes)
+
+    def busiest(self, count: int) -> list[tuple[datetime, int]]:
+        """The minutes with the most starts, and how many; of equal ones the earliest."""
+        most = heapq.nsmallest(count, self._counted.items(), key=lambda each: (-each[1], each[0]))
+        return [(datetime.fromtimestamp(60 * minute, UTC), number) for minute, number in most]
+
+
+def minute_of(moment: datetime) -> int:
+    """The number of the minute in which this moment lies."""
+    return int(moment.timestamp() // 60)
+
+
+def minutes_of(line: Definition, begin: datetime, end: datetime) -> Sequence[int]:
+    """The minutes from `begin` up to but without `end` in which the line starts. Raises UsageError."""
+    schedule, here = policy.schedule_of(line.schedule, line.name), zone(line.timezone)
+    rules = policy.rules_of(line)
+    if not line.jitter:
+        return _minutes(schedule, here, rules, begin, end)
+    early = begin - timedelta(seconds=line.jitter)
+    due = (policy.due_at(line, at) for at in _wanted(schedule, here, rules, early, end, timedelta(0)))
+    return array("i", dict.fromkeys(minute_of(each) for each in due if begin <= each < end))
+
+
+@lru_cache(maxsize=200)
+def _minutes(schedule: Schedule, here: Any, rules: Rules, begin: datetime, end: datetime) -> "array[int]":
+    """Remembered, because in a large crontab many lines have one schedule."""
+    return array("i", map(minute_of, _wanted(schedule, here, rules, begin, end, MINUTE)))
+
+
+def _wanted(
+    schedule: Schedule, here: Any, rules: Rules, begin: datetime, end: datetime, unit: timedelta
+) -> Iterator[datetime]:
+    """The turns that no calendar excludes; with a `unit` only the first in each."""
+    after = begin - policy.INSTANT
+    while (at := next_run(schedule, here, after, rules)) and at < end:
+        yield at
+        after = at if not unit else at.replace(second=0, microsecond=0) + unit - policy.INSTANT
+
+
+# In cells ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StartSpan:
+    """A stretch of time, cut into cells of one length."""
+
+    begin: datetime
+    cell: timedelta
+    cells: int
+
+    @property
+    def end(self) -> datetime:
+        """The first moment behind it."""
+        return self.start_of(self.cells)
+
+    def start_of(self, position: int) -> datetime:
+        """When this cell begins."""
+        return self.begin + position * self.cell
+
+    def position(self, moment: datetime) -> int:
+        """The cell in which the moment lies; before the first one it is negative."""
+        return (moment - self.begin) // self.cell
+
+
+class Filled(NamedTuple):
+    """What a line does in one cell."""
+
+    starts: tuple[datetime, ...] = ()
+    """MOST_IN_CELL at most."""
+    has_more: bool = False
+    skipped: bool = False
+    """Whether a calendar, the window or a pause passes something over."""
+
+
+EMPTY = Filled()
+
+
+def filled(line: Definition, span: StartSpan, paused_until: datetime | None = None) -> Sequence[Filled]:
+    """What the line does in each cell, jitter considered. Raises UsageError."""
+    schedule, name = policy.schedule_of(line.schedule, line.name), line.name if line.jitter else ""
+    cells = _filled(schedule, line.timezone, policy.rules_of(line), name, line.jitter, span)
+    return cells if paused_until is None else [_paused(cell, paused_until) for cell in cells]
+
+
+@lru_cache(maxsize=500)
+def _filled(
+    schedule: Schedule, timezone: str, rules: Rules, name: str, jitter: float | None, span: StartSpan
+) -> Sequence[Filled]:
+    """Remembered: it is shown many times over before the cells move on, and often by many lines."""
+    line = Definition(name=name, schedule=schedule.text, timezone=timezone, command="", jitter=jitter)
+    here, last = zone(timezone), span.end - policy.INSTANT
+    cells = [EMPTY] * span.cells
+    after: datetime | None = span.begin - timedelta(seconds=jitter or 0) - policy.INSTANT
+    while after is not None:
+        after = _fill(cells, span, line, upcoming(schedule, here, after, rules, until=last))
+    return tuple(cells)
+
+
+def _fill(
+    cells: list[Filled], span: StartSpan, line: Definition, coming: Iterable[Occurrence]
+) -> datetime | None:
+    """Enter turns until there are enough of one cell: the moment from which to go on, or None at the end."""
+    seen = Counter[int]()
+    for occurrence in coming:
+        due = policy.due_at(line, occurrence.at)
+        if span.begin <= due < span.end:
+            position = span.position(due)
+            cells[position] = _with(cells[position], due, occurrence.reason)
+        turn = span.position(occurrence.at)
+        seen[turn] += 1
+        if seen[turn] > MOST_IN_CELL:
+            return span.start_of(turn + 1) - policy.INSTANT
+    return None
+
+
+def _with(cell: Filled, due: datetime, reason: str | None) -> Filled:
+    if reason is not None:
+        return cell._replace(skipped=True)
+    if len(cell.starts) == MOST_IN_CELL:
+        return cell._replace(has_more=True)
+    return cell._replace(starts=tuple(sorted((*cell.starts, due))))
+
+
+def _paused(cell: Filled, until: datetime) -> Filled:
+    starts = tuple(each for each in cell.starts if each >= until)
+    return cell._replace(starts=starts, skipped=cell.skipped or len(starts) < len(cell.starts))

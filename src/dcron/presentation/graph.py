@@ -1,0 +1,64 @@
+"""What comes after what, drawn in lines: the tasks that hang together with one."""
+
+from collections.abc import Collection, Mapping
+
+from dcron.policy.dependencies import before, behind
+
+MOST_LINES = 40
+MOST_NAMES = 12
+"""Names that are written out on one line."""
+INDENT = "  "
+
+
+def graph_lines(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
+    """The graph from its beginnings on: each line runs after those above it; `name` is in brackets.
+
+    Tasks that wait for the same stand on one line. What they wait for is told where it is not simply all of
+    the step before. Of a graph too large to show only what comes before and behind `name` is drawn, and of
+    that the lines around it.
+    """
+    if name not in graph:
+        return []
+    drawn = _drawn(graph, name)
+    if len(drawn) > MOST_LINES:
+        near = {name} | before(graph, [name]) | behind(graph, [name])
+        drawn = _drawn({each: earlier for each, earlier in graph.items() if each in near}, name)
+    here = next(number for number, line in enumerate(drawn) if f"[{name}]" in line)
+    first = max(0, min(here - MOST_LINES // 2, len(drawn) - MOST_LINES))
+    hidden = len(drawn) - MOST_LINES
+    return [*drawn[first : first + MOST_LINES], *([f"and {hidden} more lines"] if hidden > 0 else [])]
+
+
+def steps(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """The tasks in the order in which they can run: each step needs only those before it.
+
+    A circle, which only a hand in the database can have written, is one step.
+    """
+    left = dict(graph)
+    found = []
+    while left:
+        ready = sorted(name for name, earlier in left.items() if not any(each in left for each in earlier))
+        found.append(ready or sorted(left))
+        left = {name: earlier for name, earlier in left.items() if name not in found[-1]}
+    return found
+
+
+def _drawn(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
+    lines = []
+    above: set[str] = set()
+    for depth, step in enumerate(steps(graph)):
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for each in step:
+            groups.setdefault(tuple(sorted(graph[each])), []).append(each)
+        for earlier, names in groups.items():
+            arrow = f"{INDENT * depth}-> " if depth else ""
+            after = f"   (after {_list(earlier)})" if depth and set(earlier) != above else ""
+            lines.append(f"{arrow}{_list(names, name)}{after}")
+        above = set(step)
+    return lines
+
+
+def _list(names: Collection[str], marked: str | None = None) -> str:
+    shown = sorted(names, key=lambda each: each != marked)[:MOST_NAMES] if len(names) > MOST_NAMES else names
+    told = ", ".join(f"[{each}]" if each == marked else each for each in shown)
+    return told + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -1,0 +1,131 @@
+"""The forms a schedule can take, and a schedule made of them."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TypeAlias
+
+from dcron.schedule.cron import Cron
+from dcron.schedule.dst_rules import next_fixed, next_interval
+from dcron.schedule.recurrence import Recurrence
+from dcron.schedule.rules import Rules
+from dcron.schedule.transitions import ZoneClock
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Every:
+    """`@every 90s`: a fixed rate in real elapsed time, counted from 1970-01-01T00:00Z on every node."""
+
+    period: timedelta
+
+
+@dataclass(frozen=True)
+class At:
+    """`@at 2027-01-01T09:00`: once; naive is on the clock of the task's zone."""
+
+    moment: datetime
+
+    @property
+    def is_face(self) -> bool:
+        """Whether the zone decides which instant is meant."""
+        return self.moment.tzinfo is None
+
+    def next_face(self, face: datetime) -> datetime | None:
+        """The moment, as the only face there is."""
+        return self.moment if self.moment > face else None
+
+
+@dataclass(frozen=True)
+class Reboot:
+    """`@reboot`: once at each node's start."""
+
+
+@dataclass(frozen=True)
+class Delay:
+    """`@delay 5m`: so many seconds after the run before has ended."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class OnEvent:
+    """`@on EVENT`: whenever somebody sends the event."""
+
+    event: str
+
+
+@dataclass(frozen=True)
+class After:
+    """`@after A,B`: when these tasks have succeeded."""
+
+    tasks: tuple[str, ...]
+
+
+Timed: TypeAlias = Cron | Every | At | Recurrence
+"""Forms whose instants follow from the clock alone."""
+
+Form: TypeAlias = Timed | Reboot | Delay | OnEvent | After
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a task is to run: one form, or several of which each counts."""
+
+    text: str
+    """As typed."""
+    forms: tuple[Form, ...]
+
+    @cached_property
+    def timed_forms(self) -> tuple[Timed, ...]:
+        """Those forms that follow from the clock."""
+        return tuple(form for form in self.forms if isinstance(form, Timed))
+
+    @property
+    def timed(self) -> bool:
+        """Whether any instants follow from the clock."""
+        return bool(self.timed_forms)
+
+    @property
+    def reboot(self) -> bool:
+        """Whether it runs when a node starts."""
+        return any(isinstance(form, Reboot) for form in self.forms)
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds from the end of one run to the next one."""
+        return next((form.seconds for form in self.forms if isinstance(form, Delay)), None)
+
+    @property
+    def event(self) -> str | None:
+        """The event it waits for."""
+        return next((form.event for form in self.forms if isinstance(form, OnEvent)), None)
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """The names of the tasks it depends on."""
+        return next((form.tasks for form in self.forms if isinstance(form, After)), ())
+
+    @property
+    def once(self) -> bool:
+        """Whether it is nothing but given moments, and over after the last of them."""
+        return all(isinstance(form, At) for form in self.forms)
+
+
+def next_instant(form: Timed, clock: ZoneClock, after: datetime, rules: Rules) -> datetime | None:
+    """The first instant of one form strictly after another, whatever the window and the calendars say."""
+    match form:
+        case Every(period):
+            return _EPOCH + ((after - _EPOCH) // period + 1) * period
+        case At(moment) if form.is_face:
+            return next_fixed(form, clock, after, rules.gap, "first")
+        case At(moment):
+            return moment.astimezone(UTC) if moment > after else None
+        case Cron() if form.is_interval:
+            return next_interval(form, clock, after)
+        case Cron():
+            return next_fixed(form, clock, after, rules.gap, rules.fold)
+        case Recurrence():
+            instant = next_fixed(form, clock, after, rules.gap, rules.fold)
+            return instant if form.until is None or instant is None or instant <= form.until else None

@@ -1,0 +1,293 @@
+"""Advice on schedules that are valid but may not do what was meant."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from dcron.errors import ScheduleError
+from dcron.schedule import english, fields
+from dcron.schedule.cron import Cron
+from dcron.schedule.dst_notes import effect, in_window, touched
+from dcron.schedule.fields import CronField, Values, read_field
+from dcron.schedule.kinds import Schedule, Timed, next_instant
+from dcron.schedule.next_run import next_run, require_fires
+from dcron.schedule.recurrence import Recurrence
+from dcron.schedule.rules import DEFAULT, Rules
+from dcron.schedule.transitions import DAY, SECOND, Transition, ZoneClock, clock
+
+_YEARS = 5 * 366 * DAY
+"""How far clock changes are looked at."""
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
+_BURST = 59
+"""Runs after a first one that, in fewer minutes, are more than one a minute."""
+_OFTEN = 48
+"""A task with more runs a day is no reason to move others."""
+_MANY = 10
+"""Tasks that start in one minute, and had better not."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to look at."""
+
+    code: str
+    """Stable, for filters; docs/schedules.md lists them."""
+    message: str
+
+
+def advise(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules = DEFAULT) -> list[Advice]:
+    """What is doubtful about one task's schedule; empty for nearly all."""
+    advice = list(_never_fires(schedule, zone, now, rules))
+    advice += _sub_minute(schedule, zone, now, rules)
+    for form in schedule.timed_forms:
+        advice += _about(form, clock(zone), now, rules)
+    return list(dict.fromkeys(advice))
+
+
+def _never_fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> Iterator[Advice]:
+    try:
+        require_fires(schedule, zone, now, rules)
+    except ScheduleError as error:
+        yield Advice("never-fires", str(error))
+    else:
+        if len(schedule.forms) > 1:
+            for part in _parts(schedule):
+                yield from _never_fires(part, zone, now, rules)
+
+
+def _parts(schedule: Schedule) -> list[Schedule]:
+    """Each form of a union as a schedule of its own."""
+    texts = schedule.text.split("|")
+    return [Schedule(text.strip(), (form,)) for text, form in zip(texts, schedule.forms, strict=True)]
+
+
+def _about(form: Timed, here: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
+    if isinstance(form, Recurrence):
+        days, _ = form.days_in_effect()
+        yield from _leap_day(days.get("BYMONTH", ()), days.get("BYMONTHDAY", ()))
+    if isinstance(form, Cron):
+        yield from _days(form)
+        yield from _fields(form)
+        yield from _clock_times(form)
+        yield from _changes(form, here, now, rules)
+
+
+def _days(line: Cron) -> Iterator[Advice]:
+    day, weekday = line.day, line.weekday
+    if line.either_day and not (_is_full(fields.DAY, day) or _is_full(fields.WEEKDAY, weekday)):
+        yield Advice(
+            "day-or-weekday",
+            f"day of month {day.text} OR weekday {weekday.text}: it runs when either fits; "
+            "for both begin one with * (as */1), for the first Monday write 1#1",
+        )
+    if day.plain and not line.either_day:
+        yield from _leap_day(line.month.numbers, day.numbers)
+
+
+def _leap_day(months: Collection[int], days: Collection[int]) -> Iterator[Advice]:
+    if set(months) == {2} and 29 in days and min(days) == 29:
+        yield Advice("leap-day-only", "runs only on 29 February, so in leap years alone")
+
+
+def _fields(line: Cron) -> Iterator[Advice]:
+    for which, values in line.columns():
+        yield from _uneven_step(which, values)
+        if not values.starred and _is_full(which, values):
+            yield Advice(
+                "covers-everything", f"{which.name} {values.text} is every {which.name}; {_instead(which)}"
+            )
+
+
+def _instead(which: CronField) -> str:
+    """What writing `*` would change; it is never only a matter of taste."""
+    if which in _CLOCK_FIELDS:
+        return "with * it would also count as an interval at clock changes"
+    if which is fields.MONTH:
+        return "* says the same"
+    return "if the other day field is set too, it runs every day; with * that one alone would decide"
+
+
+_CLOCK_FIELDS = (fields.SECOND, fields.MINUTE, fields.HOUR)
+
+
+def _uneven_step(which: CronField, values: Values) -> Iterator[Advice]:
+    size = len(which.full)
+    for match in re.finditer(r"(?:\*|H|\b\w+-\w+)/(\d+)", values.text, re.ASCII | re.IGNORECASE):
+        step = int(match[1])
+        if step > size:
+            yield Advice("uneven-step", f"{which.name} {match[0]}: the step is longer than the {size} values")
+        elif size % step and _goes_round(which, match[0], step):
+            yield Advice(
+                "uneven-step",
+                f"{which.name} {match[0]} does not divide {size}: it starts anew every "
+                f"{_AROUND[which.name]}, so the last step is shorter" + _every_instead(which, step),
+            )
+
+
+def _goes_round(which: CronField, term: str, step: int) -> bool:
+    """Whether a term with a step fills its field, rather than a part of it such as 9-17/3."""
+    if "-" not in term:
+        return True
+    numbers = read_field(which, term, 1, "").numbers
+    return min(numbers) < which.low + step and max(numbers) + step > max(which.full)
+
+
+_AROUND = {
+    "second": "minute",
+    "minute": "hour",
+    "hour": "day",
+    "day of month": "month",
+    "month": "year",
+    "weekday": "week",
+}
+"""What each field goes round in."""
+
+
+def _every_instead(which: CronField, step: int) -> str:
+    letters = {"second": "s", "minute": "m", "hour": "h", "day of month": "d"}
+    return f"; @every {step}{letters[which.name]} is even" if which.name in letters else ""
+
+
+def _clock_times(line: Cron) -> Iterator[Advice]:
+    every_minute = line.minute.starred and _is_full(fields.MINUTE, line.minute)
+    once_a_minute = line.second is None or len(line.second.numbers) == 1
+    if every_minute and once_a_minute and len(line.hour.numbers) == 1:
+        hour = min(line.hour.numbers)
+        yield Advice(
+            "every-minute-of-hour",
+            f"runs every minute from {hour:02}:00 to {hour:02}:59; for once a day write 0 {hour}",
+        )
+
+
+def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> Iterator[Advice]:
+    """When the next runs come faster than one a minute for so long that it is no small burst."""
+    if all(isinstance(form, Cron) and form.second is None for form in schedule.timed_forms):
+        return
+    first = instant = next_run(schedule, zone, now, rules)
+    for _ in range(_BURST):
+        if first is None or instant is None or instant - first >= _BURST * _MINUTE:
+            return
+        instant = next_run(schedule, zone, instant, rules)
+    if first is not None and instant is not None and instant - first < _BURST * _MINUTE:
+        yield Advice(
+            "sub-minute",
+            f"runs about {_BURST * _MINUTE / (instant - first):.2g} times a minute; each run is a row in the "
+            "database, and how punctual it is depends on the agents' poll interval",
+        )
+
+
+def _changes(line: Cron, here: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
+    """What the next gap and the next fold do to an interval."""
+    if not line.is_interval:
+        return
+    coming = list(here.changes(now, now + _YEARS))
+    touching = [change for change in coming if any(touched(line, change, rules))]
+    if match := re.match(r"(?:\*|H)/(\d+)", line.hour.text, re.IGNORECASE):
+        step = timedelta(hours=int(match[1]))
+        uneven = [each for each in coming if each in touching or _crosses(line, here, each, rules, step)]
+        for change in _first_of_each_kind(uneven) if step > _HOUR else ():
+            told = effect(line, here, change, rules) or _moved(change)
+            yield Advice("hours-at-change", f"{told}; hours are uneven that day")
+    lost = next((change for change in touching if _loses_the_date(line, change)), None)
+    if lost is not None:
+        starred = [
+            f"{which.name} {values.text}"
+            for which, values in line.columns()
+            if which in _CLOCK_FIELDS and values.starred
+        ]
+        yield Advice(
+            "lost-in-gap",
+            f"on {lost.reached:%Y-%m-%d} the clock leaves out all its times, so it does not run that day; "
+            f"with a list in place of {english.join(starred)} it would, when the gap ends",
+        )
+
+
+def _crosses(line: Cron, here: ZoneClock, change: Transition, rules: Rules, step: timedelta) -> bool:
+    """Whether a run shortly before the change and one shortly after it are a step of the hours apart."""
+    if step >= DAY or not in_window(line, change, rules) or rules.excluded_by(change.resumed.date()):
+        return False
+    before = next_instant(line, here, change.at - step - SECOND, rules)
+    after = next_instant(line, here, change.at - SECOND, rules)
+    return before is not None and before < change.at and after is not None and after < change.at + step
+
+
+def _moved(change: Transition) -> str:
+    size = english.duration(abs(change.new - change.old).total_seconds())
+    way = "forward" if change.is_gap else "back"
+    return f"clocks go {way} by {size} on {change.reached:%Y-%m-%d}"
+
+
+def _first_of_each_kind(changes: list[Transition]) -> Iterator[Transition]:
+    for is_gap in (True, False):
+        yield from [change for change in changes if change.is_gap is is_gap][:1]
+
+
+def _loses_the_date(line: Cron, change: Transition) -> bool:
+    """Whether every face of one date that a gap begins on lies in the gap."""
+    if not change.is_gap:
+        return False
+    midnight = change.reached.replace(hour=0, minute=0, second=0)
+    face = line.next_face(midnight - SECOND)
+    if face is None or not change.removes(face):
+        return False
+    rest = line.next_face(change.resumed - SECOND)
+    return rest is None or rest >= midnight + DAY
+
+
+def _is_full(which: CronField, values: Values) -> bool:
+    return values.numbers >= which.full
+
+
+def advise_all(
+    tasks: Iterable[tuple[str, Schedule, ZoneInfo, Callable[[datetime], datetime]]],
+    now: datetime,
+    *,
+    many: int = _MANY,
+) -> list[Advice]:
+    """What is doubtful about a whole crontab: minutes of the coming day at which `many` tasks start.
+
+    `tasks` are (name, schedule, zone, when an occurrence starts). The five busiest minutes are named. A task
+    that runs more often than 48 times a day is left out.
+    """
+    at_minute: dict[datetime, list[str]] = defaultdict(list)
+    for name, schedule, zone, starts in tasks:
+        minutes = _minutes_of_a_day(schedule, zone, now, starts)
+        for minute in minutes if len(minutes) <= _OFTEN else ():
+            at_minute[minute].append(name)
+    busy = [(len(names), minute, names) for minute, names in at_minute.items() if len(names) >= many]
+    busy.sort(key=lambda each: (-each[0], each[1]))
+    return [_same_minute(minute, names) for _, minute, names in busy[:5]]
+
+
+def advise_minute(minute: datetime, names: list[str], *, more: bool = False) -> list[Advice]:
+    """The same of one minute, at which these tasks start, and with `more` others that nobody has counted."""
+    return [_same_minute(minute, names, " or more" if more else "")] if len(names) >= _MANY else []
+
+
+def runs_often(schedule: Schedule, zone: ZoneInfo, now: datetime) -> bool:
+    """Whether a task runs so often that it is no reason to move others."""
+    return len(_minutes_of_a_day(schedule, zone, now, lambda occurrence: occurrence)) > _OFTEN
+
+
+def _minutes_of_a_day(
+    schedule: Schedule, zone: ZoneInfo, now: datetime, starts: Callable[[datetime], datetime]
+) -> set[datetime]:
+    """The minutes of the coming day at which it starts; of one that runs often the first, just too many."""
+    minutes: set[datetime] = set()
+    instant = next_run(schedule, zone, now)
+    while instant is not None and instant <= now + DAY and len(minutes) <= _OFTEN:
+        minutes.add(starts(instant).replace(second=0, microsecond=0))
+        instant = next_run(schedule, zone, instant)
+    return minutes
+
+
+def _same_minute(minute: datetime, names: list[str], or_more: str = "") -> Advice:
+    shown = ", ".join(sorted(names)[:3])
+    return Advice(
+        "same-minute",
+        f"{len(names)} tasks{or_more} start at {minute:%Y-%m-%d %H:%M} UTC ({shown}, …); "
+        "H in place of the minute spreads them, the same way on every node",
+    )

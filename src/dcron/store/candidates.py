@@ -1,0 +1,187 @@
+"""The due runs that a node can take, locked: from the lanes it serves, as many as fit."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Executable,
+    FromClause,
+    Integer,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+)
+
+from dcron import policy
+from dcron.database import Columns, Database, locked
+from dcron.model import Task, Trigger
+from dcron.policy import Lane
+from dcron.schema import ALIVE, DUE, crontab, runs
+from dcron.store import queues, tasks
+from dcron.store.tasks import task_from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """What a node can take just now."""
+
+    node_id: str
+    slots: int
+    """How many more runs it may start."""
+    tags: Sequence[str] = ()
+    queues: Sequence[str] = ()
+    """None means all."""
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What it has when nothing runs."""
+    free: Mapping[str, float] = field(default_factory=dict)
+    """What of it is not taken."""
+    accounts: Collection[str] | None = None
+    """The accounts it runs commands as; None means all."""
+
+    def serves(self, lane: Lane) -> bool:
+        """Whether runs of the lane are for this node at all."""
+        return policy.serves(lane, self.node_id, self.tags, self.queues, self.capacity, self.accounts)
+
+    def has_room_for(self, lane: Lane) -> bool:
+        """Whether one of the lane's runs could start now."""
+        return self.slots > 0 and policy.fits(lane, self.free)
+
+
+@dataclass(slots=True)
+class ClaimedRun:
+    """A run that bears this node's ID, with what its line said when it was claimed."""
+
+    id: int
+    task: Task
+    trigger: Trigger
+    attempt: int
+    scheduled_for: datetime
+    payload: str | None
+    spec: dict[str, Any]
+    lane: Lane = field(default_factory=Lane)
+    due_at: datetime | None = None
+    for_node: str | None = None
+    expires_at: datetime | None = None
+    backlog_until: datetime | None = None
+    flow: int | None = None
+    event_id: int | None = None
+    successor: datetime | None = None
+    delay: timedelta | None = None
+    """From its end to the next turn, where the line counts from there."""
+
+
+def lock(connection: Connection, offer: Capacity, now: datetime, lanes: Iterable[Lane]) -> list[ClaimedRun]:
+    """Due runs with their lines, both locked: whoever counts a task's live runs holds the task's line.
+
+    Of each lane the first few; of all these the first that fit into what is free.
+    """
+    lanes = list(lanes)
+    room = queues.room(connection, {lane.queue for lane in lanes})
+    found: list[ClaimedRun] = []
+    for lane in lanes:
+        most = min(offer.slots, room.get(lane.queue, offer.slots))
+        if most > 0 and offer.has_room_for(lane):
+            found += _lock_lane(connection, offer, now, lane, most)
+    return _first_that_fit(found, offer, room)
+
+
+def _lock_lane(
+    connection: Connection, offer: Capacity, now: datetime, lane: Lane, most: int
+) -> list[ClaimedRun]:
+    given = {"lane": str(lane), "now": now, "node_id": offer.node_id, "most": most}
+    due = []
+    for row in connection.execute(_due_runs(), given):
+        run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
+        attempt, scheduled_for, payload, spec, *facts = rest
+        task = task_from(row)
+        due.append(
+            ClaimedRun(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
+        )
+    return due
+
+
+_RUN_COLUMNS = [
+    runs.c.id.label("run_id"),
+    runs.c.trigger,
+    runs.c.attempt,
+    runs.c.scheduled_for,
+    runs.c.payload,
+    runs.c.spec,
+    runs.c.due_at,
+    runs.c.for_node,
+    runs.c.expires_at,
+    runs.c.backlog_until,
+    runs.c.flow,
+    runs.c.event_id,
+]
+
+
+@cache
+def _due_runs() -> Executable:
+    return locked(
+        select(*_RUN_COLUMNS, *tasks.COLUMNS)
+        .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+        .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
+        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
+        .order_by(runs.c.due_at, runs.c.id)
+        .limit(bindparam("most", type_=Integer()))
+    )
+
+
+def _first_that_fit(found: list[ClaimedRun], offer: Capacity, room: dict[str, int]) -> list[ClaimedRun]:
+    """The most urgent of these, as long as slots, queues and capacity last."""
+    found.sort(key=lambda run: (run.lane.rank(run.due_at or run.scheduled_for), run.id))
+    free = dict(offer.free)
+    taken: list[ClaimedRun] = []
+    for run in found:
+        if len(taken) == offer.slots:
+            break
+        left = room.get(run.lane.queue)
+        if left == 0 or not policy.fits(run.lane, free):
+            continue
+        if left is not None:
+            room[run.lane.queue] = left - 1
+        free = policy.without(free, run.lane)
+        taken.append(run)
+    return taken
+
+
+@dataclass(frozen=True)
+class Alive:
+    """How many runs of each task live now, by its id; of one for every node, how many here."""
+
+    all: Counter[int] = field(default_factory=Counter)
+    backfilled: Counter[int] = field(default_factory=Counter)
+    """Those of them that make up for the past."""
+
+
+def count_alive(connection: Connection, database: Database, node_id: str, due: Sequence[ClaimedRun]) -> Alive:
+    """What lives of the tasks of these runs. A statement of its own, after the lock: it must see what others
+    committed while this one waited."""
+    limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
+    given = database.values(_LIMITED, ([task_id] for task_id in limited))
+    alive = Alive()
+    for task_id, owner, trigger, count in connection.execute(_count_alive(database.rows(_LIMITED)), given):
+        is_here = owner == node_id
+        if is_here or not limited[task_id].every_node:
+            alive.all[task_id] += count
+            alive.backfilled[task_id] += count if trigger == Trigger.BACKFILL else 0
+    return alive
+
+
+_LIMITED = Columns(task_id=BigInteger())
+
+
+@cache
+def _count_alive(batch: FromClause) -> Executable:
+    of_task = runs.c.task_id == batch.c.task_id
+    facts = (runs.c.task_id, runs.c.owner, runs.c.trigger)
+    return select(*facts, func.count()).join_from(batch, runs, of_task).where(text(ALIVE)).group_by(*facts)

@@ -1,0 +1,263 @@
+"""How runs end: recorded once, and followed by whatever was waiting for it.
+
+An end may bring a retry or a dead letter, the next steps of a flow, and room for runs that were kept waiting.
+Locks are taken in one order everywhere: first lines, by their ids, then runs.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Executable,
+    FromClause,
+    Integer,
+    Row,
+    Text,
+    TextClause,
+    bindparam,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from dcron import policy
+from dcron.database import Columns, Database, beside_id
+from dcron.model import RunState, Task, Trigger
+from dcron.policy import Lane
+from dcron.schema import ALIVE, Instant, runs, subscriptions
+from dcron.store import blocked, dependencies, planning, refusals, tasks, unclaimable
+
+_BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
+_BAD = (RunState.FAILED, RunState.LOST)
+_AFTER_ALL = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended, as its node saw it."""
+
+    id: int
+    state: RunState
+    finished_at: datetime
+    reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    never_begun: bool = False
+    """Its command was certainly never started: it can be tried again without a doubt. A lost run waits for
+    any node, a failed one goes to a node that has not refused it."""
+
+
+def finish(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult], now: datetime
+) -> set[int]:
+    """Record how runs ended, where they are still this node's; the ids that were.
+
+    A run that was declared lost meanwhile takes its owner's late truth.
+    """
+    followed = _followed(connection, database, ended)
+    lock_lines(connection, {row.task_id: row.task for row in followed})
+    written = _write(connection, database, node_id, ended)
+    truths = [row for row in followed if row.id in written]
+    if truths:
+        _follow_up(connection, database, {each.id: each for each in ended}, truths, now, node_id)
+    return written
+
+
+def declare_lost(
+    connection: Connection,
+    database: Database,
+    now: datetime,
+    node_ids: Iterable[str],
+    reason: str,
+    run_ids: Collection[int] | None = None,
+) -> list[int]:
+    """Mark what these nodes were running, or some of it, as lost: how it ended is unknown. The runs' ids."""
+    running: list[ColumnElement[bool] | TextClause] = [
+        runs.c.owner.in_(list(node_ids)),
+        text(ALIVE),
+        runs.c.state == RunState.RUNNING,
+    ]
+    if run_ids is not None:
+        running.append(runs.c.id.in_(run_ids))
+    found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
+    lock_lines(connection, {row.task_id: row.task for row in found})
+    query = update(runs).where(*running)
+    asked = func.coalesce("; its end was asked for by " + runs.c.cancel_requested_by, "")
+    values = {"state": RunState.LOST, "reason": literal(reason) + asked, "finished_at": now}
+    lost = connection.execute(query.values(values).returning(*_COLUMNS)).all()
+    ended = {row.id: RunResult(row.id, RunState.LOST, now, reason) for row in lost}
+    _follow_up(connection, database, ended, lost, now)
+    return list(ended)
+
+
+_COLUMNS = [
+    *(runs.c.id, runs.c.task_id, runs.c.task, runs.c.trigger, runs.c.attempt, runs.c.flow),
+    *(runs.c.scheduled_for, runs.c.for_node, runs.c.payload, runs.c.event_id, runs.c.spec),
+    *(runs.c.cancel_requested_by, runs.c.lane, runs.c.expires_at, runs.c.refused_by),
+]
+
+
+def _followed(connection: Connection, database: Database, ended: Sequence[RunResult]) -> Sequence[Row[Any]]:
+    """Those of the runs whose end something follows; for most of them it is one look, and nothing."""
+    given = database.values(_BADLY, ((each.id, int(each.state in _BAD)) for each in ended))
+    return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
+
+
+_BADLY = Columns(id=BigInteger(), bad=Integer())
+
+
+@cache
+def _with_followers(batch: FromClause) -> Executable:
+    other = runs.alias("other")
+    kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
+    retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
+    comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
+    return (
+        select(*_COLUMNS)
+        .join_from(batch, runs, runs.c.id == batch.c.id)
+        .where(or_(batch.c.bad == 1, kept_waiting, retry, comes_after))
+    )
+
+
+def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
+    """Lock these lines, names by id, and all that come after them: before any of their runs."""
+    if names:
+        tasks.lock(connection, names.keys() | dependencies.lines_behind(connection, set(names.values())))
+
+
+def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
+    rows = (
+        (each.id, each.state.value, each.reason, each.exit_code, each.signal, each.finished_at)
+        for each in ended
+    )
+    given = database.values(_ENDED, rows) | {"node_id": node_id}
+    return set(connection.scalars(_end(database.rows(_ENDED)), given))
+
+
+_ENDED = Columns(
+    id=BigInteger(),
+    state=Text(),
+    reason=Text(),
+    exit_code=Integer(),
+    signal=Integer(),
+    finished_at=Instant(),
+)
+
+
+@cache
+def _end(batch: FromClause) -> Executable:
+    return (
+        update(runs)
+        .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"))
+        .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
+        .values(beside_id(batch) | {"dead_at": None})
+        .returning(runs.c.id)
+    )
+
+
+def _follow_up(
+    connection: Connection,
+    database: Database,
+    ended: dict[int, RunResult],
+    rows: Sequence[Row[Any]],
+    now: datetime,
+    node_id: str | None = None,
+) -> None:
+    lines = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
+    for row in rows:
+        end = ended[row.id]
+        # Where somebody had asked for its end, a bad one is neither tried again nor mourned.
+        is_bad = end.state in _BAD and row.cancel_requested_by is None
+        if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id), node_id, now):
+            continue
+        if is_bad:
+            connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
+        elif end.state not in _BAD:
+            _call_off_retry(connection, end, now)
+        step = dependencies.Step(row.id, row.task, row.flow, row.scheduled_for)
+        dependencies.step_ended(connection, database, step, end.state, now)
+    blocked.unblock(connection, [row.task_id for row in rows], now)
+    database.notify(connection)
+
+
+def _try_again(
+    connection: Connection,
+    database: Database,
+    row: Row[Any],
+    end: RunResult,
+    line: Task | None,
+    node_id: str | None,
+    now: datetime,
+) -> bool:
+    """Insert the next attempt, if there is to be one. What was never begun costs none."""
+    if line is None:  # it was removed meanwhile
+        return False
+    lane = _lane_again(row, line)
+    if end.never_begun and end.state is RunState.FAILED and node_id:
+        further = refusals.pass_on(connection, row, line, lane, end.reason or "", node_id, now)
+        values = {"attempt": row.attempt, "due_at": end.finished_at, **further} if further else {}
+    elif end.never_begun:
+        again_at = policy.begin_again_at(line, row.id, row.attempt, end.finished_at)
+        values = {"attempt": row.attempt, "due_at": again_at}
+    else:
+        values = {}
+    if not values:
+        due_at = policy.retry_at(line, row.id, row.attempt, end.state, end.finished_at)
+        if due_at is None:
+            return False
+        values = {"due_at": due_at}
+    attempt = retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
+    connection.execute(database.insert_if_absent(runs).values(attempt))
+    return True
+
+
+def _lane_again(row: Row[Any], line: Task) -> Lane:
+    """The lane of the next attempt: as the line says now, for the account that the run has copied."""
+    trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
+    return policy.rerouted(policy.read_lane(row.lane), line, trigger).after_refusals(()).on(row.for_node)
+
+
+def retry_of(row: Any, line: Task, due_at: datetime) -> dict[str, Any]:
+    """The row of the attempt that follows this run's; it executes what the line says now."""
+    trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
+    return planning.waiting(line, Trigger.RETRY, row.scheduled_for) | {
+        "due_at": due_at,
+        "expires_at": policy.too_late_after(line, due_at),
+        "attempt": row.attempt + 1,
+        "retry_of": row.id,
+        "for_node": row.for_node,
+        "lane": str(policy.lane_of(line, trigger).on(row.for_node)),
+        "payload": row.payload,
+        "flow": row.flow,
+        "event_id": row.event_id,
+    }
+
+
+def skipped(
+    connection: Connection, database: Database, step: dependencies.Step, trigger: Trigger, now: datetime
+) -> None:
+    """What follows when a run whose time has come is skipped. A retry was all that its failure had left."""
+    if trigger is not Trigger.RETRY:
+        dependencies.step_skipped(connection, database, step, now)
+        return
+    failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
+    unclaimable.bury(connection, runs.c.id == failed, now)
+    dependencies.step_ended(connection, database, step, RunState.SKIPPED, now)
+
+
+def _call_off_retry(connection: Connection, end: RunResult, now: datetime) -> None:
+    """The late truth of a run that was taken for lost: there is nothing to try again."""
+    waiting = update(runs).where(runs.c.retry_of == end.id, runs.c.state == RunState.WAITING)
+    reason = f"run {end.id} had {_AFTER_ALL[end.state]} after all"
+    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
+    connection.execute(waiting.values(ended))

@@ -1,0 +1,118 @@
+"""What the dialogs of the forms say: foreign text for the most part, so all of it is made inert here."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, tzinfo
+
+from textual.content import Content
+
+from dcron.model import Definition, Task
+from dcron.presentation import next_runs
+from dcron.presentation.humanize import Struck
+from dcron.safetext import safe, shorten
+from dcron.services.text_edits import Changes, Overtaken, TaskChange
+from dcron.tui.forms.checking import Moved
+from dcron.tui.forms.fields import FIELDS, shown
+from dcron.tui.forms.reading import changed_fields
+
+LONGEST_VALUE = 300
+"""Cells of a value that is shown."""
+CHANGES_SHOWN = 50
+Part = tuple[str, str]
+"""A line and its style."""
+_STYLES = {"-": "$text-error", "+": "$text-success"}
+
+
+def content(parts: Iterable[Part]) -> Content:
+    """The lines, inert."""
+    return Content("\n").join(Content.styled(safe(text), style) for text, style in parts)
+
+
+def form_change(
+    before: Definition | None, after: Definition, moved: Moved, warnings: Sequence[tuple[str, str]]
+) -> Iterator[Part]:
+    """What a form would write, field by field, the next runs that it moves, and what is doubtful."""
+    yield from field_changes(before or Definition(name="", schedule="", timezone="", command=""), after)
+    yield from _runs(moved)
+    for code, message in warnings:
+        yield f"! {message} [{code}]", "bold"
+
+
+def field_changes(before: Definition, after: Definition) -> Iterator[Part]:
+    """Each field that differs: `tries: 1 -> 3`."""
+    for name in changed_fields(before, after):
+        field = FIELDS[name]
+        old, new = (shorten(safe(shown(field, line)), LONGEST_VALUE) for line in (before, after))
+        if old == new and name == "command":
+            continue  # it is told of by how it is run
+        yield f"{field.title}: {old} -> {new}" if before.schedule else f"{field.title}: {new}", ""
+
+
+def form_conflict(base: Definition, overtaken: Overtaken) -> Iterator[Part]:
+    """Who was first, what each of both changed, and how theirs differs from mine."""
+    yield overtaken.told, ""
+    if overtaken.theirs:
+        yield from _headed("they changed", field_changes(base, overtaken.theirs))
+    if overtaken.mine:
+        yield from _headed("you changed", field_changes(base, overtaken.mine))
+    yield from _difference(overtaken)
+
+
+def act_conflict(base: Task, theirs: Task, here: tzinfo) -> Iterator[Part]:
+    """What somebody else has made of a task since it was read."""
+    yield from _headed("they changed", field_changes(base, theirs))
+    if base.enabled != theirs.enabled:
+        yield "  resumed it" if theirs.enabled else f"  {next_runs.pause(theirs, here)}", ""
+
+
+def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:
+    """What a text would change, task by task."""
+    for notice in changes.notices:
+        yield f"! {notice}", "bold"
+    for change in changes.changes[:CHANGES_SHOWN]:
+        yield from _text_change(change, now)
+    if len(changes.changes) > CHANGES_SHOWN:
+        yield f"and {len(changes.changes) - CHANGES_SHOWN:,} more", "bold"
+
+
+def text_conflict(overtaken: Sequence[Overtaken]) -> Iterator[Part]:
+    """Each line that somebody else has changed: who, and how theirs differs from mine."""
+    for each in overtaken[:CHANGES_SHOWN]:
+        yield each.told, "bold"
+        yield from _difference(each)
+
+
+def _text_change(change: TaskChange, now: datetime) -> Iterator[Part]:
+    old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""
+    yield f"{change.kind} {old}{change.name}", "bold"
+    yield from _lines(change.difference())
+    if change.after:
+        yield from _runs(list(next_runs.moved_runs(change.before, change.after, now)))
+        if next_runs.times_differ(change.before, change.after):
+            for code, message in next_runs.warnings(change.after, now):
+                yield f"! {message} [{code}]", "bold"
+
+
+def _difference(overtaken: Overtaken) -> Iterator[Part]:
+    yield from _headed("- theirs, + yours", _lines(overtaken.difference()))
+
+
+def _headed(heading: str, parts: Iterable[Part]) -> Iterator[Part]:
+    yield f"{heading}:", "bold"
+    for text, style in parts:
+        yield f"  {text}", style
+
+
+def _lines(difference: Iterable[str]) -> Iterator[Part]:
+    for line in difference:
+        yield shorten(safe(line), LONGEST_VALUE), _STYLES.get(line[:1], "")
+
+
+def _runs(moved: Moved) -> Iterator[Part]:
+    for name, value in moved:
+        lines = [value] if isinstance(value, str) else value or []
+        for position, line in enumerate(lines):
+            yield f"{'' if position else name:<7}{line}", "strike" if _is_struck(line) else ""
+
+
+def _is_struck(line: str) -> bool:
+    return isinstance(line, Struck)
