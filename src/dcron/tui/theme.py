@@ -41,9 +41,9 @@ RowTable > .look--late { color: $text-warning; text-style: bold; }
 .-grey RowTable > .look--late { color: $foreground; text-style: bold; }
 RowTable > .look--paused, RowTable > .look--quiet, RowTable > .look--waiting { color: $foreground-muted; }
 RowTable > .look--name { text-style: bold; }
-Facts { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
-.-wide Facts { display: block; }
-.-hide-facts Facts { display: none; }
+DetailPanel { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
+.-wide DetailPanel { display: block; }
+.-hide-facts DetailPanel { display: none; }
 Prompt { height: 1; layout: horizontal; background: $surface; }
 Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
 Prompt Input:focus { border: none; }

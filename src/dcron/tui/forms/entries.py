@@ -58,7 +58,7 @@ class Entry(Input):
 class ChoiceEntry(Widget, can_focus=True):
     """A few words, one of which holds; shown as `[skip] queue replace`."""
 
-    DEFAULT_CSS = "Choice { height: 1; }"
+    DEFAULT_CSS = "ChoiceEntry { height: 1; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,space", "move(1)", "next choice", id="choice.next", show=False),
@@ -113,7 +113,7 @@ class Row(Widget):
 
     DEFAULT_CSS = """
     Row { height: auto; layout: vertical; padding: 0 1; }
-    Row > Entry, Row > Choice { margin-left: 17; }
+    Row > Entry, Row > ChoiceEntry { margin-left: 17; }
     Row > .wrong { height: auto; color: $text-error; padding-left: 2; }
     """
 
