@@ -14,7 +14,7 @@ from dcron.services import dependency_rules
 from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import BadLines, Crontab
 from dcron.store import dependencies
-from tests.contract.stage import Stage, definition
+from tests.support.stage import Stage, definition
 
 
 def circle(stage: Stage) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, task
+from tests.support.definitions import NOON, task
 
 from dcron import policy
 from dcron.model import Block, Trigger

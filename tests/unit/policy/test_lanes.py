@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line
+from tests.support.definitions import NOON, line
 
 from dcron.model import Node, Trigger
 from dcron.policy import Lane, fits, lane_of, read_lane, served_by, why_unschedulable

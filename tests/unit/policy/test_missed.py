@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line, minutes
+from tests.support.definitions import NOON, line, minutes
 
 from dcron import policy
 from dcron.policy import COUNT_LIMIT, CatchUp, MissedRange

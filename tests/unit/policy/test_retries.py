@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line
+from tests.support.definitions import NOON, line
 
 from dcron import policy
 from dcron.model import RunState
