@@ -5,10 +5,9 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from tests.support.cluster import Cluster, cluster, wait_for
-
 from benchmarks.servers import new_database, postgres_server
 from dcron.model import Definition, RunState
+from tests.support.cluster import Cluster, cluster, wait_for
 
 TASKS_A_SECOND = 1000 / 60
 

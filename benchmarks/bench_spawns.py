@@ -6,11 +6,10 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from tests.support.cluster import Cluster, cluster, wait_for
-
 from benchmarks.servers import new_database, postgres_server
 from dcron.model import Definition, RunState
 from dcron.store.runs import RunFilter
+from tests.support.cluster import Cluster, cluster, wait_for
 
 
 def raw_spawns(seconds: float = 3.0) -> float:

@@ -17,18 +17,18 @@ from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.text import Text
-from tests.support import views
-from tests.support.forms import fill
-from tests.support.shop import NODES, seed
-from tests.support.stage import Stage
-from tests.support.terminal import terminal
-from tests.support.tui import Screen
 
 from dcron.cli.demo import running_agents, url_in
 from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp
 from dcron.tui.settings import TuiSettings
+from tests.support import views
+from tests.support.forms import fill
+from tests.support.shop import NODES, seed
+from tests.support.stage import Stage
+from tests.support.terminal import terminal
+from tests.support.tui import Screen
 
 PICTURES = Path(__file__).parent.parent / "screenshots"
 SETTINGS = TuiSettings("sqlite:////srv/cron/dcron.db", unicode=True)
