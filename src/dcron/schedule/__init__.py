@@ -1,5 +1,6 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
+from dcron.quantities import format_duration, parse_duration
 from dcron.schedule.calendars import (
     Calendar,
     calendar_from_ics,
@@ -7,7 +8,7 @@ from dcron.schedule.calendars import (
     is_calendar_json,
     parse_calendar,
 )
-from dcron.schedule.durations import format_duration, parse_duration, parse_local_time, parse_time, resolve
+from dcron.schedule.durations import parse_local_time, parse_time, resolve
 from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
 from dcron.schedule.kinds import Schedule

@@ -1,46 +1,14 @@
-"""Durations and moments as people type them: `1h30m`, `2027-01-01 09:00`, `tomorrow 09:00`, `+1h`."""
+"""Times as people type them: `2027-01-01 09:00`, `tomorrow 09:00`, `+1h`."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dcron.errors import UsageError
+from dcron.quantities import parse_duration
 from dcron.schedule.transitions import DAY, EARLIEST, LATEST, clock
 
-_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""Seconds; a day is 24 hours here, whatever the clocks do."""
-
-_DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d{1,3})?)s)?", re.ASCII)
-_LONGEST = 36_525 * 86_400  # a century
-
 _LONG_TEXT = 64
-
-
-def parse_duration(text: str) -> float:
-    """Seconds in `90s`, `5m`, `1h30m`, `2d` or `1w`; a UsageError says what would be right."""
-    match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONG_TEXT else None
-    if match is None or not any(match.groups()):
-        raise UsageError(
-            f"{_short(text)} is not a duration; write a number with s, m, h, d or w, such as 90s, 5m or 1h30m"
-        )
-    seconds = sum(
-        float(count) * _UNITS[unit] for unit, count in zip("wdhms", match.groups(), strict=True) if count
-    )
-    if seconds > _LONGEST:
-        raise UsageError(f"{_short(text)} is longer than a century")
-    return seconds
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds as parse_duration() reads them, to the millisecond: `1h30m`, `0.25s`, `0s`."""
-    whole, rest = divmod(round(abs(seconds) * 1000), 1000)
-    parts = []
-    for unit, size in _UNITS.items():
-        count, whole = divmod(whole, size)
-        fraction = f".{rest:03}".rstrip("0") if unit == "s" and rest else ""
-        if count or fraction:
-            parts.append(f"{count}{fraction}{unit}")
-    return ("-" if seconds < 0 and parts else "") + ("".join(parts) or "0s")
 
 
 def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:

@@ -11,8 +11,9 @@ from datetime import timedelta
 from functools import lru_cache
 
 from dcron.errors import ScheduleError, UsageError
+from dcron.quantities import parse_duration
 from dcron.schedule.cron import WORDS, Cron, read_cron
-from dcron.schedule.durations import parse_duration, parse_timestamp
+from dcron.schedule.durations import parse_timestamp
 from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
 from dcron.schedule.rrule import read_recurrence
 
