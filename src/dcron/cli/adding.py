@@ -18,8 +18,9 @@ from dcron.typed import default_name
 
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
-    from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab
     from dcron.services.settings import ChosenZone
+    from dcron.services.tasks import TaskView
 
 Schedule = Annotated[
     str,
