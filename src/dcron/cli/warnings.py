@@ -11,7 +11,8 @@ from dcron.schedule import ClockTransition, Rules
 from dcron.schedule.dst_notes import is_steady
 
 if TYPE_CHECKING:
-    from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab
+    from dcron.services.tasks import TaskView
 
 COUNTED = 100
 """Tasks that start in one minute; whether there are more makes no difference."""
