@@ -41,7 +41,8 @@ from dcron.store import (
     tasks,
 )
 from dcron.store.candidates import Capacity, ClaimedRun
-from dcron.validation import Unreadable, require_runnable
+from dcron.unreadable import Unreadable
+from dcron.validation import require_runnable
 
 
 @dataclass
