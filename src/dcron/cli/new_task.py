@@ -14,7 +14,8 @@ from dcron.typed import default_name
 
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
-    from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab
+    from dcron.services.tasks import TaskView
     from dcron.services.settings import ChosenZone
 
 

@@ -8,7 +8,7 @@ from dcron.model import Run, RunState
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
-    from dcron.services.crontab import TaskView
+    from dcron.services.tasks import TaskView
 
 
 COLUMNS = [

@@ -9,7 +9,8 @@ from dcron.model import Definition, Trigger
 
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
-    from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab
+    from dcron.services.tasks import TaskView
 
 COUNTED = 100
 """Tasks that start in one minute; whether there are more makes no difference."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dcron.cli.import_source import Origin
     from dcron.crontabfile import CrontabFile
     from dcron.model import Definition, Task
-    from dcron.services.crontab import Crontab, Imported
+    from dcron.services.crontab import Crontab
+    from dcron.services.imports import Imported
 
 
 SHOWN = 20
@@ -135,7 +136,7 @@ def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: lis
 @contextmanager
 def _located(content: "CrontabFile", source: str) -> Iterator[None]:
     """Report what agents cannot run with its place in the file; before a refusal, what is strange in it."""
-    from dcron.services.crontab import BadLines
+    from dcron.services.imports import BadLines
 
     try:
         yield
@@ -153,7 +154,7 @@ def _agreed(
     crontab: "Crontab", attempt: Callable[["Crontab", "Imported | None"], "Imported"], *, as_json: bool
 ) -> "Imported":
     """Import; where tasks would change, show how and ask first. Raises Refused where the answer is no."""
-    from dcron.services.crontab import Imported, NotAgreed
+    from dcron.services.imports import Imported, NotAgreed
 
     try:
         return attempt(crontab, Imported((), (), ()))

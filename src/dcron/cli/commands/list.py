@@ -16,7 +16,7 @@ from dcron.errors import UsageError
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
-    from dcron.services.crontab import TaskView
+    from dcron.services.tasks import TaskView
 
 
 COMMAND = TableColumn("COMMAND", least=12)

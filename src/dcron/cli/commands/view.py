@@ -20,7 +20,8 @@ from dcron.presentation.graph import graph_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dcron.services.crontab import Crontab, TaskView
+    from dcron.services.crontab import Crontab
+    from dcron.services.tasks import TaskView
 
 
 LISTED = 5
