@@ -15,8 +15,8 @@ from dcron.typed import default_name
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
     from dcron.services.crontab import Crontab
-    from dcron.services.tasks import TaskView
     from dcron.services.settings import ChosenZone
+    from dcron.services.tasks import TaskView
 
 
 _OPTION_OF_ADD = re.compile(
