@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from rich.console import Console
 from rich.text import Text
 
-from dcron.cli.demo import running_agents, url_in
+from dcron.cli.commands.demo import running_agents, url_in
 from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp

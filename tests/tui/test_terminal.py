@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer import Exit
 
-from dcron.cli.interface import show
+from dcron.cli.screen import show
 from tests.support.cli import on_terminal, real
 from tests.support.terminal import terminal
 
