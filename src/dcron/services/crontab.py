@@ -30,6 +30,7 @@ from dcron.store import (
     output,
     planning,
     runs,
+    skipping,
     tasks,
 )
 from dcron.store.output import Chunk
@@ -404,7 +405,7 @@ class Crontab:
             if run is None:
                 raise NotFound(f"there is no run {run_id}")
             finishing.lock_lines(connection, {run.task_id: run.task})
-            waiting = self._cancel_waiting(connection, run, now)
+            waiting = skipping.cancel(connection, run, now, self.actor)
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
             if waiting:
@@ -698,15 +699,6 @@ class Crontab:
             except ScheduleError as error:  # it fires without its calendars: that was asked before
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
-
-    def _cancel_waiting(self, connection: Connection, run: Run, now: datetime) -> bool:
-        """End a run that has not been claimed. A turn that is overdue takes along all that passed with it."""
-        reason, scheduled_for = f"cancelled by {self.actor}", run.scheduled_for
-        if run.trigger is Trigger.SCHEDULE and scheduled_for <= now:
-            span = policy.missed_as_planned(run.task, run.spec, scheduled_for, now + policy.INSTANT)
-            if span and span.count > 1:
-                reason, scheduled_for = f"{reason} ({span})", span.last
-        return runs.cancel_waiting(connection, run.id, now, reason, scheduled_for)
 
     def _go_on_without(self, connection: Connection, run: Run, now: datetime) -> None:
         """A cancelled turn does not end its line: the next takes its place; what comes after it is told."""
