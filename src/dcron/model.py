@@ -7,7 +7,13 @@ from enum import StrEnum
 from typing import Any, Literal
 
 LAST_RUN = 2**63 - 1
-"""No database counts its runs further."""
+"""The highest id that a run can have in either database."""
+LONGEST_DURATION = 36_525 * 86_400
+"""Seconds in a century: the upper bound of every duration that people type."""
+LONGEST_JITTER = 86_400
+"""Seconds in a day."""
+MOST_TRIES = 1000
+MOST_BACKOFF_FACTOR = 1000
 
 
 class RunState(StrEnum):
@@ -388,7 +394,7 @@ class StoredSetting:
 
     name: str
     value: Any
-    """What its JSON says; `validation.Unreadable` where that cannot be read."""
+    """What its JSON says; `Unreadable` where that cannot be read."""
     changed_at: datetime
     changed_by: str | None
 

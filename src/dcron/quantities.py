@@ -1,4 +1,4 @@
-"""Amounts as people type them: sizes (`8G`), what a task needs (`gpu=1`), what it is held to (`mem=2G`)."""
+"""Durations (`1h30m`), sizes (`8G`), needs (`gpu=1`) and limits (`mem=2G`) as people type them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from dcron.errors import UsageError
+from dcron.model import LONGEST_DURATION
 
 T = TypeVar("T")
 Kind = Literal["bytes", "seconds", "count"]
@@ -36,7 +37,38 @@ _SIZE = re.compile(rf"({_NUMBER.pattern})(?:([kmgt])(?:i?b)?|b)?", re.ASCII | re
 _TIME = re.compile(rf"{_NUMBER.pattern}s?|(?:{_NUMBER.pattern}[wdhms])+", re.ASCII)
 _TIME_PART = re.compile(rf"({_NUMBER.pattern})([wdhms]?)", re.ASCII)
 _BYTES = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
-_SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1, "": 1}
+_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+"""Seconds; a day always has 24 hours."""
+_DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d{1,3})?)s)?", re.ASCII)
+_LONG_DURATION = 64
+"""Characters of a text that may be a duration."""
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds in `90s`, `5m`, `1h30m`, `2d` or `1w`. Raises UsageError."""
+    match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONG_DURATION else None
+    if match is None or not any(match.groups()):
+        raise UsageError(
+            f"{_short(text)} is not a duration; write a number with s, m, h, d or w, such as 90s, 5m or 1h30m"
+        )
+    seconds = sum(
+        float(count) * _UNITS[unit] for unit, count in zip("wdhms", match.groups(), strict=True) if count
+    )
+    if seconds > LONGEST_DURATION:
+        raise UsageError(f"{_short(text)} is longer than a century")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Return seconds as parse_duration() reads them, to the millisecond: `1h30m`, `0.25s`, `0s`."""
+    whole, rest = divmod(round(abs(seconds) * 1000), 1000)
+    parts = []
+    for unit, size in _UNITS.items():
+        count, whole = divmod(whole, size)
+        fraction = f".{rest:03}".rstrip("0") if unit == "s" and rest else ""
+        if count or fraction:
+            parts.append(f"{count}{fraction}{unit}")
+    return ("-" if seconds < 0 and parts else "") + ("".join(parts) or "0s")
 
 
 def is_size(name: str) -> bool:
@@ -141,7 +173,7 @@ def _parse_seconds(text: str) -> int:
         raise UsageError(
             f"{_short(text)} is not a time; write seconds, or a duration such as 90s, 2m or 1h30m"
         )
-    seconds = sum(Decimal(number) * _SECONDS[unit] for number, unit in _TIME_PART.findall(text))
+    seconds = sum(Decimal(number) * _UNITS[unit or "s"] for number, unit in _TIME_PART.findall(text))
     if seconds != int(seconds):
         raise UsageError(f"{_short(text)}: the time is kept in whole seconds")
     return int(seconds)

@@ -2,14 +2,23 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError
-from dcron.model import COMMAND_FIELDS, SPEC_DEFAULTS, Definition
+from dcron.model import (
+    COMMAND_FIELDS,
+    LONGEST_DURATION,
+    LONGEST_JITTER,
+    MOST_BACKOFF_FACTOR,
+    MOST_TRIES,
+    SPEC_DEFAULTS,
+    Definition,
+)
 from dcron.quantities import require_amount, require_limit
 from dcron.schedule import Schedule, format_duration, require_fires, zone
+from dcron.unreadable import Unreadable
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _OPTIONAL_TEXTS = ("stdin", "describe", "cwd", "user")
@@ -18,15 +27,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_COMMAND = 128 * 1024 - 1
 """Bytes; the kernel takes no longer word in a command line, nor a longer NAME=value."""
 MAX_STDIN = 1024 * 1024
-LONGEST_TIMEOUT = 36_525 * 86_400
-"""Seconds; a century."""
-LONGEST_JITTER = 86_400
-"""Seconds; a day."""
-MOST_TRIES = 1000
 MOST_RUNNING = 1_000_000
 LONGEST_KEY = 200
 _EVENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,99}")
-MOST_BACKOFF_FACTOR = 1000
 MOST_TAGS = 20
 LONGEST_TAG = 60
 MOST_NEEDS = 10
@@ -46,45 +49,15 @@ _MOMENT = 0.001
 """Seconds; the shortest time that counts."""
 _NUMBERS = {
     "tries": (1, MOST_TRIES, f"1 to {MOST_TRIES}, the first included"),
-    "backoff": (0, LONGEST_TIMEOUT, "0s to a century, such as 1s"),
-    "backoff_max": (0, LONGEST_TIMEOUT, "0s to a century, such as 1h"),
+    "backoff": (0, LONGEST_DURATION, "0s to a century, such as 1s"),
+    "backoff_max": (0, LONGEST_DURATION, "0s to a century, such as 1h"),
     "backoff_factor": (1, MOST_BACKOFF_FACTOR, f"1 to {MOST_BACKOFF_FACTOR}, such as 2"),
-    "deadline": (_MOMENT, LONGEST_TIMEOUT, "a duration longer than nothing and up to a century, such as 1h"),
-    "catch_up_window": (_MOMENT, LONGEST_TIMEOUT, "a duration longer than nothing, such as 24h"),
+    "deadline": (_MOMENT, LONGEST_DURATION, "a duration longer than nothing and up to a century, such as 1h"),
+    "catch_up_window": (_MOMENT, LONGEST_DURATION, "a duration longer than nothing, such as 24h"),
     "jitter": (_MOMENT, LONGEST_JITTER, "a duration longer than nothing and up to a day, such as 30s"),
 }
 _DURATIONS = ("backoff", "backoff_max", "deadline", "catch_up_window", "jitter")
 _MAY_BE_NONE = ("deadline", "catch_up_window", "jitter")
-
-
-class Unreadable(dict[str, Any]):
-    """What stands for JSON in the database that nobody can read: empty, so that it can be shown."""
-
-    def __init__(self, stored: Any) -> None:
-        """Keep what is stored, for the message."""
-        super().__init__()
-        self.text = str(stored)
-
-    def __eq__(self, other: object) -> bool:
-        """Not the same as an empty one: mending it is a change."""
-        return self is other
-
-    def __ne__(self, other: object) -> bool:
-        """As above; a dict has its own."""
-        return self is not other
-
-
-class UnreadableTime(datetime):
-    """Stand in for a stored time that cannot be read: it counts as long past, and keeps what was stored."""
-
-    stored: str
-
-    @classmethod
-    def of(cls, stored: object) -> "UnreadableTime":
-        """Return the stand-in for this stored value."""
-        made = cls(1970, 1, 1, tzinfo=UTC)
-        made.stored = str(stored)
-        return made
 
 
 def require_valid(line: Definition, now: datetime, before: Definition | None = None) -> None:
@@ -267,7 +240,7 @@ def _require_limits(line: Definition) -> None:
 
 def _require_timeout(line: Definition) -> None:
     timeout = line.timeout
-    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_TIMEOUT):
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_DURATION):
         raise UsageError("timeout: give a duration longer than nothing and up to a century, such as 30m")
 
 

@@ -8,18 +8,14 @@ import pytest
 
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError, ZoneError
-from dcron.model import Definition
+from dcron.model import LONGEST_DURATION, LONGEST_JITTER, MOST_BACKOFF_FACTOR, MOST_TRIES, Definition
+from dcron.unreadable import Unreadable
 from dcron.validation import (
-    LONGEST_JITTER,
     LONGEST_TAG,
-    LONGEST_TIMEOUT,
     MAX_COMMAND,
     MAX_STDIN,
-    MOST_BACKOFF_FACTOR,
     MOST_NEEDS,
     MOST_TAGS,
-    MOST_TRIES,
-    Unreadable,
     require_command,
     require_name,
     require_runnable,
@@ -42,7 +38,7 @@ GOOD = Definition(name="backup", schedule="*/10 * * * *", timezone="UTC", comman
         {"argv": ("ls", ""), "command": "ls ''"},
         {"env": {"A": "", "with space": "1", "Ü": "=\n"}},
         {"timeout": 0.001, "max_running": None, "cwd": "/", "shell": "/bin/bash"},
-        {"timeout": float(LONGEST_TIMEOUT)},
+        {"timeout": float(LONGEST_DURATION)},
         {"command": "x" * MAX_COMMAND},
         {"env": {"A": "x" * (MAX_COMMAND - 2)}},
         {"stdin": "x" * MAX_STDIN},
@@ -51,7 +47,7 @@ GOOD = Definition(name="backup", schedule="*/10 * * * *", timezone="UTC", comman
         {"schedule": "@after dump,copy", "every_node": True, "deadline": 60.0, "overlap": "queue"},
         {"overlap": "replace", "max_running": 3, "priority": "low", "queue": "q" * 100},
         {"tries": MOST_TRIES, "backoff": 0.0, "backoff_factor": 1.0, "backoff_max": 0.0},
-        {"tries": 2, "on_lost": "retry", "backoff": float(LONGEST_TIMEOUT), "backoff_max": LONGEST_TIMEOUT},
+        {"tries": 2, "on_lost": "retry", "backoff": float(LONGEST_DURATION), "backoff_max": LONGEST_DURATION},
         {"tries": 2, "backoff_factor": MOST_BACKOFF_FACTOR},
         {"catch_up": "all", "catch_up_window": 86_400.0, "deadline": 0.001, "jitter": LONGEST_JITTER},
         {"catch_up": "skip", "schedule": "@reboot | @daily"},
@@ -122,9 +118,9 @@ def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
         ({"backoff": float("nan")}, "backoff: nan will not do"),
         ({"backoff_factor": 0.5}, "backoff-factor: 0.5 will not do; give 1 to 1000, such as 2"),
         ({"backoff_factor": float("inf")}, "backoff-factor: inf will not do"),
-        ({"backoff_max": LONGEST_TIMEOUT + 1}, "backoff-max: .* will not do; give 0s to a century"),
+        ({"backoff_max": LONGEST_DURATION + 1}, "backoff-max: .* will not do; give 0s to a century"),
         ({"deadline": 0.0}, "deadline: 0s will not do; give a duration longer than nothing"),
-        ({"deadline": LONGEST_TIMEOUT + 1}, "deadline: .* will not do"),
+        ({"deadline": LONGEST_DURATION + 1}, "deadline: .* will not do"),
         ({"catch_up_window": 0.0}, "catch-up-window: 0s will not do; give a duration longer than nothing"),
         ({"jitter": 0.0}, "jitter: 0s will not do; give a duration longer than nothing and up to a day"),
         ({"jitter": LONGEST_JITTER + 1}, "jitter: 1d1s will not do"),

@@ -76,13 +76,13 @@ def at(when: When, command: Words, options: TaskOptions, as_json: Json = False, 
     dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
     dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
     """
-    from dcron.schedule import parse_face, resolve, zone
+    from dcron.schedule import parse_local_time, resolve, zone
 
     with opened_crontab(db) as crontab:
         chosen = _zone(crontab, options)
         here = zone(chosen.name)
         now = crontab.now()
-        moment = parse_face(when, here, now)
+        moment = parse_local_time(when, here, now)
         instant = resolve(moment, here)
         if instant <= now:
             raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")

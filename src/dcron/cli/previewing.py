@@ -201,10 +201,10 @@ def _clock_changes(
 ) -> "list[ClockTransition]":
     """The changes that no occurrence found tells of, and those that come next."""
     from dcron.presentation import next_runs
-    from dcron.schedule import clock_changes, zone
+    from dcron.schedule import clock_transitions, zone
 
     shown = [start.occurrence for start in found]
-    return clock_changes(next_runs.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
+    return clock_transitions(next_runs.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
 
 
 def _print(subject: Subject, window: Window) -> None:

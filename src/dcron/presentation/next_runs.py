@@ -22,7 +22,7 @@ from dcron.schedule import (
     upcoming,
     zone,
 )
-from dcron.schedule import clock_changes as schedule_clock_changes
+from dcron.schedule import clock_transitions as schedule_clock_changes
 
 SKIPPED_SHOWN = 2
 """Skipped turns in a row that `add` and `view` show; `preview` shows more."""

@@ -1,5 +1,6 @@
 """Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
 
+from dcron.quantities import format_duration, parse_duration
 from dcron.schedule.calendars import (
     Calendar,
     calendar_from_ics,
@@ -7,7 +8,7 @@ from dcron.schedule.calendars import (
     is_calendar_json,
     parse_calendar,
 )
-from dcron.schedule.durations import format_duration, parse_duration, parse_face, parse_time, resolve
+from dcron.schedule.durations import parse_local_time, parse_time, resolve
 from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
 from dcron.schedule.kinds import Schedule
@@ -15,7 +16,7 @@ from dcron.schedule.lint import Advice, advise, advise_all, advise_minute, runs_
 from dcron.schedule.next_run import (
     ClockTransition,
     Occurrence,
-    clock_changes,
+    clock_transitions,
     next_run,
     require_fires,
     until_next_run,
@@ -49,7 +50,7 @@ __all__ = [
     "affordable",
     "calendar_from_ics",
     "calendar_from_json",
-    "clock_changes",
+    "clock_transitions",
     "configured_zone",
     "default_zone",
     "explain",
@@ -61,7 +62,7 @@ __all__ = [
     "parse",
     "parse_calendar",
     "parse_duration",
-    "parse_face",
+    "parse_local_time",
     "parse_time",
     "repeatable",
     "require_fires",

@@ -35,7 +35,7 @@ class Recurring:
 
     rule: str
     """Without its `RRULE:`."""
-    start: datetime = datetime(1970, 1, 1)  # noqa: DTZ001 a face
+    start: datetime = datetime(1970, 1, 1)  # noqa: DTZ001 a local time
     days: int = 1
     exceptions: frozenset[date] = frozenset()
     """Dates at which the rule would begin and does not."""
@@ -56,10 +56,10 @@ class Recurring:
         """The first of them from this date on; None when there is none."""
         day = max(day, self.start.date())
         begin = datetime.combine(day, time()) - (self.days - 1) * DAY - SECOND
-        while (face := self._recurrence.next_face(begin)) is not None:
-            if face.date() not in self.exceptions:
-                return max(face.date(), day)
-            begin = datetime.combine(face.date(), time(23, 59, 59))
+        while (local_time := self._recurrence.next_local_time(begin)) is not None:
+            if local_time.date() not in self.exceptions:
+                return max(local_time.date(), day)
+            begin = datetime.combine(local_time.date(), time(23, 59, 59))
         return None
 
 
@@ -282,7 +282,7 @@ def _from_events(name: str, events: list[Any]) -> Calendar:
         gone = _values(event, "EXDATE")
         if "RECURRENCE-ID" not in event:
             gone = gone + moved.get(str(event.get("UID")), [])
-        exceptions = frozenset(_face(each, start).date() for each in gone)
+        exceptions = frozenset(_local_time(each, start).date() for each in gone)
         first, days = _span(start, end, start)
         spans = [_span(*_period(each, end - start), start) for each in _values(event, "RDATE")]
         if "RRULE" in event:
@@ -294,9 +294,9 @@ def _from_events(name: str, events: list[Any]) -> Calendar:
         if touched > _MOST_DAYS:
             raise ScheduleError(f"its events touch more than {_MOST_DAYS:,} days")
         dates.update(
-            face.date() + DAY * number
-            for face, days in spans
-            if face.date() not in exceptions
+            local_time.date() + DAY * number
+            for local_time, days in spans
+            if local_time.date() not in exceptions
             for number in range(days)
         )
     return Calendar(name, frozenset(dates), recurring=tuple(recurring))
@@ -320,7 +320,7 @@ def _period(value: Any, length: timedelta) -> tuple[Any, Any]:
 
 def _span(start: Any, end: Any, clock: date | datetime) -> tuple[datetime, int]:
     """The face that begins it, and how many dates it touches."""
-    first, last = _face(start, clock), _face(end, clock)
+    first, last = _local_time(start, clock), _local_time(end, clock)
     if last > first:
         last -= SECOND  # an end at midnight, or of whole days, does not touch its date
     days = max((last.date() - first.date()).days, 0) + 1
@@ -331,7 +331,7 @@ def _span(start: Any, end: Any, clock: date | datetime) -> tuple[datetime, int]:
     return first, days
 
 
-def _face(value: Any, clock: date | datetime) -> datetime:
+def _local_time(value: Any, clock: date | datetime) -> datetime:
     """The moment on the clock that an event's start is on: one given in UTC may have another date there."""
     moment: date = value[0] if isinstance(value, tuple) else value  # of a period, its start
     if not isinstance(moment, datetime):
@@ -355,5 +355,7 @@ def _rule_text(rule: Any, start: date | datetime) -> str:
         return text
     [until] = rule["UNTIL"]
     whole_days = not (isinstance(start, datetime) and isinstance(until, datetime))
-    last = f"{_face(until, start):%Y%m%d}" if whole_days else f"{_face(until, start):%Y%m%dT%H%M%S}"
+    last = (
+        f"{_local_time(until, start):%Y%m%d}" if whole_days else f"{_local_time(until, start):%Y%m%dT%H%M%S}"
+    )
     return re.sub("UNTIL=[^;]+", f"UNTIL={last}", text)

@@ -73,9 +73,9 @@ class Cron:
             return [(day, "*") for day in days] + [("*", weekday) for weekday in weekdays]
         return [(day, weekday) for day in days for weekday in weekdays]
 
-    def next_face(self, face: datetime) -> datetime | None:
+    def next_local_time(self, local_time: datetime) -> datetime | None:
         """The first face this line names after `face`; None when there is none for 50 years."""
-        return self._enumerator.next_face(face)
+        return self._enumerator.next_local_time(local_time)
 
     @cached_property
     def _enumerator(self) -> Enumerator:

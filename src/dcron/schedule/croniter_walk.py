@@ -11,7 +11,7 @@ from threading import Lock
 
 from dcron.schedule.effort import spend
 
-LAST_FACE = datetime(9997, 1, 1)  # noqa: DTZ001 a face
+LAST_LOCAL_TIME = datetime(9997, 1, 1)  # noqa: DTZ001 a local time
 """No face is looked for after this: what is built on it still has to fit into a datetime."""
 
 _CALL, _YEAR = 50, 100
@@ -26,7 +26,7 @@ class Enumerator:
     def __init__(self, expressions: tuple[str, ...]) -> None:
         from croniter import croniter
 
-        start = datetime(2000, 1, 1)  # noqa: DTZ001 a face; each call names its own start
+        start = datetime(2000, 1, 1)  # noqa: DTZ001 a local time; each call names its own start
         self._lock = Lock()  # a croniter remembers where it stands
         self._iterators = [
             croniter(
@@ -40,19 +40,19 @@ class Enumerator:
             for expression in expressions
         ]
 
-    def next_face(self, face: datetime) -> datetime | None:
+    def next_local_time(self, local_time: datetime) -> datetime | None:
         """The first face after this one; None when 50 years or the calendar hold none."""
-        if face >= LAST_FACE:
+        if local_time >= LAST_LOCAL_TIME:
             return None
         with self._lock:
-            faces = [_next(iterator, face) for iterator in self._iterators]
-        return min((face for face in faces if face is not None), default=None)
+            local_times = [_next(iterator, local_time) for iterator in self._iterators]
+        return min((local_time for local_time in local_times if local_time is not None), default=None)
 
 
-def _next(iterator: object, face: datetime) -> datetime | None:
+def _next(iterator: object, local_time: datetime) -> datetime | None:
     try:
-        found: datetime = iterator.get_next(datetime, start_time=face)  # type: ignore[attr-defined]
-        spend(_CALL + _YEAR * (found.year - face.year))
+        found: datetime = iterator.get_next(datetime, start_time=local_time)  # type: ignore[attr-defined]
+        spend(_CALL + _YEAR * (found.year - local_time.year))
         return found
     except (ValueError, OverflowError):  # no match within the horizon, or past the year 9999
         spend(_CALL + _YEAR * HORIZON_YEARS)

@@ -5,7 +5,7 @@ from datetime import datetime, time, timedelta
 from itertools import islice
 
 from dcron.schedule.cron import Cron
-from dcron.schedule.dst_rules import Faces
+from dcron.schedule.dst_rules import LocalTimes
 from dcron.schedule.fields import HOUR
 from dcron.schedule.kinds import At, Every, Schedule, Timed, next_instant
 from dcron.schedule.recurrence import Recurrence
@@ -21,99 +21,101 @@ _AFTERWARDS = timedelta(days=7)
 def note(schedule: Schedule, clock: ZoneClock, instant: datetime, rules: Rules) -> str | None:
     """What a clock change does to the occurrence at this instant; None nearly always."""
     told = [
-        _gap_note(form, clock, change, instant, rules) or _fold_note(form, clock, change, instant, rules)
-        for change in clock.changes(instant - _AFTERWARDS, instant + REACH)
+        _gap_note(form, clock, transition, instant, rules)
+        or _fold_note(form, clock, transition, instant, rules)
+        for transition in clock.transitions(instant - _AFTERWARDS, instant + REACH)
         for form in schedule.timed_forms
     ]
     return "; ".join(dict.fromkeys(filter(None, told))) or None
 
 
-def is_about(at: datetime, change: Transition) -> bool:
+def is_about(at: datetime, transition: Transition) -> bool:
     """Whether it is this change that a note on an occurrence at this instant tells of."""
-    return change.at - REACH < at <= change.at + _AFTERWARDS
+    return transition.at - REACH < at <= transition.at + _AFTERWARDS
 
 
 def _gap_note(
-    form: Timed, clock: ZoneClock, change: Transition, instant: datetime, rules: Rules
+    form: Timed, clock: ZoneClock, transition: Transition, instant: datetime, rules: Rules
 ) -> str | None:
     """On the run in place of faces that are left out, or on the first one after faces that are lost."""
-    if not change.is_gap or instant < change.at:
+    if not transition.is_gap or instant < transition.at:
         return None
-    if instant != change.at and not _loses(form, change, rules):
+    if instant != transition.at and not _loses(form, transition, rules):
         return None
-    if next_instant(form, clock, change.at - SECOND, rules) != instant:
+    if next_instant(form, clock, transition.at - SECOND, rules) != instant:
         return None
-    return effect(form, clock, change, rules)
+    return effect(form, clock, transition, rules)
 
 
 def _fold_note(
-    form: Timed, clock: ZoneClock, change: Transition, instant: datetime, rules: Rules
+    form: Timed, clock: ZoneClock, transition: Transition, instant: datetime, rules: Rules
 ) -> str | None:
     """On an occurrence whose face comes twice."""
-    face = clock.face(instant)
-    if not change.repeats(face) or next_instant(form, clock, instant - SECOND, rules) != instant:
+    at = clock.local_time(instant)
+    if not transition.repeats(at) or next_instant(form, clock, instant - SECOND, rules) != instant:
         return None
-    faces = faces_of(form)
-    if faces is None or faces.next_face(face - SECOND) != face:
+    times = local_times_of(form)
+    if times is None or times.next_local_time(at - SECOND) != at:
         return None
     zone_name = instant.astimezone(clock.zone).tzname()
     if _runs_once(form, rules):
-        return f"{_twice([face])}: runs the first time only, {zone_name}"
-    return f"{_twice([face])}: this is the {'first' if instant < change.at else 'second'}, {zone_name}"
+        return f"{_twice([at])}: runs the first time only, {zone_name}"
+    return f"{_twice([at])}: this is the {'first' if instant < transition.at else 'second'}, {zone_name}"
 
 
-def effect(form: Timed, clock: ZoneClock, change: Transition, rules: Rules) -> str | None:
+def effect(form: Timed, clock: ZoneClock, transition: Transition, rules: Rules) -> str | None:
     """What this change does to a form; None when the form names none of the faces concerned."""
-    faces = list(islice(touched(form, change, rules), _SHOWN + 1))
-    if not faces:
+    times = list(islice(touched(form, transition, rules), _SHOWN + 1))
+    if not times:
         return None
-    if not change.is_gap:
+    if not transition.is_gap:
         return (
-            f"{_twice(faces)}: {'only the first time runs' if _runs_once(form, rules) else 'both times run'}"
+            f"{_twice(times)}: {'only the first time runs' if _runs_once(form, rules) else 'both times run'}"
         )
-    missing = f"{_some(faces)} {'does' if len(faces) == 1 else 'do'} not exist on {faces[0]:%Y-%m-%d}"
+    missing = f"{_some(times)} {'does' if len(times) == 1 else 'do'} not exist on {times[0]:%Y-%m-%d}"
     if _is_interval(form):
         return f"{missing}: left out"
-    if _loses(form, change, rules):
+    if _loses(form, transition, rules):
         return f"{missing}: no run"
-    day = f"{change.resumed:%Y-%m-%d} " if change.resumed.date() != faces[0].date() else ""
-    once = "runs" if len(faces) == 1 else "one run"
-    return f"{missing}: {once} at {day}{_time(change.resumed)}, {change.at.astimezone(clock.zone).tzname()}"
+    day = f"{transition.resumed:%Y-%m-%d} " if transition.resumed.date() != times[0].date() else ""
+    once = "runs" if len(times) == 1 else "one run"
+    zone_name = transition.at.astimezone(clock.zone).tzname()
+    return f"{missing}: {once} at {day}{_time(transition.resumed)}, {zone_name}"
 
 
-def touched(form: Timed, change: Transition, rules: Rules) -> Iterator[datetime]:
+def touched(form: Timed, transition: Transition, rules: Rules) -> Iterator[datetime]:
     """The faces of a form that this change leaves out or shows twice; only those that would run."""
-    faces = faces_of(form)
-    if faces is None or not in_window(form, change, rules):
+    times = local_times_of(form)
+    if times is None or not in_window(form, transition, rules):
         return
-    runs_late = change.is_gap and not _loses(form, change, rules)
-    first, end = change.faces
+    runs_late = transition.is_gap and not _loses(form, transition, rules)
+    first, end = transition.local_times
     after = first - SECOND
-    while (face := faces.next_face(after)) is not None and face < end:
-        day = (change.resumed if runs_late else face).date()
+    while (at := times.next_local_time(after)) is not None and at < end:
+        day = (transition.resumed if runs_late else at).date()
         if rules.excluded_by(day) is None:
-            yield face
-            after = face
+            yield at
+            after = at
         else:
-            after = datetime.combine(face, time.max)  # the rest of the date is excluded too
+            after = datetime.combine(at, time.max)  # the rest of the date is excluded too
 
 
-def in_window(form: Timed, change: Transition, rules: Rules) -> bool:
+def in_window(form: Timed, transition: Transition, rules: Rules) -> bool:
     """Whether anything may run at the change."""
     ends = [rules.not_after, form.until if isinstance(form, Recurrence) else None]
-    begun = rules.not_before is None or rules.not_before <= change.at
-    return begun and all(end is None or change.at <= end for end in ends)
+    begun = rules.not_before is None or rules.not_before <= transition.at
+    return begun and all(end is None or transition.at <= end for end in ends)
 
 
-def _loses(form: Timed, change: Transition, rules: Rules) -> bool:
+def _loses(form: Timed, transition: Transition, rules: Rules) -> bool:
     """Whether the faces that this gap leaves out are not made up for when it ends."""
-    whole_date = change.new - change.old >= DAY
+    whole_date = transition.new - transition.old >= DAY
     return _is_interval(form) or rules.gap == "skip" or whole_date
 
 
-def faces_of(form: Timed) -> Faces | None:
+def local_times_of(form: Timed) -> LocalTimes | None:
     """The form as faces on the wall; None if it counts in real time or names an instant."""
-    if isinstance(form, Every) or (isinstance(form, At) and not form.is_face):
+    if isinstance(form, Every) or (isinstance(form, At) and not form.is_local):
         return None
     return form
 
@@ -136,14 +138,14 @@ def _runs_once(form: Timed, rules: Rules) -> bool:
     return not _is_interval(form) and (rules.fold == "first" or isinstance(form, At))
 
 
-def _twice(faces: list[datetime]) -> str:
-    return f"{_some(faces)} {'comes' if len(faces) == 1 else 'come'} twice on {faces[0]:%Y-%m-%d}"
+def _twice(times: list[datetime]) -> str:
+    return f"{_some(times)} {'comes' if len(times) == 1 else 'come'} twice on {times[0]:%Y-%m-%d}"
 
 
-def _some(faces: list[datetime]) -> str:
-    shown = ", ".join(map(_time, faces[:_SHOWN]))
-    return f"{shown}, …" if len(faces) > _SHOWN else shown
+def _some(times: list[datetime]) -> str:
+    shown = ", ".join(map(_time, times[:_SHOWN]))
+    return f"{shown}, …" if len(times) > _SHOWN else shown
 
 
-def _time(face: datetime) -> str:
-    return f"{face:%H:%M:%S}" if face.second else f"{face:%H:%M}"
+def _time(at: datetime) -> str:
+    return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"

@@ -1,46 +1,14 @@
-"""Durations and moments as people type them: `1h30m`, `2027-01-01 09:00`, `tomorrow 09:00`, `+1h`."""
+"""Times as people type them: `2027-01-01 09:00`, `tomorrow 09:00`, `+1h`."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from dcron.errors import UsageError
+from dcron.quantities import parse_duration
 from dcron.schedule.transitions import DAY, EARLIEST, LATEST, clock
 
-_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-"""Seconds; a day is 24 hours here, whatever the clocks do."""
-
-_DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d{1,3})?)s)?", re.ASCII)
-_LONGEST = 36_525 * 86_400  # a century
-
 _LONG_TEXT = 64
-
-
-def parse_duration(text: str) -> float:
-    """Seconds in `90s`, `5m`, `1h30m`, `2d` or `1w`; a UsageError says what would be right."""
-    match = _DURATION.fullmatch(text.strip()) if len(text) <= _LONG_TEXT else None
-    if match is None or not any(match.groups()):
-        raise UsageError(
-            f"{_short(text)} is not a duration; write a number with s, m, h, d or w, such as 90s, 5m or 1h30m"
-        )
-    seconds = sum(
-        float(count) * _UNITS[unit] for unit, count in zip("wdhms", match.groups(), strict=True) if count
-    )
-    if seconds > _LONGEST:
-        raise UsageError(f"{_short(text)} is longer than a century")
-    return seconds
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds as parse_duration() reads them, to the millisecond: `1h30m`, `0.25s`, `0s`."""
-    whole, rest = divmod(round(abs(seconds) * 1000), 1000)
-    parts = []
-    for unit, size in _UNITS.items():
-        count, whole = divmod(whole, size)
-        fraction = f".{rest:03}".rstrip("0") if unit == "s" and rest else ""
-        if count or fraction:
-            parts.append(f"{count}{fraction}{unit}")
-    return ("-" if seconds < 0 and parts else "") + ("".join(parts) or "0s")
 
 
 def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
@@ -50,27 +18,27 @@ def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
     `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`, `in 1h`.
     A time that the clock leaves out is the end of the gap, one that comes twice the first of both.
     """
-    return resolve(parse_face(text, zone, now), zone)
+    return resolve(parse_local_time(text, zone, now), zone)
 
 
-def resolve(moment: datetime, zone: ZoneInfo) -> datetime:
+def resolve(at: datetime, zone: ZoneInfo) -> datetime:
     """The instant, in UTC, of what `parse_face` gave."""
-    return clock(zone).instant(moment) if moment.tzinfo is None else moment
+    return clock(zone).instant(at) if at.tzinfo is None else at
 
 
-def parse_face(text: str, zone: ZoneInfo, now: datetime) -> datetime:
+def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
     """The same, but naive where it is a time on the zone's clock, which need not exist and may come twice."""
     words = text.strip()
     if words.lower() == "now":
         return now.astimezone(UTC)
-    moment = _relative(words, now) or _clock_time(words, zone, now) or parse_moment(words)
-    if moment is None:
+    at = _relative(words, now) or _clock_time(words, zone, now) or parse_timestamp(words)
+    if at is None:
         raise UsageError(
             f"{_short(text)} is not a time; write 2027-01-01T09:00, 09:00, tomorrow 09:00 or +1h"
         )
-    if not EARLIEST <= resolve(moment, zone) <= LATEST:
+    if not EARLIEST <= resolve(at, zone) <= LATEST:
         raise UsageError(f"{_short(text)} is too far away")
-    return moment if moment.tzinfo is None else moment.astimezone(UTC)
+    return at if at.tzinfo is None else at.astimezone(UTC)
 
 
 def _relative(words: str, now: datetime) -> datetime | None:
@@ -88,11 +56,11 @@ def _clock_time(words: str, zone: ZoneInfo, now: datetime) -> datetime | None:
         return None
     day, at = match[1], _time_of_day(match[2] or "00:00", words)
     here = clock(zone)
-    today = here.face(now).date()
+    today = here.local_time(now).date()
     if day is not None:
         return datetime.combine(today + DAY * (day == "tomorrow"), at)
-    face = datetime.combine(today, at)
-    return face if here.instant(face) > now else face + DAY
+    local_time = datetime.combine(today, at)
+    return local_time if here.instant(local_time) > now else local_time + DAY
 
 
 def _time_of_day(text: str, words: str) -> time:
@@ -109,7 +77,7 @@ _MOMENT = re.compile(
 )
 
 
-def parse_moment(text: str) -> datetime | None:
+def parse_timestamp(text: str) -> datetime | None:
     """`2027-01-01T09:00`, aware if an offset is written and naive if not; None if it is none of this.
 
     A date or time that does not exist, such as 2027-02-30, is a UsageError.
@@ -118,13 +86,13 @@ def parse_moment(text: str) -> datetime | None:
     if match is None:
         return None
     try:
-        moment = datetime.fromisoformat(text.upper())
+        at = datetime.fromisoformat(text.upper())
         # Far from the ends, so that it may be turned into any zone.
-        if not EARLIEST.date() <= moment.date() < LATEST.date():
+        if not EARLIEST.date() <= at.date() < LATEST.date():
             raise UsageError(f"{_short(text)} is too far away")
     except ValueError:
         raise UsageError(f"{_short(text)} does not exist: {_what_is_wrong(match)}") from None
-    return moment
+    return at
 
 
 def _what_is_wrong(match: re.Match[str]) -> str:

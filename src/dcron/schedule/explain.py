@@ -24,7 +24,7 @@ def explain(schedule: Schedule, zone: ZoneInfo | None = None) -> str:
 
 
 def _is_local(form: Form) -> bool:
-    return isinstance(form, At) and form.is_face
+    return isinstance(form, At) and form.is_local
 
 
 def _form(form: Form) -> str:
@@ -33,8 +33,8 @@ def _form(form: Form) -> str:
             return _cron(form)
         case Every(period):
             return f"every {_without_one(english.duration(period.total_seconds()))}"
-        case At(moment):
-            return f"once, on {moment:%Y-%m-%d at %H:%M}{_seconds(moment)}{_offset(form)}"
+        case At(time):
+            return f"once, on {time:%Y-%m-%d at %H:%M}{_seconds(time)}{_offset(form)}"
         case Recurrence():
             return explain_recurrence(form)
         case Reboot():
@@ -53,12 +53,12 @@ def _without_one(duration: str) -> str:
     return unit if number == "1" and " " not in unit else duration
 
 
-def _seconds(moment: datetime) -> str:
-    return f":{moment:%S}" if moment.second else ""
+def _seconds(time: datetime) -> str:
+    return f":{time:%S}" if time.second else ""
 
 
 def _offset(form: At) -> str:
-    return "" if form.is_face else f" {form.moment.tzname()}"
+    return "" if form.is_local else f" {form.time.tzname()}"
 
 
 def _cron(line: Cron) -> str:

@@ -68,9 +68,9 @@ def _times(rule: Recurrence) -> str:
     """The times of day, where the rule has any of its own."""
     numbers, frequency = rule.times_in_effect(), _frequency(rule)
     if frequency <= _DAY:
-        faces = list(product(*(sorted(set(numbers[name])) for name in _PARTS.values())))
-        if len(faces) <= _FEW:
-            return f"at {english.join([_time(*face) for face in faces])}"
+        local_times = list(product(*(sorted(set(numbers[name])) for name in _PARTS.values())))
+        if len(local_times) <= _FEW:
+            return f"at {english.join([_time(*local_time) for local_time in local_times])}"
     limits = [_named(numbers, unit) for unit in _PARTS if unit <= frequency and _PARTS[unit] in numbers]
     times = [_named(numbers, unit) for unit in _PARTS if unit > frequency and _PARTS[unit] in numbers]
     within = [f"within {' of '.join(reversed(limits))}"] if limits else []
@@ -99,15 +99,15 @@ def _picked(rule: Recurrence) -> str:
 def _bounds(rule: Recurrence) -> list[str]:
     phrases = []
     if rule.has_own_start:
-        phrases.append(f"from {_moment(rule.start)}")
+        phrases.append(f"from {_date_and_time(rule.start)}")
     if rule.count is not None:
         phrases.append(f"{rule.count} times" if rule.count > 1 else "once")
-    if rule.last_face is not None:
-        phrases.append(f"until {_moment(rule.last_face)}")
+    if rule.last_local_time is not None:
+        phrases.append(f"until {_date_and_time(rule.last_local_time)}")
     if rule.until is not None:
-        phrases.append(f"until {_moment(rule.until)} UTC")
+        phrases.append(f"until {_date_and_time(rule.until)} UTC")
     return phrases
 
 
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d} {_time(moment.hour, moment.minute, moment.second)}"
+def _date_and_time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d} {_time(at.hour, at.minute, at.second)}"

@@ -25,16 +25,16 @@ class Every:
 class At:
     """`@at 2027-01-01T09:00`: once; naive is on the clock of the task's zone."""
 
-    moment: datetime
+    time: datetime
 
     @property
-    def is_face(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the zone decides which instant is meant."""
-        return self.moment.tzinfo is None
+        return self.time.tzinfo is None
 
-    def next_face(self, face: datetime) -> datetime | None:
+    def next_local_time(self, local_time: datetime) -> datetime | None:
         """The moment, as the only face there is."""
-        return self.moment if self.moment > face else None
+        return self.time if self.time > local_time else None
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ def next_instant(form: Timed, clock: ZoneClock, after: datetime, rules: Rules) -
     match form:
         case Every(period):
             return _EPOCH + ((after - _EPOCH) // period + 1) * period
-        case At(moment) if form.is_face:
+        case At(time) if form.is_local:
             return next_fixed(form, clock, after, rules.gap, "first")
-        case At(moment):
-            return moment.astimezone(UTC) if moment > after else None
+        case At(time):
+            return time.astimezone(UTC) if time > after else None
         case Cron() if form.is_interval:
             return next_interval(form, clock, after)
         case Cron():

@@ -183,15 +183,15 @@ def _changes(line: Cron, here: ZoneClock, now: datetime, rules: Rules) -> Iterat
     """What the next gap and the next fold do to an interval."""
     if not line.is_interval:
         return
-    coming = list(here.changes(now, now + _YEARS))
-    touching = [change for change in coming if any(touched(line, change, rules))]
+    coming = list(here.transitions(now, now + _YEARS))
+    touching = [transition for transition in coming if any(touched(line, transition, rules))]
     if match := re.match(r"(?:\*|H)/(\d+)", line.hour.text, re.IGNORECASE):
         step = timedelta(hours=int(match[1]))
         uneven = [each for each in coming if each in touching or _crosses(line, here, each, rules, step)]
-        for change in _first_of_each_kind(uneven) if step > _HOUR else ():
-            told = effect(line, here, change, rules) or _moved(change)
+        for transition in _first_of_each_kind(uneven) if step > _HOUR else ():
+            told = effect(line, here, transition, rules) or _moved(transition)
             yield Advice("hours-at-change", f"{told}; hours are uneven that day")
-    lost = next((change for change in touching if _loses_the_date(line, change)), None)
+    lost = next((transition for transition in touching if _loses_the_date(line, transition)), None)
     if lost is not None:
         starred = [
             f"{which.name} {values.text}"
@@ -205,35 +205,37 @@ def _changes(line: Cron, here: ZoneClock, now: datetime, rules: Rules) -> Iterat
         )
 
 
-def _crosses(line: Cron, here: ZoneClock, change: Transition, rules: Rules, step: timedelta) -> bool:
+def _crosses(line: Cron, here: ZoneClock, transition: Transition, rules: Rules, step: timedelta) -> bool:
     """Whether a run shortly before the change and one shortly after it are a step of the hours apart."""
-    if step >= DAY or not in_window(line, change, rules) or rules.excluded_by(change.resumed.date()):
+    if step >= DAY or not in_window(line, transition, rules) or rules.excluded_by(transition.resumed.date()):
         return False
-    before = next_instant(line, here, change.at - step - SECOND, rules)
-    after = next_instant(line, here, change.at - SECOND, rules)
-    return before is not None and before < change.at and after is not None and after < change.at + step
+    before = next_instant(line, here, transition.at - step - SECOND, rules)
+    after = next_instant(line, here, transition.at - SECOND, rules)
+    return (
+        before is not None and before < transition.at and after is not None and after < transition.at + step
+    )
 
 
-def _moved(change: Transition) -> str:
-    size = english.duration(abs(change.new - change.old).total_seconds())
-    way = "forward" if change.is_gap else "back"
-    return f"clocks go {way} by {size} on {change.reached:%Y-%m-%d}"
+def _moved(transition: Transition) -> str:
+    size = english.duration(abs(transition.new - transition.old).total_seconds())
+    way = "forward" if transition.is_gap else "back"
+    return f"clocks go {way} by {size} on {transition.reached:%Y-%m-%d}"
 
 
-def _first_of_each_kind(changes: list[Transition]) -> Iterator[Transition]:
+def _first_of_each_kind(transitions: list[Transition]) -> Iterator[Transition]:
     for is_gap in (True, False):
-        yield from [change for change in changes if change.is_gap is is_gap][:1]
+        yield from [transition for transition in transitions if transition.is_gap is is_gap][:1]
 
 
-def _loses_the_date(line: Cron, change: Transition) -> bool:
+def _loses_the_date(line: Cron, transition: Transition) -> bool:
     """Whether every face of one date that a gap begins on lies in the gap."""
-    if not change.is_gap:
+    if not transition.is_gap:
         return False
-    midnight = change.reached.replace(hour=0, minute=0, second=0)
-    face = line.next_face(midnight - SECOND)
-    if face is None or not change.removes(face):
+    midnight = transition.reached.replace(hour=0, minute=0, second=0)
+    local_time = line.next_local_time(midnight - SECOND)
+    if local_time is None or not transition.removes(local_time):
         return False
-    rest = line.next_face(change.resumed - SECOND)
+    rest = line.next_local_time(transition.resumed - SECOND)
     return rest is None or rest >= midnight + DAY
 
 

@@ -61,7 +61,7 @@ def _next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules)
             return None
         if not rules.has_calendars:
             return instant
-        day = here.face(instant).date()
+        day = here.local_time(instant).date()
         if rules.excluded_by(day) is None:
             return instant
         following = rules.next_date(day, give_up.date())
@@ -127,7 +127,7 @@ class ClockTransition:
     """What it does to the schedule."""
 
 
-def clock_changes(
+def clock_transitions(
     schedule: Schedule,
     zone: ZoneInfo,
     after: datetime,
@@ -148,14 +148,14 @@ def clock_changes(
     until = min(last, LATEST - years * 366 * DAY) + years * 366 * DAY
     told = [each.at for each in shown if each.note]
     found: list[ClockTransition] = []
-    for change in here.changes(after, until):
-        if any(is_about(at, change) for at in told):
+    for transition in here.transitions(after, until):
+        if any(is_about(at, transition) for at in told):
             continue
-        effects = [effect(form, here, change, rules) for form in schedule.timed_forms]
+        effects = [effect(form, here, transition, rules) for form in schedule.timed_forms]
         texts = dict.fromkeys(text for text in effects if text is not None)
         if texts:
-            found.append(ClockTransition(change.at, change.at.astimezone(zone), "; ".join(texts)))
-            count -= change.at > last
+            found.append(ClockTransition(transition.at, transition.at.astimezone(zone), "; ".join(texts)))
+            count -= transition.at > last
         if count <= 0:
             break
     return found

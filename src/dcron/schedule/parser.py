@@ -11,8 +11,9 @@ from datetime import timedelta
 from functools import lru_cache
 
 from dcron.errors import ScheduleError, UsageError
+from dcron.quantities import parse_duration
 from dcron.schedule.cron import WORDS, Cron, read_cron
-from dcron.schedule.durations import parse_duration, parse_moment
+from dcron.schedule.durations import parse_timestamp
 from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
 from dcron.schedule.rrule import read_recurrence
 
@@ -115,12 +116,12 @@ def _delay(text: str) -> Delay:
 
 
 def _at(text: str) -> At:
-    moment = parse_moment(text)
-    if moment is None:
+    at = parse_timestamp(text)
+    if at is None:
         raise ScheduleError(
             f"@at: {text!r} is not a date and time; write 2027-01-01T09:00, with or without an offset"
         )
-    return At(moment)
+    return At(at)
 
 
 def _on(text: str) -> OnEvent:

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any
 
 from dcron.errors import ScheduleError
-from dcron.schedule.croniter_walk import HORIZON_YEARS, LAST_FACE
+from dcron.schedule.croniter_walk import HORIZON_YEARS, LAST_LOCAL_TIME
 from dcron.schedule.effort import require, spend
 from dcron.schedule.transitions import DAY, SECOND
 
@@ -33,12 +33,12 @@ _TIME_UNITS = (HOURLY, MINUTELY, SECONDLY)
 _MONTHS = range(1, 13)
 _DAY_SECONDS = DAY // SECOND
 
-FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a face
+FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a local time
 """The start of a rule that names none."""
 _IN_EVERY_MONTH = 28
 _KEPT = 1_000
 """Faces that a walk remembers before it begins anew."""
-_CALL, _FACE, _DAY_OF_TIMES, _YEAR = 5, 2, 5, 80
+_CALL, _LOCAL_TIME, _DAY_OF_TIMES, _YEAR = 5, 2, 5, 80
 """Steps (see `effort`) of a question, a face, a day whose times are counted, and a year's days."""
 
 
@@ -53,7 +53,7 @@ class Recurrence:
     start: datetime = FIRST
     """The face it is counted from."""
     count: int | None = None
-    last_face: datetime | None = None
+    last_local_time: datetime | None = None
     """UNTIL on the local clock."""
     until: datetime | None = None
     """UNTIL in UTC."""
@@ -63,13 +63,13 @@ class Recurrence:
     weekdays: tuple[tuple[int, int], ...] = ()
     """BYDAY: (0, -1) is the last Monday, (0, 0) every Monday."""
 
-    def next_face(self, face: datetime) -> datetime | None:
+    def next_local_time(self, local_time: datetime) -> datetime | None:
         """The first face of the rule after this one; None when 50 years hold none, or the rule has ended."""
         last = self._last
-        if last is not None and face >= last:
+        if last is not None and local_time >= last:
             return None
-        found = self._walk.next_face(face)
-        if found is None or found >= LAST_FACE or (last is not None and found > last):
+        found = self._walk.next_local_time(local_time)
+        if found is None or found >= LAST_LOCAL_TIME or (last is not None and found > last):
             return None
         return found
 
@@ -77,7 +77,7 @@ class Recurrence:
     def _last(self) -> datetime | None:
         """The last face, where it is known without a walk: by UNTIL, or by COUNT and INTERVAL alone."""
         if self.count is None or self.numbers or self.weekdays:
-            return self.last_face
+            return self.last_local_time
         steps = (self.count - 1) * self.interval
         try:
             if self.frequency > MONTHLY:
@@ -87,7 +87,7 @@ class Recurrence:
             months = self.start.month - 1 + steps * (12 if self.frequency == YEARLY else 1)
             return self.start.replace(year=self.start.year + months // 12, month=months % 12 + 1)
         except (OverflowError, ValueError):
-            return LAST_FACE
+            return LAST_LOCAL_TIME
 
     @property
     def walked_count(self) -> int | None:
@@ -98,11 +98,15 @@ class Recurrence:
     def _walk(self) -> "_Walk":
         return _Walk(self)
 
-    def faces_of(self, year: int, begin: datetime) -> Iterator[datetime]:
+    def local_times_of(self, year: int, begin: datetime) -> Iterator[datetime]:
         """The faces after `begin` in the periods that begin in this year, in order."""
-        return (face for face in self._faces_of(year, begin) if face > begin and face >= self.start)
+        return (
+            local_time
+            for local_time in self._local_times_of(year, begin)
+            if local_time > begin and local_time >= self.start
+        )
 
-    def _faces_of(self, year: int, begin: datetime) -> Iterator[datetime]:
+    def _local_times_of(self, year: int, begin: datetime) -> Iterator[datetime]:
         """The same, and perhaps a few before `begin`."""
         today = begin.replace(hour=0, minute=0, second=0, microsecond=0)
         if self.frequency < DAILY:
@@ -112,14 +116,14 @@ class Recurrence:
         days = _days_of(self, year)
         spend(_YEAR + len(days))
         for day in days[bisect_left(days, today) :]:
-            yield from self._faces_on(day, begin)
+            yield from self._local_times_on(day, begin)
 
     def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
         """The days named in each year, month or week that begins in this year, is counted, and not over."""
         if self.frequency == WEEKLY:
             spend(366)
             step = _UNITS[WEEKLY] * self.interval
-            earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a face
+            earliest = max(datetime(year, 1, 1), today - 6 * DAY)  # noqa: DTZ001 a local time
             week = self._origin - (self._origin - earliest) // step * step
             while week.year == year:
                 yield self._days_of_week(week)
@@ -162,7 +166,7 @@ class Recurrence:
         positions = {nth - 1 if nth > 0 else total + nth for nth in self.numbers["BYSETPOS"]}
         return sorted(position for position in positions if 0 <= position < total)
 
-    def _faces_on(self, day: datetime, begin: datetime) -> Iterator[datetime]:
+    def _local_times_on(self, day: datetime, begin: datetime) -> Iterator[datetime]:
         """The faces of one day by a rule that counts days, hours, minutes or seconds."""
         unit = _UNITS[self.frequency]
         first = (self._origin - day) % (unit * self.interval) // SECOND
@@ -292,10 +296,12 @@ def _days_of(rule: Recurrence, year: int) -> list[datetime]:
     parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
     # Without any weekday dateutil may take that of its start.
     parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays] or range(7)
-    first = datetime(year, 1, 1)  # noqa: DTZ001 a face
+    first = datetime(year, 1, 1)  # noqa: DTZ001 a local time
     try:
         # Such an interval ends it after this one year.
-        return list(rrule(YEARLY, dtstart=first, interval=LAST_FACE.year, wkst=rule.week_start, **parts))
+        return list(
+            rrule(YEARLY, dtstart=first, interval=LAST_LOCAL_TIME.year, wkst=rule.week_start, **parts)
+        )
     except Exception as error:  # whatever dateutil stumbles over costs this schedule, not the agent
         raise ScheduleError(f"{rule.text!r} cannot be computed for the year {year}: {error}") from error
 
@@ -308,46 +314,50 @@ class _Walk:
         self._lock = Lock()
         self._begin(rule.start)
 
-    def _begin(self, face: datetime) -> None:
+    def _begin(self, local_time: datetime) -> None:
         # COUNT counts from the start, so all of its faces are found, in order, and kept.
         self._count = self._rule.walked_count
-        self._from = face if self._count is None else self._rule.start - SECOND
+        self._from = local_time if self._count is None else self._rule.start - SECOND
         self._steps = 0
         self._found: list[datetime] = []
-        self._rest = self._faces()
+        self._rest = self._local_times()
         self._year = self._limit = 0
         """Where the search stands, and the last year that it is to go through."""
 
-    def _faces(self) -> Iterator[datetime | None]:
+    def _local_times(self) -> Iterator[datetime | None]:
         """The faces from where it begins; None, again and again, while there is none up to the limit."""
         begin = max(self._from, self._rule.start - SECOND)
         first = begin.year - (self._rule.frequency == WEEKLY)  # a week may begin in the year before
-        for self._year in range(first, LAST_FACE.year):
+        for self._year in range(first, LAST_LOCAL_TIME.year):
             while self._year > self._limit:
                 yield None
-            yield from self._rule.faces_of(self._year, begin)
+            yield from self._rule.local_times_of(self._year, begin)
 
-    def next_face(self, face: datetime) -> datetime | None:
+    def next_local_time(self, local_time: datetime) -> datetime | None:
         """The first face after this one; cheap when the faces asked for go forward."""
         with self._lock:
             spend(_CALL)
-            if not self._covers(face):
-                self._begin(face)
-            self._limit = max(face, self._rule.start).year + HORIZON_YEARS
+            if not self._covers(local_time):
+                self._begin(local_time)
+            self._limit = max(local_time, self._rule.start).year + HORIZON_YEARS
             try:
-                found = self._step_past(face)
+                found = self._step_past(local_time)
             except ScheduleError:
-                self._begin(face)  # a generator that has raised says nothing more
+                self._begin(local_time)  # a generator that has raised says nothing more
                 raise
             require(self._steps)
             return found if found is not None and found.year <= self._limit else None
 
-    def _covers(self, face: datetime) -> bool:
+    def _covers(self, local_time: datetime) -> bool:
         """Whether the faces found so far, and the next one, hold the answer."""
         if self._count is not None:
             return True
         reached = self._found[-1] if self._found else self._from
-        return self._from <= face and (face <= reached or face.year < self._year) and len(self._found) < _KEPT
+        return (
+            self._from <= local_time
+            and (local_time <= reached or local_time.year < self._year)
+            and len(self._found) < _KEPT
+        )
 
     def _note_effort(self, found: datetime) -> None:
         """Keep how many steps it took to come here: by COUNT each process has to walk here from the start."""
@@ -355,16 +365,16 @@ class _Walk:
             return
         years = found.year - self._rule.start.year + 1
         each = _DAY_OF_TIMES if self._rule.frequency >= DAILY else 1
-        self._steps = years * (_YEAR + 366) + len(self._found) * (_FACE + each)
+        self._steps = years * (_YEAR + 366) + len(self._found) * (_LOCAL_TIME + each)
 
-    def _step_past(self, face: datetime) -> datetime | None:
-        while not self._found or self._found[-1] <= face:
+    def _step_past(self, local_time: datetime) -> datetime | None:
+        while not self._found or self._found[-1] <= local_time:
             if len(self._found) == self._count:
                 return None
             found = next(self._rest, None)
-            spend(_FACE)
+            spend(_LOCAL_TIME)
             if found is None:
                 return None
             self._found.append(found)
             self._note_effort(found)
-        return self._found[bisect_right(self._found, face)]
+        return self._found[bisect_right(self._found, local_time)]

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, time
 
 from dcron.errors import ScheduleError
-from dcron.schedule.croniter_walk import LAST_FACE
+from dcron.schedule.croniter_walk import LAST_LOCAL_TIME
 from dcron.schedule.recurrence import (
     DAILY,
     FIRST,
@@ -53,14 +53,14 @@ def read_recurrence(text: str, column: int = 1) -> Recurrence:
 def _rule(text: str, rule: str, start: str | None) -> Recurrence:
     parts = _split(rule)
     frequency = _one_of("FREQ", parts.get("FREQ", ""), FREQUENCIES)
-    last_face, until = _until(parts["UNTIL"]) if "UNTIL" in parts else (None, None)
+    last_local_time, until = _until(parts["UNTIL"]) if "UNTIL" in parts else (None, None)
     recurrence = Recurrence(
         text,
         frequency,
         _positive("INTERVAL", parts.get("INTERVAL", "1")),
         FIRST if start is None else _start(start),
         _positive("COUNT", parts["COUNT"]) if "COUNT" in parts else None,
-        last_face,
+        last_local_time,
         until,
         _one_of("WKST", parts.get("WKST", "MO"), WEEKDAYS),
         {name: _list(name, parts[name]) for name in _RANGES if name in parts},
@@ -146,9 +146,9 @@ def _stamp(name: str, value: str) -> datetime:
         stamp = datetime.strptime(match[1] + (match[2] or "000000"), "%Y%m%d%H%M%S")  # noqa: DTZ007
     except ValueError:
         raise ScheduleError(f"{name} is written 20270101T090000, not {value!r}") from None
-    if not _FIRST_YEAR <= stamp.year < LAST_FACE.year:
+    if not _FIRST_YEAR <= stamp.year < LAST_LOCAL_TIME.year:
         raise ScheduleError(
-            f"{name} must lie in the years {_FIRST_YEAR} to {LAST_FACE.year - 1}, not {stamp.year}"
+            f"{name} must lie in the years {_FIRST_YEAR} to {LAST_LOCAL_TIME.year - 1}, not {stamp.year}"
         )
     return stamp
 
@@ -157,7 +157,7 @@ def _check(rule: Recurrence, start: str | None) -> None:
     """What RFC 5545 forbids, and what has no meaning here."""
     if rule.count is not None and start is None:
         raise ScheduleError("COUNT needs something to count from; put DTSTART:20270101T090000 before RRULE:")
-    if rule.count is not None and (rule.last_face or rule.until):
+    if rule.count is not None and (rule.last_local_time or rule.until):
         raise ScheduleError("COUNT and UNTIL exclude each other")
     if "BYWEEKNO" in rule.numbers and rule.frequency != YEARLY:
         raise ScheduleError("BYWEEKNO is for FREQ=YEARLY")

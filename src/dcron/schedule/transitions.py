@@ -49,22 +49,22 @@ class Transition:
         return self.at.replace(tzinfo=None) + self.new
 
     @property
-    def faces(self) -> tuple[datetime, datetime]:
+    def local_times(self) -> tuple[datetime, datetime]:
         """The faces left out or shown twice: from the first, up to but without the second."""
         return (self.reached, self.resumed) if self.is_gap else (self.resumed, self.reached)
 
-    def removes(self, face: datetime) -> bool:
+    def removes(self, local_time: datetime) -> bool:
         """Whether no clock ever shows this face."""
-        return self.reached <= face < self.resumed
+        return self.reached <= local_time < self.resumed
 
     def removes_date(self, day: date) -> bool:
         """Whether the whole date is left out (Apia, 2011-12-30)."""
-        midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 a face
+        midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 a local time
         return self.reached <= midnight and midnight + DAY <= self.resumed
 
-    def repeats(self, face: datetime) -> bool:
+    def repeats(self, local_time: datetime) -> bool:
         """Whether clocks show this face twice."""
-        return self.resumed <= face < self.reached
+        return self.resumed <= local_time < self.reached
 
 
 class ZoneClock:
@@ -74,51 +74,51 @@ class ZoneClock:
         self.zone = zone
         self._years: dict[int, tuple[Transition, ...]] = {}
 
-    def face(self, instant: datetime) -> datetime:
+    def local_time(self, instant: datetime) -> datetime:
         """What the clock shows at this instant."""
         return instant.astimezone(self.zone).replace(tzinfo=None)
 
-    def changes(self, after: datetime, until: datetime) -> Iterator[Transition]:
+    def transitions(self, after: datetime, until: datetime) -> Iterator[Transition]:
         """The changes after the one instant, up to and with the other, in order."""
         for year in range(after.year, until.year + 1):
             known = self._years.get(year)
-            for change in self._year(year) if known is None else known:
-                if after < change.at <= until:
-                    yield change
+            for transition in self._year(year) if known is None else known:
+                if after < transition.at <= until:
+                    yield transition
 
-    def change_near(self, face: datetime) -> Transition | None:
+    def transition_near(self, local_time: datetime) -> Transition | None:
         """The one change that this face may have to do with, if there is one."""
-        middle = face.replace(tzinfo=UTC)
-        return next(self.changes(middle - REACH, middle + REACH), None)
+        middle = local_time.replace(tzinfo=UTC)
+        return next(self.transitions(middle - REACH, middle + REACH), None)
 
-    def instant(self, face: datetime) -> datetime:
+    def instant(self, local_time: datetime) -> datetime:
         """The first instant at which the clock shows this face or a later one.
 
         A face that comes twice is taken at its first time, one that is left out at the change itself.
         """
-        return self.instant_near(face, self.change_near(face))
+        return self.instant_near(local_time, self.transition_near(local_time))
 
-    def instant_near(self, face: datetime, change: Transition | None) -> datetime:
+    def instant_near(self, local_time: datetime, transition: Transition | None) -> datetime:
         """The same when change_near() is known already."""
-        as_utc = face.replace(tzinfo=UTC)
-        if change is None:
+        as_utc = local_time.replace(tzinfo=UTC)
+        if transition is None:
             return as_utc - self._offset(as_utc)
-        if face < change.reached:
-            return as_utc - change.old
-        if face < change.resumed:
-            return change.at
-        return as_utc - change.new
+        if local_time < transition.reached:
+            return as_utc - transition.old
+        if local_time < transition.resumed:
+            return transition.at
+        return as_utc - transition.new
 
-    def latest_face(self, instant: datetime) -> datetime:
+    def latest_local_time(self, instant: datetime) -> datetime:
         """The latest face the clock has shown up to this instant, to the second.
 
         That is the face itself, but inside the second pass of a fold it is the end of the first one.
         """
-        face = self.face(instant)
-        for change in self.changes(instant - REACH, instant):
-            if change.repeats(face):
-                return change.reached - SECOND
-        return face
+        local_time = self.local_time(instant)
+        for transition in self.transitions(instant - REACH, instant):
+            if transition.repeats(local_time):
+                return transition.reached - SECOND
+        return local_time
 
     def _offset(self, instant: datetime) -> timedelta:
         return instant.astimezone(self.zone).replace(tzinfo=UTC) - instant

@@ -12,7 +12,16 @@ from sqlalchemy import (
     text,
 )
 
-from dcron.model import Block, RunState, SkipCode, Trigger
+from dcron.model import (
+    LONGEST_DURATION,
+    LONGEST_JITTER,
+    MOST_BACKOFF_FACTOR,
+    MOST_TRIES,
+    Block,
+    RunState,
+    SkipCode,
+    Trigger,
+)
 from dcron.schema.conditions import (
     ALIVE,
     BLOCKED,
@@ -40,7 +49,6 @@ from dcron.schema.constraints import (
     partial_index,
 )
 from dcron.schema.types import BigWhole, Code, Id, Instant, Json, Login, Name, Number, Whole, Words
-from dcron.validation import LONGEST_JITTER, LONGEST_TIMEOUT, MOST_BACKOFF_FACTOR, MOST_TRIES
 
 metadata = MetaData()
 
@@ -102,7 +110,7 @@ crontab = Table(
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
-    CheckConstraint(f"timeout > 0 AND timeout <= {LONGEST_TIMEOUT}", name="crontab_timeout_range"),
+    CheckConstraint(f"timeout > 0 AND timeout <= {LONGEST_DURATION}", name="crontab_timeout_range"),
     CheckConstraint("max_running >= 1", name="crontab_max_running_positive"),
     CheckConstraint("gap IN ('after', 'skip')", name="crontab_gap"),
     CheckConstraint("fold IN ('first', 'both')", name="crontab_fold"),
@@ -111,11 +119,11 @@ crontab = Table(
     CheckConstraint("catch_up IN ('skip', 'last', 'all')", name="crontab_catch_up"),
     CheckConstraint("priority IN ('high', 'normal', 'low')", name="crontab_priority"),
     count("tries", 1, MOST_TRIES),
-    count("backoff", 0, LONGEST_TIMEOUT),
+    count("backoff", 0, LONGEST_DURATION),
     count("backoff_factor", 1, MOST_BACKOFF_FACTOR),
-    count("backoff_max", 0, LONGEST_TIMEOUT),
-    count("deadline", 0, LONGEST_TIMEOUT),
-    count("catch_up_window", 0, LONGEST_TIMEOUT),
+    count("backoff_max", 0, LONGEST_DURATION),
+    count("deadline", 0, LONGEST_DURATION),
+    count("catch_up_window", 0, LONGEST_DURATION),
     count("jitter", 0, LONGEST_JITTER),
     *one_word("crontab", "queue"),
     *one_line(

@@ -18,7 +18,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from dcron.validation import Unreadable, UnreadableTime
+from dcron.unreadable import Unreadable, UnreadableTime
 
 
 class Instant(TypeDecorator[datetime]):

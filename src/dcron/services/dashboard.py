@@ -340,7 +340,7 @@ def _seconds(row: Any) -> float | None:
 
 def _clock_changes(timezone: str, now: datetime, due: datetime) -> bool:
     try:
-        return next(clock(zone(timezone)).changes(now, due), None) is not None
+        return next(clock(zone(timezone)).transitions(now, due), None) is not None
     except UsageError:  # this machine's tz database does not have the zone
         return False
 

@@ -22,7 +22,8 @@ from dcron.schedule import Calendar, calendar_from_json, repeatable
 from dcron.services.calendars import require_reasonable
 from dcron.services.crontab import Crontab
 from dcron.store import audit_log, calendars, planning, queues, settings, tasks
-from dcron.validation import MOST_RUNNING, Unreadable, require_name, require_queue
+from dcron.unreadable import Unreadable
+from dcron.validation import MOST_RUNNING, require_name, require_queue
 
 PAGE = 500
 PAUSED_REASON = "restored with --paused"

@@ -10,7 +10,7 @@ from dcron.schedule import configured_zone, machine_zone
 from dcron.services.crontab import Crontab
 from dcron.settings import SETTINGS, TIMEZONE, Setting, find
 from dcron.store import settings
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 
 @dataclass(frozen=True)

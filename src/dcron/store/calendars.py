@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, union, update
 from dcron.model import StoredCalendar
 from dcron.schedule import is_calendar_json
 from dcron.schema import calendars, crontab
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 COLUMNS = [calendars.c[name] for name in StoredCalendar.__dataclass_fields__]
 

@@ -40,7 +40,8 @@ from dcron.store import (
 )
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.runs import is_in_state
-from dcron.validation import Unreadable, require_runnable
+from dcron.unreadable import Unreadable
+from dcron.validation import require_runnable
 
 
 @dataclass

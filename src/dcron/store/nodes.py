@@ -22,9 +22,8 @@ from sqlalchemy import (
 
 from dcron.database import Database
 from dcron.migrations import VERSION_TABLE
-from dcron.model import Node
+from dcron.model import LONGEST_DURATION, Node
 from dcron.schema import ALIVE, nodes, runs
-from dcron.validation import LONGEST_TIMEOUT
 
 _VERSION = text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
@@ -117,5 +116,5 @@ def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
 
 def _node_from(row: Any) -> Node:
     values = dict(row._mapping)
-    lease = row.lease if row.lease and 0 < row.lease <= LONGEST_TIMEOUT else None
+    lease = row.lease if row.lease and 0 < row.lease <= LONGEST_DURATION else None
     return Node(**values | {"tags": tuple(row.tags), "queues": tuple(row.queues), "lease": lease})

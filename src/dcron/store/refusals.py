@@ -11,7 +11,7 @@ from dcron.model import Task, Trigger, node_name
 from dcron.policy import Lane
 from dcron.schema import runs
 from dcron.store import nodes
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 _LONGEST_REASON = 200
 

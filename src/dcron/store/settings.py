@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.model import StoredSetting
 from dcron.schema import settings
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 COLUMNS = [settings.c[name] for name in StoredSetting.__dataclass_fields__]
 

@@ -29,7 +29,7 @@ from dcron import policy
 from dcron.database import locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
 from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
 PAGE = 500

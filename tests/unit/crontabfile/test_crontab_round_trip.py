@@ -15,7 +15,7 @@ from dcron.crontabfile import read, write
 from dcron.crontabfile.directive import UNPRINTABLE
 from dcron.model import Definition
 from dcron.quantities import LEAST_AMOUNT, MOST_AMOUNT
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "crontabs").iterdir())
 SCHEDULES = [

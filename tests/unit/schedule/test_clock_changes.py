@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.schedule import Rules, clock_changes, next_run, parse, parse_calendar, upcoming, zone, zones
+from dcron.schedule import Rules, clock_transitions, next_run, parse, parse_calendar, upcoming, zone, zones
 from dcron.schedule.transitions import PROBE, clock
 from dcron.schedule.zones import zone_names
 
@@ -72,7 +72,7 @@ def test_a_date_that_does_not_exist_has_no_run() -> None:
     ]
     assert shown("0 9 30 12 *", "Pacific/Apia", start, Rules(), 1) == ["30 09:00+1400"]
     assert next_run(parse("0 9 30 12 *"), APIA, start) == datetime(2012, 12, 29, 19, tzinfo=UTC)
-    (change,) = clock_changes(parse("0 9 * * *"), APIA, start, count=1)
+    (change,) = clock_transitions(parse("0 9 * * *"), APIA, start, count=1)
     assert change.text == "09:00 does not exist on 2011-12-30: no run"
 
 
@@ -160,10 +160,10 @@ def test_a_gap_between_occurrences_that_do_not_tell_of_it_is_told_beside_them() 
     schedule, skip = parse("30 2 28 3,5 *"), Rules(gap="skip")
     shown = list(upcoming(schedule, BERLIN, SPRING, skip, count=2))
     assert [each.local.month for each in shown] == [5, 3]
-    told = clock_changes(schedule, BERLIN, SPRING, skip, shown=shown)
+    told = clock_transitions(schedule, BERLIN, SPRING, skip, shown=shown)
     assert [change.at.year for change in told] == [2027, 2032]
     daily = list(upcoming(parse("30 2 * * *"), BERLIN, SPRING, skip, count=2))
-    beyond = clock_changes(parse("30 2 * * *"), BERLIN, SPRING, skip, shown=daily)
+    beyond = clock_transitions(parse("30 2 * * *"), BERLIN, SPRING, skip, shown=daily)
     assert [f"{change.local:%Y-%m-%d}" for change in beyond] == ["2027-10-31", "2028-03-26"]
 
 
@@ -178,23 +178,23 @@ def test_a_gap_between_occurrences_that_do_not_tell_of_it_is_told_beside_them() 
 )
 @pytest.mark.parametrize("text", ["30 2 * * *", "*/15 2 * * *"])
 def test_a_change_that_nothing_would_run_at_is_passed_over(text: str, rules: Rules) -> None:
-    assert clock_changes(parse(text), BERLIN, datetime(2026, 11, 21, tzinfo=UTC), rules) == []
+    assert clock_transitions(parse(text), BERLIN, datetime(2026, 11, 21, tzinfo=UTC), rules) == []
     occurrences = upcoming(parse(text), BERLIN, SPRING, rules, until=SPRING + timedelta(days=1))
     assert not any(each.note for each in occurrences)
 
 
 def test_changes_ahead_are_told_however_far_the_asked_lines_reach() -> None:
-    changes = clock_changes(parse("30 2 * * *"), BERLIN, datetime(2027, 1, 1, tzinfo=UTC))
+    changes = clock_transitions(parse("30 2 * * *"), BERLIN, datetime(2027, 1, 1, tzinfo=UTC))
     assert [change.text for change in changes] == [
         "02:30 does not exist on 2027-03-28: runs at 03:00, CEST",
         "02:30 comes twice on 2027-10-31: only the first time runs",
     ]
     assert changes[0].at == datetime(2027, 3, 28, 1, tzinfo=UTC)
     assert changes[0].local.hour == 3
-    sundays = clock_changes(parse("30 2 * * 1"), BERLIN, datetime(2027, 1, 1, tzinfo=UTC))
+    sundays = clock_transitions(parse("30 2 * * 1"), BERLIN, datetime(2027, 1, 1, tzinfo=UTC))
     assert sundays == []
-    assert clock_changes(parse("30 2 * * *"), zone("UTC"), SPRING) == []
-    assert clock_changes(parse("@every 1h"), BERLIN, SPRING) == []
+    assert clock_transitions(parse("30 2 * * *"), zone("UTC"), SPRING) == []
+    assert clock_transitions(parse("@every 1h"), BERLIN, SPRING) == []
 
 
 @pytest.mark.parametrize("name", sorted(zone_names())[::9])
@@ -202,7 +202,7 @@ def test_the_changes_found_are_those_of_the_zones_own_file(name: str) -> None:
     """And two are never closer than the search assumes."""
     start, end = datetime(1970, 1, 1, tzinfo=UTC), datetime(2037, 1, 1, tzinfo=UTC)
     written = [change for change in written_changes(name) if start < change[0] <= end]
-    found = [(change.at, change.old, change.new) for change in clock(zone(name)).changes(start, end)]
+    found = [(change.at, change.old, change.new) for change in clock(zone(name)).transitions(start, end)]
     assert found[: len(written)] == written
     assert all(at > written[-1][0] for at, *_ in found[len(written) :])  # by the rule at the file's end
     for (one, *_), (other, *_) in pairwise(found):

@@ -51,14 +51,14 @@ def test_arithmetic_and_the_walk_agree_on_the_last_face() -> None:
 
     chance = random.Random(3)
     for _ in range(300):
-        start = datetime(2020, 1, 1) + timedelta(seconds=chance.randrange(10**8))  # noqa: DTZ001 a face
+        start = datetime(2020, 1, 1) + timedelta(seconds=chance.randrange(10**8))  # noqa: DTZ001 a local time
         frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"])
         rule = f"FREQ={frequency};INTERVAL={chance.randint(1, 9)};COUNT={chance.randint(1, 40)}"
-        faces = list(rrulestr(f"RRULE:{rule}", dtstart=start))
+        local_times = list(rrulestr(f"RRULE:{rule}", dtstart=start))
         ours = read_recurrence(f"DTSTART:{start:%Y%m%dT%H%M%S} RRULE:{rule}")
-        last = faces[-1]
-        assert ours.next_face(last - timedelta(seconds=1)) == last, rule
-        assert ours.next_face(last) is None, rule
+        last = local_times[-1]
+        assert ours.next_local_time(last - timedelta(seconds=1)) == last, rule
+        assert ours.next_local_time(last) is None, rule
 
 
 @pytest.mark.parametrize("text", [LONG, " | ".join([LONG.replace("BYHOUR=1,2,3", "BYHOUR=1")] * 3)])

@@ -32,8 +32,12 @@ class Sample:
     hours: frozenset[int]
     day: Callable[[date], bool]
 
-    def matches(self, face: datetime) -> bool:
-        return face.minute in self.minutes and face.hour in self.hours and self.day(face.date())
+    def matches(self, local_time: datetime) -> bool:
+        return (
+            local_time.minute in self.minutes
+            and local_time.hour in self.hours
+            and self.day(local_time.date())
+        )
 
 
 def number_fields(low: int, high: int) -> st.SearchStrategy[tuple[str, frozenset[int]]]:
@@ -127,21 +131,21 @@ def walk(sample: Sample, here: ZoneInfo, start: datetime, end: datetime) -> Iter
     highest = instant.astimezone(here).replace(tzinfo=None)
     while instant < end:
         instant += MINUTE
-        face = instant.astimezone(here).replace(tzinfo=None)
+        local_time = instant.astimezone(here).replace(tzinfo=None)
         if sample.interval:
-            runs = sample.matches(face)
+            runs = sample.matches(local_time)
         else:
-            runs = any(sample.matches(reached) for reached in _newly_reached(highest, face))
-            highest = max(highest, face)
+            runs = any(sample.matches(reached) for reached in _newly_reached(highest, local_time))
+            highest = max(highest, local_time)
         if runs and instant > start:
             yield instant
 
 
-def _newly_reached(highest: datetime, face: datetime) -> Iterator[datetime]:
+def _newly_reached(highest: datetime, local_time: datetime) -> Iterator[datetime]:
     reached = highest + MINUTE
-    while reached <= face:
+    while reached <= local_time:
         midnight = reached.replace(hour=0, minute=0)
-        passed_over = highest < midnight and midnight + DAY <= face
+        passed_over = highest < midnight and midnight + DAY <= local_time
         if not passed_over:
             yield reached
         reached += MINUTE
@@ -162,8 +166,8 @@ def near_a_change(draw: st.DrawFn) -> tuple[ZoneInfo, datetime]:
     year = datetime(draw(st.integers(1985, 2060)), 1, 1, tzinfo=UTC)
     days = [year + number * DAY for number in range(366)]
     offsets = [day.astimezone(here).utcoffset() for day in days]
-    changes = [day for day, one, other in zip(days, offsets, offsets[1:], strict=False) if one != other]
-    day = draw(st.sampled_from(changes or days))
+    transitions = [day for day, one, other in zip(days, offsets, offsets[1:], strict=False) if one != other]
+    day = draw(st.sampled_from(transitions or days))
     return here, day - timedelta(minutes=draw(st.integers(0, 1440)))
 
 
@@ -242,8 +246,8 @@ def _hours(start: datetime, end: datetime) -> Iterator[datetime]:
 
 def _moved_past_midnight(here: ZoneInfo, start: datetime, end: datetime, hour: int) -> bool:
     """A gap at the end of a date moves a run of 23:xx into the next date, where another one follows."""
-    faces = [instant.astimezone(here).replace(tzinfo=None) for instant in _hours(start, end)]
-    jumps = [(one, other) for one, other in pairwise(faces) if other - one > timedelta(minutes=15)]
+    local_times = [instant.astimezone(here).replace(tzinfo=None) for instant in _hours(start, end)]
+    jumps = [(one, other) for one, other in pairwise(local_times) if other - one > timedelta(minutes=15)]
     return hour == 23 and any(one.hour == 23 and other.date() > one.date() for one, other in jumps)
 
 

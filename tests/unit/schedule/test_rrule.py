@@ -164,7 +164,7 @@ def test_what_dateutil_stumbles_over_is_an_error_of_the_schedule_each_time(
     monkeypatch.setattr("dateutil.rrule.rrule", stumbling)
     for _ in range(2):
         with pytest.raises(ScheduleError, match="cannot be computed for the year 2027: list index"):
-            rule.next_face(datetime(2027, 1, 1))  # noqa: DTZ001 a face
+            rule.next_local_time(datetime(2027, 1, 1))  # noqa: DTZ001 a local time
 
 
 RARE = [
@@ -184,31 +184,31 @@ RARE = [
 @pytest.mark.parametrize(("rule", "year"), RARE)
 def test_a_rule_that_fires_rarely_or_never_is_answered_quickly(rule: str, year: int | None) -> None:
     before = time.process_time()
-    found = read_recurrence(f"RRULE:{rule}").next_face(NOW.replace(tzinfo=None))
+    found = read_recurrence(f"RRULE:{rule}").next_local_time(NOW.replace(tzinfo=None))
     assert time.process_time() - before < 0.3  # some milliseconds; dateutil takes minutes
     assert (found and found.year) == year
 
 
 def test_a_rule_that_never_fires_is_not_searched_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     years = []
-    search = Recurrence.faces_of
+    search = Recurrence.local_times_of
 
     def counting(rule: Recurrence, year: int, begin: datetime) -> object:
         years.append(year)
         return search(rule, year, begin)
 
-    monkeypatch.setattr(Recurrence, "faces_of", counting)
+    monkeypatch.setattr(Recurrence, "local_times_of", counting)
     rule = read_recurrence("RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30")
     for days in range(1_000):
-        assert rule.next_face(datetime(2027, 1, 1) + timedelta(days=days)) is None  # noqa: DTZ001 a face
+        assert rule.next_local_time(datetime(2027, 1, 1) + timedelta(days=days)) is None  # noqa: DTZ001 a local time
     assert years == list(range(2027, 2080))
 
 
 def test_a_rule_without_a_match_for_50_years_has_none() -> None:
     rule = read_recurrence("RRULE:FREQ=YEARLY;INTERVAL=60")
-    assert rule.next_face(datetime(2029, 12, 31)) == datetime(2030, 1, 1)  # noqa: DTZ001 faces
-    assert rule.next_face(datetime(2030, 1, 1)) is None  # noqa: DTZ001 a face
-    assert rule.next_face(datetime(2040, 1, 1)) == datetime(2090, 1, 1)  # noqa: DTZ001 faces
+    assert rule.next_local_time(datetime(2029, 12, 31)) == datetime(2030, 1, 1)  # noqa: DTZ001 local times
+    assert rule.next_local_time(datetime(2030, 1, 1)) is None  # noqa: DTZ001 a local time
+    assert rule.next_local_time(datetime(2040, 1, 1)) == datetime(2090, 1, 1)  # noqa: DTZ001 local times
 
 
 def test_count_goes_on_through_the_century() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from dcron.model import DEFINITION_FIELDS, TIMES_FIELDS, Definition, Task
 from dcron.policy import INSTANT
 from dcron.store.history import AuditEntry
-from dcron.validation import Unreadable
+from dcron.unreadable import Unreadable
 
 _TIMES = ("not_before", "not_after")
 _TUPLES = ("argv", "require")

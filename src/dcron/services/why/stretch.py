@@ -7,7 +7,7 @@ from datetime import datetime
 from dcron.errors import UsageError
 from dcron.model import Run
 from dcron.policy import INSTANT
-from dcron.schedule import clock_changes, zone
+from dcron.schedule import clock_transitions, zone
 from dcron.services.why import occurrence
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
@@ -61,7 +61,7 @@ def _clock_changes(inquiry: Inquiry, span: Span) -> Iterator[Cause]:
     """What the clocks do to the line in the span, whether it then has a time or loses one."""
     line = inquiry.life.definition_at(span.first) or inquiry.line
     try:
-        found = clock_changes(schedule_of(line), zone(line.timezone), span.first, count=1) if line else []
+        found = clock_transitions(schedule_of(line), zone(line.timezone), span.first, count=1) if line else []
     except UsageError:
         return
     for change in found:

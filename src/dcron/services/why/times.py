@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from dcron import policy
 from dcron.model import Definition
 from dcron.policy import INSTANT
-from dcron.schedule import Schedule, clock_changes, zone
+from dcron.schedule import Schedule, clock_transitions, zone
 
 _LONGEST_BACK = timedelta(days=50 * 366)
 _SECOND = timedelta(seconds=1)
@@ -57,7 +57,9 @@ def clock_change_at(line: Definition, moment: datetime) -> str | None:
     times that come twice.
     """
     here = zone(line.timezone)
-    near = clock_changes(schedule_of(line), here, moment - timedelta(days=1), policy.rules_of(line), count=1)
+    near = clock_transitions(
+        schedule_of(line), here, moment - timedelta(days=1), policy.rules_of(line), count=1
+    )
     change = next(iter(near), None)
     if change is None or change.at > moment or moment - change.at > timedelta(days=1):
         return None

@@ -192,7 +192,7 @@ class Row(Widget):
         event.stop()
         self.post_message(self.Changed(self))
 
-    def on_choice_changed(self, event: "ChoiceEntry.Changed") -> None:
+    def on_choice_entry_changed(self, event: "ChoiceEntry.Changed") -> None:
         """The same."""
         event.stop()
         self.post_message(self.Changed(self))

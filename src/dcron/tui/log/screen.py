@@ -137,7 +137,7 @@ class LogScreen(Screen[None]):
         with suppress(RuntimeError):  # the loop is closed: nobody looks any more
             self.post_message(StatusLine(news))
 
-    def on_told(self, message: StatusLine) -> None:
+    def on_status_line(self, message: StatusLine) -> None:
         """Show what there is, unless something else was asked meanwhile."""
         news = message.news
         if news.generation != self._reader.generation:
