@@ -24,7 +24,7 @@ from tests.tui.forms.conftest import fill
 from tests.tui.seed import NODES, seed
 from tests.tui.terminal import terminal
 
-from dcron.cli.demo import running_agents, url_in
+from dcron.cli.commands.demo import running_agents, url_in
 from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp

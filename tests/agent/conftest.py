@@ -58,7 +58,7 @@ class HandNode:
         self.settings = AgentSettings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
         self.id = self.settings.new_node_id()
         self.database = database
-        self.live = ActiveRuns(slots)
+        self.active_runs = ActiveRuns(slots)
         self.launched: list[Job] = []
         self.killed: list[int] = []
         self.deadlines: list[float] = []
@@ -66,20 +66,31 @@ class HandNode:
         self.outgrown: list[str] = []
         self.doubts: list[bool] = []
         self.memory = memory or Memory()
-        self.continuity = RollbackDetector(database, self.id, self.memory, lambda: self.doubts.append(True))
-        self.lease = Lease(self.id, self.settings, self.continuity, self.deadlines.append, self._boottime)
-        launch, kill = self.launched.extend, self.killed.extend
-        self.turns = Dispatcher(
-            database, self.settings, self.id, self.lease, self.continuity, self.live, launch, kill
+        self.rollback_detector = RollbackDetector(
+            database, self.id, self.memory, lambda: self.doubts.append(True)
         )
-        ownership = Reconciler(database, self.id, self.live, lambda: self.turns.starting, kill)
+        self.lease = Lease(
+            self.id, self.settings, self.rollback_detector, self.deadlines.append, self._boottime
+        )
+        launch, kill = self.launched.extend, self.killed.extend
+        self.dispatcher = Dispatcher(
+            database,
+            self.settings,
+            self.id,
+            self.lease,
+            self.rollback_detector,
+            self.active_runs,
+            launch,
+            kill,
+        )
+        reconciler = Reconciler(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
-        self.heart = Heartbeat(
+        self.heartbeat = Heartbeat(
             database,
             self.lease,
             others,
-            self.continuity,
-            ownership,
+            self.rollback_detector,
+            reconciler,
             self.settings.beat,
             self._drain,
             self.outgrown.append,
@@ -95,7 +106,7 @@ class HandNode:
     def register(self, *, reboot: bool = False) -> "HandNode":
         with self.database.write() as connection:
             now = self.database.now(connection)
-            self.continuity.opened(connection, now)
+            self.rollback_detector.opened(connection, now)
             nodes.register(
                 connection,
                 Node(
@@ -116,14 +127,14 @@ class HandNode:
             )
             if reboot:
                 planning.add_reboot_runs(connection, self.id, now)
-        self.continuity.settled(0)
+        self.rollback_detector.settled(0)
         return self
 
     def take_turns(self) -> list[int]:
         """Step until there is nothing to do; the runs that were launched."""
         before = len(self.launched)
         for _ in range(20):
-            if self.turns.step() > 0:
+            if self.dispatcher.step() > 0:
                 break
         return [job.run_id for job in self.launched[before:]]
 
@@ -132,7 +143,7 @@ class HandNode:
             now = self.database.now(connection)
             ended = [RunResult(run_id, state, now, exit_code=0) for run_id in run_ids]
             recorded = finishing.finish(connection, self.database, self.id, ended, now)
-        self.live.remove(run_ids)
+        self.active_runs.remove(run_ids)
         return recorded
 
 

@@ -56,9 +56,9 @@ def test_runs_pages_through_many(sqlite: Dcron) -> None:
     for _ in range(5):
         crontab.run(task)
     database.close()
-    from dcron.cli import running
+    from dcron.cli import run_table
 
-    pytest.MonkeyPatch().setattr(running, "PAGE", 2)
+    pytest.MonkeyPatch().setattr(run_table, "PAGE", 2)
     assert len(sqlite.done("runs", "--json").json) == 6
     assert len(sqlite.done("runs", "--json", "-n", "3").json) == 3
 

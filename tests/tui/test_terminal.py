@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer import Exit
 
-from dcron.cli.interface import show
+from dcron.cli.screen import show
 from tests.cli.conftest import on_terminal, real
 from tests.tui.terminal import terminal
 
