@@ -6,7 +6,7 @@ import pytest
 
 from dcron.agent.clock import ClockWatch
 from dcron.model import RunState
-from tests.agent.conftest import HandNode, World
+from tests.support.node import HandNode, World
 
 DAY = timedelta(days=1)
 

@@ -13,8 +13,8 @@ from dcron.model import RunState
 from dcron.schema import changes
 from dcron.store import epochs
 from dcron.store.epochs import GAP
-from tests.agent.backups import Backup
-from tests.agent.conftest import HandNode, World
+from tests.support.backups import Backup
+from tests.support.node import HandNode, World
 
 BEAT = 10
 

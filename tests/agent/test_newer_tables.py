@@ -4,7 +4,7 @@ from sqlalchemy import event, text
 
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
-from tests.agent.conftest import World
+from tests.support.node import World
 
 
 def upgrade(world: World) -> None:

@@ -11,7 +11,7 @@ from dcron.model import RunState, Trigger
 from dcron.policy import Lane
 from dcron.store import queues
 from dcron.store.candidates import Capacity
-from tests.agent.conftest import NINE, World
+from tests.support.node import NINE, World
 
 MINUTE = timedelta(minutes=1)
 

@@ -11,8 +11,8 @@ from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
-from tests.cli.agents import agent
-from tests.cli.conftest import DCRON, Dcron, on_terminal, real, until
+from tests.support.agents import agent
+from tests.support.cli import DCRON, Dcron, on_terminal, real, until
 
 RUN_KEYS = (
     "id task state reason trigger attempt scheduled_for due_at claimed_at started_at finished_at owner node"

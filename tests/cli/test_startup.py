@@ -10,7 +10,7 @@ import pytest
 
 from dcron.cli import app
 from dcron.cli.options import CommandLast
-from tests.cli.conftest import DCRON, Dcron, real
+from tests.support.cli import DCRON, Dcron, real
 
 HEAVY = ("sqlalchemy", "croniter", "psycopg", "textual", "alembic", "rich", "pydantic")
 

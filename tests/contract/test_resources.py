@@ -8,8 +8,8 @@ import pytest
 from dcron.agent.dispatcher import Dispatcher
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
-from tests.agent.conftest import HandNode
-from tests.contract.stage import Stage
+from tests.support.node import HandNode
+from tests.support.stage import Stage
 
 NEVER = "0 0 1 1 *"
 

@@ -7,8 +7,8 @@ import pytest
 from typer import Exit
 
 from dcron.cli.screen import show
-from tests.cli.conftest import on_terminal, real
-from tests.tui.terminal import terminal
+from tests.support.cli import on_terminal, real
+from tests.support.terminal import terminal
 
 QUIT = "\x11"
 

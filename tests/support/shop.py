@@ -10,7 +10,7 @@ from sqlalchemy import insert
 from dcron import policy
 from dcron.model import RunState, Task
 from dcron.schema import runs
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 NODES = ("web-1", "web-2", "db-1")
 _STATES = {

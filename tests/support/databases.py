@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 
 class PostgresServer:

@@ -1,6 +1,6 @@
 """How fast schedules are: microseconds for one next(), and the agenda of a day.
 
-    python tests/benchmarks/bench_schedule.py --steps 2000 --tasks 10000
+    python -m benchmarks.bench_schedule --steps 2000 --tasks 10000
 
 croniter steps through naive faces (it is what dcron.schedule stands on) and cronsim through the zone's own
 times, each from one occurrence to the next one, as next_run() does.

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
 
-from tests.benchmarks.bench_idle import seed
-from tests.benchmarks.servers import new_database, postgres_server
+from benchmarks.bench_idle import seed
+from benchmarks.servers import new_database, postgres_server
 
 SIZE = (40, 120)
 CHROME = b"1 Tasks"
@@ -118,7 +118,7 @@ def report(server: str, *, tasks: int, seconds: float, rounds: int = 5) -> None:
             seed(url, tasks)
             chrome = statistics.median(started(url, CHROME) for _ in range(rounds))
             rows = statistics.median(started(url, ROWS) for _ in range(rounds))
-            command = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.bench_tui", url, str(seconds)]
+            command = [sys.executable, "-W", "ignore", "-m", "benchmarks.bench_tui", url, str(seconds)]
             output = Path(directory) / "figures"
             with output.open("w") as file:
                 subprocess.run(command, check=True, stdout=file)

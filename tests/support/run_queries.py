@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from dcron.model import Run, RunState, Task
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 
 def states(stage: Stage, task: Task) -> list[RunState]:

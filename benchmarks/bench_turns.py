@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import insert, text
 
+from benchmarks.servers import new_database, postgres_server
 from dcron import __version__, migrations
 from dcron.database import Database
 from dcron.model import Node, RunState
@@ -14,7 +15,6 @@ from dcron.schema import crontab, runs
 from dcron.store import claims, finishing, nodes
 from dcron.store.candidates import Capacity
 from dcron.store.finishing import RunResult
-from tests.benchmarks.servers import new_database, postgres_server
 
 BATCH = 100
 

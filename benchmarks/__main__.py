@@ -4,7 +4,7 @@ import argparse
 import os
 import platform
 
-from tests.benchmarks import (
+from benchmarks import (
     bench_claims,
     bench_idle,
     bench_lateness,
@@ -15,7 +15,7 @@ from tests.benchmarks import (
     bench_tui,
     bench_turns,
 )
-from tests.benchmarks.servers import postgres_server
+from benchmarks.servers import postgres_server
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.cli.conftest import DCRON, Dcron, until
+from tests.support.cli import DCRON, Dcron, until
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import insert
 from textual.app import App
 
+from benchmarks.servers import new_database, postgres_server
 from dcron.database import Database
 from dcron.model import Definition
 from dcron.schema import runs
@@ -23,7 +24,6 @@ from dcron.store.output import Chunk
 from dcron.tui.log.screen import LogScreen
 from dcron.tui.log.source import RunLog
 from dcron.tui.log.view import LogView
-from tests.benchmarks.servers import new_database, postgres_server
 
 RATE = 2_000
 LINES = 1_000_000
@@ -102,7 +102,7 @@ def measure_paging(kind: str, server: str, lines: int) -> dict[str, float]:
 
 
 def _viewer(what: str, url: str, run_id: int, number: float) -> dict[str, float]:
-    module = "tests.benchmarks.bench_log"
+    module = "benchmarks.bench_log"
     command = [sys.executable, "-W", "ignore", "-m", module, what, url, str(run_id), str(number)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     measured: dict[str, float] = json.loads(printed)

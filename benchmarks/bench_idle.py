@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import event, insert, text
 from sqlalchemy.engine import Engine
 
+from benchmarks.servers import new_database, postgres_server
 from dcron import migrations
 from dcron.agent.agent import Agent
 from dcron.agent.settings import AgentSettings
 from dcron.database import Database
 from dcron.schema import crontab, runs
-from tests.benchmarks.servers import new_database, postgres_server
 
 
 def seed(url: str, tasks: int) -> None:
@@ -76,7 +76,7 @@ def cost(kind: str, server: str, tasks: int, seconds: float) -> tuple[float, flo
             "-W",
             "ignore",
             "-m",
-            "tests.benchmarks.bench_idle",
+            "benchmarks.bench_idle",
             url,
             str(seconds),
             spool,

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.cli.conftest import DCRON
-from tests.tui.escapes import shown
+from tests.support.cli import DCRON
+from tests.support.escapes import shown
 
 PATIENCE = 30.0
 ESC, ESC_GAP = "\x1b", 0.25

@@ -8,11 +8,11 @@ from functools import partial
 
 from sqlalchemy import text
 
+from benchmarks.bench_turns import node, seed
+from benchmarks.servers import new_database, postgres_server
 from dcron.database import Database
 from dcron.store import claims, nodes, planning
 from dcron.store.candidates import Capacity
-from tests.benchmarks.bench_turns import node, seed
-from tests.benchmarks.servers import new_database, postgres_server
 
 BATCH = 10
 ROUNDS = 100

@@ -1,7 +1,7 @@
 """The way to what can be seen on the screen of a seeded crontab."""
 
 from dcron.tui.forms.form import Form
-from tests.tui.conftest import Screen
+from tests.support.tui import Screen
 
 
 async def tasks(screen: Screen) -> None:

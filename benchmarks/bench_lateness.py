@@ -5,9 +5,9 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+from benchmarks.servers import new_database, postgres_server
 from dcron.model import Definition, RunState
-from tests.benchmarks.servers import new_database, postgres_server
-from tests.faults.harness import Cluster, cluster, wait_for
+from tests.support.cluster import Cluster, cluster, wait_for
 
 TASKS_A_SECOND = 1000 / 60
 

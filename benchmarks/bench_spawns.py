@@ -6,10 +6,10 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
+from benchmarks.servers import new_database, postgres_server
 from dcron.model import Definition, RunState
 from dcron.store.runs import RunFilter
-from tests.benchmarks.servers import new_database, postgres_server
-from tests.faults.harness import Cluster, cluster, wait_for
+from tests.support.cluster import Cluster, cluster, wait_for
 
 
 def raw_spawns(seconds: float = 3.0) -> float:
