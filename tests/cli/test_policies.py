@@ -12,8 +12,8 @@ from dcron.presentation.humanize import HELD
 from dcron.schema import runs
 from dcron.services import tasks
 from dcron.services.crontab import Crontab
-from tests.cli.agents import agent, run_once
-from tests.cli.conftest import Dcron, on_terminal, until
+from tests.support.agents import agent, run_once
+from tests.support.cli import Dcron, on_terminal, until
 
 
 def first_words(listed: str) -> list[str]:

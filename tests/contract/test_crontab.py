@@ -20,7 +20,7 @@ from dcron.services.name_prefix import NotExact
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.store.runs import RunFilter
-from tests.contract.stage import NOON, Stage, at, definition
+from tests.support.stage import NOON, Stage, at, definition
 
 FULL = Definition(
     name="full",

@@ -15,7 +15,7 @@ from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import Crontab
 from dcron.services.imports import InvalidTasks
 from dcron.store import dependencies
-from tests.contract.stage import Stage, definition
+from tests.support.stage import Stage, definition
 
 
 def circle(stage: Stage) -> None:

@@ -143,13 +143,22 @@ class Tasks(Service):
     # Change -----------------------------------------------------------------------------------------
 
     @repeatable
-    def add(self, definition: Definition, *, once: bool = False, numbered: bool = False) -> Task:
+    def add(
+        self,
+        definition: Definition,
+        *,
+        once: bool = False,
+        numbered: bool = False,
+        since: datetime | None = None,
+    ) -> Task:
         """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken.
 
-        With `numbered`, a taken name becomes `name-2`, `name-3` and so on.
+        With `numbered`, a taken name becomes `name-2`, `name-3` and so on. With `since`, the task counts as
+        added at that time: an occurrence between then and now is due at once, not missed.
         """
         with self.database.write() as connection:
             writer = self._writer(connection)
+            writer.now = since or writer.now
             if numbered:
                 definition = replace(definition, name=writer.free_name(definition.name))
             require_valid(definition, writer.now)
