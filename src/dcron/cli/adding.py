@@ -11,10 +11,9 @@ from dcron.cli import console
 from dcron.cli.context import new_task_zone, opened_crontab
 from dcron.cli.idleness import mention_idleness
 from dcron.cli.options import Db, Json, Words, takes
-from dcron.cli.policy_options import with_tries
-from dcron.cli.task_options import TaskOptions, command_text
+from dcron.cli.task_options import TaskOptions, command_text, with_tries
 from dcron.errors import ScheduleError, UsageError
-from dcron.typed import default_name
+from dcron.fields import OPTIONS
 
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
@@ -32,13 +31,8 @@ When = Annotated[
 Span = Annotated[str, typer.Argument(metavar="DURATION", help="90s, 5m, 1h30m, 2d…", show_default=False)]
 
 _FIELD = re.compile(r"[\d*,/-]+")
-_OF_ADD = re.compile(
-    r"(?:--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|describe|json|db"
-    r"|overlap|tries|backoff|backoff-factor|backoff-max|on-lost|deadline|catch-up|catch-up-window|jitter"
-    r"|priority|queue|require|every-node|need|limit"
-    r"|gap|fold|not-before|not-after|except|only)(?:=.*)?|-[nz])",
-    re.DOTALL,
-)
+_LONG_OPTIONS = "|".join(field.option for field in OPTIONS)
+_OF_ADD = re.compile(rf"(?:--(?:{_LONG_OPTIONS}|json|db)(?:=.*)?|-[nz])", re.DOTALL)
 
 
 @takes(TaskOptions)
@@ -59,7 +53,7 @@ def add(
         chosen = _zone(crontab, options)
         line = _definition(schedule, command, options, chosen)
         try:
-            task = crontab.add(line, numbered=options.name is None)
+            task = crontab.add(line, numbered=options["name"] is None)
         except ScheduleError as error:
             raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
         _tell(crontab, task, options, chosen, as_json=as_json)
@@ -117,7 +111,9 @@ def _zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
     from dcron.schedule import zone
     from dcron.services.settings import ChosenZone
 
-    return new_task_zone(crontab) if options.tz is None else ChosenZone(zone(options.tz).key, "as asked for")
+    if options["timezone"] is None:
+        return new_task_zone(crontab)
+    return ChosenZone(zone(options["timezone"]).key, "as asked for")
 
 
 def _add_once(
@@ -134,7 +130,7 @@ def _add_once(
     # A time on the zone's clock stays one: then it is told what daylight saving does to it.
     zulu = "" if moment.tzinfo is None else "Z"
     line = _definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options, chosen)
-    task = crontab.add(line, once=True, numbered=options.name is None)
+    task = crontab.add(line, once=True, numbered=options["name"] is None)
     _tell(crontab, task, options, chosen, as_json=as_json)
     _warn_of_late_options(command)
 
@@ -142,12 +138,16 @@ def _add_once(
 def _definition(
     schedule: str, command: Sequence[str], options: TaskOptions, chosen: "ChosenZone"
 ) -> "Definition":
+    from dcron.crontabfile.names import default_name
     from dcron.model import Definition
 
     text, argv = command_text(command)
-    made = {"timezone": chosen.name, "name": options.name if options.name is not None else default_name(text)}
-    said = with_tries(options.values(chosen.name))
-    return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})
+    given = with_tries(options.values(chosen.name))
+    if options["name"] is None:
+        given["name"] = default_name(text)
+    return Definition(
+        **{**given, "schedule": schedule, "timezone": chosen.name, "command": text, "argv": argv}
+    )
 
 
 def _tell(
@@ -180,12 +180,12 @@ def _understood(
     yield "when", next_runs.explanation(task)
     count = 1 if task.once else 3
     yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
-    if options.tz is None:
+    if options["timezone"] is None:
         hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all"
         yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
     yield "command", next_runs.command_line(task)
     yield "with", policies.lines(task)
-    if options.on_lost == "retry" and options.tries is None:
+    if options["on_lost"] == "retry" and options["tries"] is None:
         yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
 
 

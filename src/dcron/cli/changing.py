@@ -10,7 +10,7 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
 from dcron.cli.options import Db, Force, Json, WholeNames, takes
-from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared, require_one_wish
+from dcron.cli.task_options import TaskOptions, added, clear_help, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -39,7 +39,7 @@ def set_(
         typer.Option(
             "--clear",
             metavar="OPTION",
-            help=f"Back to the default: {', '.join(CLEARABLE)}, env.NAME, need.NAME, limit.NAME.",
+            help=clear_help(),
         ),
     ] = None,
     as_json: Json = False,
@@ -57,9 +57,9 @@ def set_(
     """
     with opened_crontab(db) as crontab:
         tasks = all_to_change(crontab, "set", targets)
-        if options.name is not None and len(tasks) > 1:
+        if options["name"] is not None and len(tasks) > 1:
             raise UsageError("--name: give one task, for a name belongs to one")
-        given = options.words() | options.policies()
+        given: dict[str, Any] = {}
         if schedule is not None:
             given["schedule"] = schedule
         if command is not None:
@@ -79,9 +79,10 @@ def _changed(
 ) -> dict[str, Any]:
     """The fields of this task that were given or cleared; times are in its zone, or in that it gets."""
     changed = cleared(clear, task)
-    given = given | options.rules(task.timezone if options.tz is None else options.tz)
+    timezone = task.timezone if options["timezone"] is None else options["timezone"]
+    given = given | options.values(timezone)
     require_one_wish(clear, given)
-    return changed | _added(given, replace(task, **changed))
+    return changed | added(given, replace(task, **changed))
 
 
 def rm(names: WholeNames, force: Force = False, db: Db = None) -> None:
@@ -142,12 +143,6 @@ def resume(names: WholeNames, as_json: Json = False, db: Db = None) -> None:
             return
         for task in resumed:
             _print_facts("resumed", task, crontab)
-
-
-def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
-    """The fields that were given; values that have names, on top of those that the task has."""
-    named = {field: {**getattr(task, field), **given[field]} for field in BY_NAME if field in given}
-    return given | named
 
 
 def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:

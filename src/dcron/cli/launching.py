@@ -16,7 +16,7 @@ from dcron.cli.tables import print_facts
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.typed import text_or_file
+from dcron.text_input import text_or_file
 
 if TYPE_CHECKING:
     from dcron.model import Task
