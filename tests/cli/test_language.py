@@ -8,7 +8,7 @@ import pytest
 from dcron.database import Database
 from dcron.model import Definition
 from dcron.services.crontab import Crontab
-from tests.cli.conftest import Dcron, on_terminal
+from tests.support.cli import Dcron, on_terminal
 
 FORMS = [
     "30 2 * * mon-fri",

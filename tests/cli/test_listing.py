@@ -13,7 +13,7 @@ from dcron.model import Definition, Node
 from dcron.schema import crontab as crontab_table
 from dcron.services.crontab import Crontab
 from dcron.store import nodes
-from tests.cli.conftest import Dcron, on_terminal
+from tests.support.cli import Dcron, on_terminal
 
 NODE_KEYS = (
     "id name host pid state tags queues capacity slots running version tzdata started_at alive_until"

@@ -10,10 +10,10 @@ from dcron.database import Database
 from dcron.model import Block, Definition
 from dcron.presentation.humanize import HELD
 from dcron.schema import runs
-from dcron.services import crontab
+from dcron.services import tasks
 from dcron.services.crontab import Crontab
-from tests.cli.agents import agent, run_once
-from tests.cli.conftest import Dcron, on_terminal, until
+from tests.support.agents import agent, run_once
+from tests.support.cli import Dcron, on_terminal, until
 
 
 def first_words(listed: str) -> list[str]:
@@ -136,7 +136,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
             connection.execute(insert(runs).values({**values, "state": "failed"}))
             connection.execute(insert(runs).values({**values, "state": state}))
     database.close()
-    monkeypatch.setattr(crontab, "PAGE", 4)
+    monkeypatch.setattr(tasks, "PAGE", 4)
     wanted = [line.name for number, line in enumerate(lines, 1) if number % 3 != 1]
     assert names_failed(dcron) == wanted
 

@@ -2,8 +2,8 @@
 
 import json
 
-from tests.cli.agents import agent
-from tests.cli.conftest import Dcron
+from tests.support.agents import agent
+from tests.support.cli import Dcron
 
 
 def test_waiting_ends_with_the_last_attempt(dcron: Dcron) -> None:

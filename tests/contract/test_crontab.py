@@ -20,7 +20,7 @@ from dcron.services.name_prefix import NotWhole
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.store.runs import RunFilter
-from tests.contract.stage import NOON, Stage, at, definition
+from tests.support.stage import NOON, Stage, at, definition
 
 FULL = Definition(
     name="full",
@@ -168,7 +168,7 @@ def test_a_skipped_turn_is_not_the_last_run(stage: Stage) -> None:
 def test_views_come_in_the_order_of_names_over_all_pages(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dcron.services.crontab.PAGE", 3)
+    monkeypatch.setattr("dcron.services.tasks.PAGE", 3)
     names = ["B", "a", "a-1", "a.1", "a1", "b", "z"]
     for name in reversed(names):
         stage.task(name)

@@ -16,8 +16,8 @@ from dcron.services import bulk_edit as module
 from dcron.services.bulk_edit import BulkEdit, keep, revise
 from dcron.services.calendars import Calendars
 from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask
-from tests.contract.stage import Stage, definition
 from tests.contract.test_crontab import FULL, change_log, other
+from tests.support.stage import Stage, definition
 
 SATURDAYS = Calendar("rest", weekdays=frozenset([5]))
 

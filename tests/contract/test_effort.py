@@ -14,8 +14,8 @@ from dcron.policy import occurrences
 from dcron.schedule import calendar_from_json, effort, parse, parse_calendar
 from dcron.schedule.recurrence import _days_of
 from dcron.services.calendars import Calendars
-from dcron.services.crontab import BadLines
-from tests.contract.stage import Stage, at, definition
+from dcron.services.imports import BadLines
+from tests.support.stage import Stage, at, definition
 
 DEAR = "DTSTART:{year}{month:02}{day:02}T000000 RRULE:FREQ=DAILY;BYHOUR=12;COUNT=9999"
 TOO_DEAR = "DTSTART:16000101T000000 RRULE:FREQ=DAILY;INTERVAL=60;BYHOUR=1,2,3;COUNT=9999"

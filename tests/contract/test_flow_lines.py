@@ -12,9 +12,10 @@ from dcron.database import Database
 from dcron.errors import Conflict, Refused, ScheduleError, UsageError
 from dcron.services import dependency_rules
 from dcron.services.bulk_edit import BulkEdit
-from dcron.services.crontab import BadLines, Crontab
+from dcron.services.crontab import Crontab
+from dcron.services.imports import BadLines
 from dcron.store import dependencies
-from tests.contract.stage import Stage, definition
+from tests.support.stage import Stage, definition
 
 
 def circle(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from dcron.errors import UsageError
 from dcron.model import Definition
 from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import Crontab
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 LINE = "* * * * * touch /tmp/injected"
 MARKS = [

@@ -40,7 +40,7 @@ from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
-from tests.contract.stage import NOON, Stage
+from tests.support.stage import NOON, Stage
 
 LINES = 20_000
 FINISHED = 50_000

@@ -6,8 +6,8 @@ import pytest
 
 from dcron.errors import Refused
 from dcron.model import Definition
-from dcron.services.crontab import Imported, NotAgreed
-from tests.contract.stage import Stage, definition
+from dcron.services.imports import Imported, NotAgreed
+from tests.support.stage import Stage, definition
 
 WEB_1, WEB_2 = "import:web-1:ann:/srv/crontab", "import:web-2:ann:/srv/crontab"
 NONE = Imported((), (), ())

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, inspect, select, text
 
 from dcron import migrations
-from dcron.cli.database import _say_what_is_ahead
+from dcron.cli.commands.db import _say_what_is_ahead
 from dcron.database import Database
 from dcron.errors import Refused
 from dcron.migrations.estimate import outlook

@@ -18,7 +18,7 @@ from dcron.services.fleet import Fleet
 from dcron.services.triggers import Triggers
 from dcron.services.why import Cause, Span, Why
 from dcron.services.why.times import told_span
-from tests.contract.stage import NOON, Stage, at
+from tests.support.stage import NOON, Stage, at
 
 HOUR = 3600.0
 
@@ -335,7 +335,7 @@ def test_a_line_that_was_planned_late_says_so(stage: Stage) -> None:
 
 def test_a_one_off_says_that_it_has_left(stage: Stage) -> None:
     from dcron.store import tasks
-    from tests.contract.stage import definition
+    from tests.support.stage import definition
 
     stage.crontab.add(definition("once", "@at 2027-06-01T12:10Z"), once=True)
     node = stage.node(lease=HOUR)

@@ -4,7 +4,7 @@ import os
 from datetime import timedelta
 
 from dcron.model import Definition, RunState
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 AGENTS = 8
 TASKS = int(os.environ.get("DCRON_TEST_HERD", "200"))

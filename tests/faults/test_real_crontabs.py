@@ -10,7 +10,7 @@ import pytest
 from dcron.agent.execution import DEFAULT_PATH
 from dcron.crontabfile import read
 from dcron.model import RunState, Trigger
-from tests.faults.harness import Cluster
+from tests.support.cluster import Cluster
 
 FILES = Path(__file__).parent.parent / "data" / "crontabs"
 HARMLESS = {"anacron": True, "mdadm": True, "munin-node": True, "sysstat": True, "user-crontab": False}

@@ -16,8 +16,8 @@ from dcron.store.runs import RunFilter
 from dcron.tui import acting, health
 from dcron.tui.health import Health
 from dcron.tui.reader import Answered, Changed, Reader
-from tests.cli.conftest import until
-from tests.tui.conftest import Stage
+from tests.support.cli import until
+from tests.support.tui import Stage
 
 
 class Board:

@@ -4,15 +4,17 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from dcron.cli import completion
-from dcron.cli.task_options import TaskOptions
 from dcron.model import LAST_RUN
+
+if TYPE_CHECKING:
+    from dcron.cli.task_options import TaskOptions
 
 
 def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
@@ -207,7 +209,7 @@ class NounGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-def takes(group: type[TaskOptions]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes(group: "type[TaskOptions]") -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb a group of task options, which it gets as one value named `options`."""
     shared = group.parameters()
 

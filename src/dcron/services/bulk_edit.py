@@ -5,7 +5,6 @@ the text changes are touched, and only while they are what they were when the te
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from dcron.model import Task
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules
 from dcron.services.crontab import Crontab
+from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import (
     BadText,
     Changes,
@@ -139,7 +139,7 @@ class BulkEdit:
 
         A line may need another to be there, or gone: what is refused is tried again once more is done.
         """
-        now = self._crontab.database.now(connection)
+        writer = self._writer(connection)
         done: dict[str, TaskChange] = {}
         left, problems = list(wishes), dict[str, str]()
         for _ in wishes:
@@ -147,7 +147,7 @@ class BulkEdit:
             for wish in tried:
                 try:
                     with connection.begin_nested():
-                        done[wish.name] = TaskChange(wish.before, self._write(connection, wish, now))
+                        done[wish.name] = TaskChange(wish.before, self._write(writer, wish))
                 except (UsageError, Refused) as error:
                     left.append(wish)
                     problems[wish.name] = str(error)
@@ -155,15 +155,18 @@ class BulkEdit:
                 break
         return [done[wish.name] for wish in wishes if wish.name in done], problems
 
-    def _write(self, connection: Connection, wish: WantedTask, now: datetime) -> Task | None:
+    def _write(self, writer: TaskWriter, wish: WantedTask) -> Task | None:
         if wish.line is None:
             assert wish.before
-            self._crontab._remove(connection, wish.before, now)
+            writer.remove(wish.before)
             return None
-        require_valid(wish.line, now, wish.before)
+        require_valid(wish.line, writer.now, wish.before)
         if wish.before is None:
-            return self._crontab._add(connection, wish.line, now)
-        return self._crontab._replace(connection, wish.before, wish.line, now)
+            return writer.add(wish.line)
+        return writer.replace(wish.before, wish.line)
+
+    def _writer(self, connection: Connection) -> TaskWriter:
+        return TaskWriter(connection, self._crontab.database, self._crontab.actor)
 
     def _guard_order(self, connection: Connection, wishes: Sequence[WantedTask]) -> None:
         dependency_rules.guard(
@@ -179,7 +182,7 @@ class BulkEdit:
             tasks.lock(connection, [before.id])
             current = tasks.by_id(connection, before.id)
             if current is None or current.version != before.version:
-                told = str(self._crontab._conflict(connection, before))
+                told = str(self._writer(connection).conflict(before))
                 found.append(Overtaken(told, current, line))
         return found
 

@@ -27,7 +27,9 @@ from dcron.policy.start_times import (
 )
 from dcron.schedule import explain, zone
 from dcron.schedule.transitions import clock
-from dcron.services.crontab import ENDED_NODES_SHOWN, Crontab, TaskView
+from dcron.services.crontab import Crontab
+from dcron.services.runs import ENDED_NODES_SHOWN
+from dcron.services.tasks import TaskView
 from dcron.store import dependencies, listings, nodes
 from dcron.store.listings import LettersPage, Place, RunsPage, WantedRuns
 from dcron.store.search_terms import LATENESS, Term

@@ -12,7 +12,7 @@ from tests.faults.campaign import ledger
 from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 FAR = "0 0 1 1 *"
 JOBS = 50

@@ -17,8 +17,8 @@ from dcron.tui.forms.checking import Checked, Checker, Typed
 from dcron.tui.forms.reading import texts_of
 from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, outlook
 from dcron.tui.health import Health
-from tests.tui.conftest import Screen, Stage
-from tests.tui.forms.conftest import fill, form_of, go, opened, paste, row_of
+from tests.support.forms import fill, form_of, go, opened, paste, row_of
+from tests.support.tui import Screen, Stage
 
 BEFORE_SPRING = datetime(2027, 3, 27, 0, tzinfo=UTC)
 

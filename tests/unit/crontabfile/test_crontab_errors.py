@@ -48,7 +48,7 @@ def refused(text: str, *, system: bool = False) -> str:
         ("#dcron: tries=0\n@daily x", '1:15: tries="0": 0 is not valid; give 1 to 1000, the first included'),
         (
             "#dcron: tries=none\n@daily x",
-            "1:15: tries=\"none\": 'none' is not valid; give 1 to 1000, the first included",
+            "1:15: tries=\"none\": 'none' is not a whole number; give 1 to 1000, the first included",
         ),
         ("#dcron: every_node=maybe\n@daily x", '1:20: every_node="maybe": write it alone, or with yes or no'),
         (
@@ -71,8 +71,8 @@ def refused(text: str, *, system: bool = False) -> str:
         ),
         (
             "#dcron: timeout=0s\n@daily x",
-            '1:17: timeout="0s": 0s is not valid; give a duration longer than nothing and up to a century, such as'
-            " 30m",
+            '1:17: timeout="0s": 0s is not valid; give a duration longer than nothing and up to a century,'
+            " such as 30m",
         ),
         ("#dcron: env=A\n@daily x", '1:13: env="A": an environment variable is written env=NAME=value'),
         ("#dcron: name=a\n#dcron: name=b\n@daily x", "2:9: name is given twice"),

@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, task
 
 from dcron import policy
 from dcron.model import Block, Trigger
 from dcron.policy import Admit, Skip, Wait
+from tests.support.definitions import NOON, task
 
 TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 FOLLOWED_BY_NONE = (Trigger.RETRY, Trigger.AFTER, Trigger.BACKFILL)

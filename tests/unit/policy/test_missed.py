@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line, minutes
 
 from dcron import policy
 from dcron.policy import COUNT_LIMIT, CatchUp, MissedRange
+from tests.support.definitions import NOON, line, minutes
 
 QUICK = 1.0
 """Seconds; each of these takes a few milliseconds, and took minutes when written carelessly."""
