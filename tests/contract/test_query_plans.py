@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 from sqlalchemy.engine import make_url
 
-from dcron.model import RunState
+from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.store import (
     audit_log,
@@ -32,6 +32,7 @@ from dcron.store import (
     queues,
     reaping,
     runs,
+    skipping,
     tasks,
     unclaimable,
 )
@@ -106,6 +107,12 @@ def claim_batch(connection: Connection, stage: Stage) -> ClaimResult:
     return claims.claim(connection, stage.database, offer, NOON, [Lane()])
 
 
+def a_run(connection: Connection) -> Run:
+    run = runs.by_id(connection, 7)
+    assert run
+    return run
+
+
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "heads": lambda connection, stage: planning.heads(connection),
     "has_to_plan": lambda connection, stage: tasks.has_to_plan(connection, NOON),
@@ -164,7 +171,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, RunFilter(states=[RunState.RUNNING]), 20
     ),
     "a run": lambda connection, stage: runs.by_id(connection, 7),
-    "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no", NOON),
+    "cancel": lambda connection, stage: skipping.cancel(connection, a_run(connection), NOON, "ann"),
     "a page of lines": lambda connection, stage: tasks.page(connection, "line-5", 500),
     "waiting runs of a task": lambda connection, stage: runs.newest(
         connection, RunFilter(task_id=7, states=[RunState.WAITING]), 20

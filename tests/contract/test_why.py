@@ -9,7 +9,6 @@ from sqlalchemy import insert
 
 from dcron.errors import NotFound
 from dcron.model import Run, RunState
-from dcron.policy import MissedRange
 from dcron.schedule import parse_calendar
 from dcron.schema import runs
 from dcron.services.calendars import Calendars
@@ -17,7 +16,6 @@ from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
 from dcron.services.triggers import Triggers
 from dcron.services.why import Cause, Span, Why
-from dcron.services.why.times import told_span
 from tests.support.stage import NOON, Stage, at
 
 HOUR = 3600.0
@@ -138,15 +136,6 @@ def test_what_was_passed_over_together_is_told_of_each(stage: Stage) -> None:
         assert f"the last one, {node}, ended 2027-06-01 12:05 UTC" in cause.sentence
     assert only(stage, "backup", at("12:50"), "ran").facts["node"] == other
     assert only(stage, "backup", at("12:15"), "no-such-time").facts["before"] == at("12:10")
-
-
-def test_the_text_that_tells_of_many_is_read_as_it_is_written() -> None:
-    for counted in (True, False):
-        span = MissedRange(at("12:10"), at("12:50"), 1234, counted=counted)
-        assert told_span(f"missed: nobody was there ({span})") == (at("12:10"), at("12:50"))
-    assert told_span(f"paused: {MissedRange(at('12:10'), at('12:10'), 1, counted=True)}") is None
-    assert told_span("paused: (2 occurrences, or so)") is None
-    assert told_span(None) is None
 
 
 def test_a_pause_tells_by_whom_since_when_and_what_for_now_and_afterwards(stage: Stage) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any
 
-from dcron.model import Run, RunState, Trigger
+from dcron.model import Run, RunState, SkipCode, Trigger
 from dcron.presentation import humanize
 
 RUNS_SHOWN = 5
@@ -52,38 +52,11 @@ class Clock:
         return humanize.ago(moment, self.now)
 
 
-_SKIPS = (
-    ("overlap", re.compile("overlap: ")),
-    ("missed", re.compile("missed: ")),
-    ("expired", re.compile("expired")),
-    ("paused", re.compile("paused")),
-    ("ran-early", re.compile("it ran ahead of its time")),
-    ("calendar", re.compile("(not )?on calendar |there is no calendar ")),
-    ("suspended", re.compile("suspended: |what it should execute cannot be read")),
-    ("removed", re.compile("no longer wanted: removed")),
-    ("edited", re.compile("no longer wanted|replaced by an edit")),
-    ("node-gone", re.compile("its node is gone")),
-    ("called-off", re.compile(r"run \d+ had (succeeded|been cancelled) after all")),
-)
-_UPSTREAM = re.compile(r"(\S+) (failed|was lost|was cancelled|was skipped) \(run (\d+)\)")
-
-
-def skip_code(run: Run) -> str:
-    """The word for why a run was skipped; `skipped` where only its reason can tell."""
-    reason = run.reason or ""
-    if run.trigger is Trigger.AFTER and run.flow is not None:
-        known = [code for code, pattern in _SKIPS if pattern.match(reason)]
-        return known[0] if known else "upstream" if _UPSTREAM.fullmatch(reason) else "flow-closed"
-    return next((code for code, pattern in _SKIPS if pattern.match(reason)), "skipped")
-
-
 def skipped(run: Run, clock: Clock, more: str = "", **facts: Any) -> Cause:
-    """A run that was left out; `more` is put behind the reason that is on record."""
-    code = skip_code(run)
-    if found := _UPSTREAM.fullmatch(run.reason or ""):
-        facts |= {"upstream": found[1], "upstream_run": int(found[3])}
+    """Return the cause of a skipped run; `more` follows the reason on record."""
     sentence = f"{subject(run, clock)} did not run: {run.reason}{more}"
-    return Cause(code, sentence, about(run) | {"reason": run.reason, **facts})
+    code = run.skip_code or SkipCode.OTHER
+    return Cause(code.value, sentence, about(run) | {"reason": run.reason, **facts})
 
 
 def over(run: Run, clock: Clock) -> Cause:

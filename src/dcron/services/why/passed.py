@@ -7,7 +7,6 @@ from dcron.services.why import waiting
 from dcron.services.why.causes import Cause
 from dcron.services.why.inquiry import Inquiry
 from dcron.services.why.record import of_run
-from dcron.services.why.times import told_span
 from dcron.store import history
 
 _NEAR_TURNS = 5
@@ -31,7 +30,7 @@ def _told_together(inquiry: Inquiry, moment: datetime) -> Cause | None:
     near = history.turns_after(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
     near += history.turns_before(inquiry.connection, inquiry.task_id, moment, _NEAR_TURNS)
     for run in near:
-        span = told_span(run.reason)
+        span = run.covers
         if span and span[0] <= moment <= span[1]:
             told = of_run(inquiry, run)[0]
             rest = told.sentence.partition(" did not run: ")[2] or run.reason

@@ -1,11 +1,10 @@
 """What the record says of one run: how it ended, or why it was left out."""
 
-from dcron.model import Run, RunState
+from dcron.model import Run, RunState, SkipCode
 from dcron.services.why import waiting
-from dcron.services.why.causes import RUNS_SHOWN, Cause, named, over, skip_code, skipped
+from dcron.services.why.causes import RUNS_SHOWN, Cause, named, over, skipped
 from dcron.services.why.inquiry import Inquiry
-from dcron.services.why.times import told_span
-from dcron.store import history
+from dcron.store import history, runs
 
 
 def of_run(inquiry: Inquiry, run: Run) -> list[Cause]:
@@ -20,26 +19,28 @@ def of_run(inquiry: Inquiry, run: Run) -> list[Cause]:
 def _left_out(inquiry: Inquiry, run: Run) -> Cause:
     """A run that was left out, with what its reason leaves open."""
     assert run.finished_at
-    match skip_code(run):
-        case "overlap":
+    match run.skip_code:
+        case SkipCode.OVERLAP:
             others = history.alive_at(inquiry.connection, run, run.finished_at, RUNS_SHOWN + 1)
             more = f" ({named(others)})" if others else ""
             return skipped(run, inquiry.clock, more, runs=[each.id for each in others])
-        case "paused":
-            begin = told_span(run.reason)
-            pause = inquiry.life.last_until(begin[0] if begin else run.scheduled_for, "pause")
+        case SkipCode.PAUSED:
+            pause = inquiry.life.last_until(run.covers_from or run.scheduled_for, "pause")
             if pause is None:
                 return skipped(run, inquiry.clock)
             since = f"; since {inquiry.clock.time(pause.at)}"
             return skipped(run, inquiry.clock, since, by=pause.actor, login=pause.login, since=pause.at)
-        case "missed":
+        case SkipCode.MISSED:
             return skipped(run, inquiry.clock, _fleet_then(inquiry, run))
+        case SkipCode.UPSTREAM if run.caused_by:
+            upstream = runs.by_id(inquiry.connection, run.caused_by)
+            name = upstream.task if upstream else None
+            return skipped(run, inquiry.clock, upstream=name, upstream_run=run.caused_by)
     return skipped(run, inquiry.clock)
 
 
 def _fleet_then(inquiry: Inquiry, run: Run) -> str:
-    span = told_span(run.reason)
-    moment = span[0] if span else run.scheduled_for
+    moment = run.covers_from or run.scheduled_for
     there = history.nodes_at(inquiry.connection, moment, RUNS_SHOWN)
     if there:
         return f"; agents there at the time: {', '.join(there)}"

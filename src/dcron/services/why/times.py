@@ -1,6 +1,5 @@
 """The times of a line: whether it has one, the nearest, and those that a record tells together."""
 
-import re
 from datetime import datetime, timedelta
 
 from dcron import policy
@@ -10,7 +9,6 @@ from dcron.schedule import Schedule, clock_transitions, zone
 
 _LONGEST_BACK = timedelta(days=50 * 366)
 _SECOND = timedelta(seconds=1)
-_SPAN = re.compile(r"\((?:more than )?[\d,]+ occurrences, (\S+Z) to (\S+Z)\)$")
 
 
 def schedule_of(line: Definition) -> Schedule:
@@ -50,12 +48,6 @@ def previous(line: Definition, moment: datetime) -> datetime | None:
         middle = low + (high - low) / 2
         low, high = (middle, high) if is_before(middle) else (low, middle)
     return policy.next_occurrence(line, low)
-
-
-def told_span(reason: str | None) -> tuple[datetime, datetime] | None:
-    """The first and the last of the occurrences that a row of the record stands for, by its reason."""
-    found = _SPAN.search(reason or "")
-    return (datetime.fromisoformat(found[1]), datetime.fromisoformat(found[2])) if found else None
 
 
 def clock_change_at(line: Definition, moment: datetime) -> str | None:

@@ -40,7 +40,7 @@ def _owner_is_late(inquiry: Inquiry, run: Run) -> list[Cause]:
     return [Cause("node-late", sentence, {"node": owner.id, "since": owner.alive_until, "run": run.id})]
 
 
-# Held back ------------------------------------------------------------------------------------------
+# SettingValue back ------------------------------------------------------------------------------------------
 
 
 def _blocked(inquiry: Inquiry, run: Run, block: Block) -> Cause:
