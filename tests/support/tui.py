@@ -121,4 +121,4 @@ def many(stage: Stage) -> None:
     """Tasks on many pages."""
     named = (f"task{number:02}" for number in range(99))
     lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
-    stage.crontab.import_lines(lines)
+    stage.crontab.import_tasks(lines)

@@ -43,15 +43,17 @@ def add_one_off(
     options: TaskOptions,
     chosen: "ChosenZone",
     *,
+    now: datetime,
     as_json: bool,
 ) -> None:
+    """Add a task that runs once, at `moment`. It runs even if that time passes while it is being added."""
     if moment.microsecond:  # a schedule has whole seconds; never early
         moment = moment.replace(microsecond=0) + timedelta(seconds=1)
     # A time on the zone's clock stays one: then it is told what daylight saving does to it.
     zulu = "" if moment.tzinfo is None else "Z"
     line = new_definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options, chosen)
-    task = crontab.add(line, once=True, numbered=options.name is None)
-    report_added(crontab, task, options, chosen, as_json=as_json)
+    task = crontab.add(line, once=True, numbered=options.name is None, since=now)
+    report_added(crontab, task, options, chosen, now=now, as_json=as_json)
     warn_of_late_options(command)
 
 
@@ -67,12 +69,18 @@ def new_definition(
 
 
 def report_added(
-    crontab: "Crontab", task: "Task", options: TaskOptions, chosen: "ChosenZone", *, as_json: bool
+    crontab: "Crontab",
+    task: "Task",
+    options: TaskOptions,
+    chosen: "ChosenZone",
+    *,
+    now: datetime | None = None,
+    as_json: bool,
 ) -> None:
     from dcron.cli import json_output, warnings
     from dcron.cli.tables import print_facts
 
-    now = crontab.now()
+    now = now or crontab.now()
     view = crontab.view(task.name)
     if as_json:
         console.emit(json_output.task_shape(view, now))

@@ -88,7 +88,7 @@ class Acting:
             try:
                 return Outcome(act, act.do(crontab))
             except Conflict as error:
-                theirs = crontab.lines([act.task.id]) if act.task else {}
+                theirs = crontab.tasks_by_id([act.task.id]) if act.task else {}
                 return Outcome(act, str(error), error, next(iter(theirs.values()), None))
         except DcronError as error:
             return Outcome(act, str(error), error)

@@ -22,7 +22,7 @@ def on_task(task: Task, verb: str, words: Sequence[str], do: Callable[[Crontab, 
     """An act on a line as it was read, which can be repeated on the line as it is then."""
 
     def afresh(crontab: Crontab) -> str:
-        line = crontab.lines([task.id]).get(task.id)
+        line = crontab.tasks_by_id([task.id]).get(task.id)
         if line is None:
             raise NotFound(f"{task.name} was removed meanwhile")
         return do(crontab, line)

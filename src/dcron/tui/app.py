@@ -29,7 +29,7 @@ from dcron.tui.theme import CSS, THEMES
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
-    from dcron.services.dashboard import Counts, Dashboard, Pulse
+    from dcron.services.dashboard import Activity, Counts, Dashboard
 
 T = TypeVar("T")
 TICK = 1.0
@@ -146,7 +146,7 @@ class DcronApp(OrderedApp[Exception]):
         """Somebody has written: what is shown may be old."""
         if self.main.pane and self.screen is self.main:
             self.main.pane.refresh_data()
-            self.reader.ask("pulse", lambda board: board.pulse(), self._take_pulse)
+            self.reader.ask("pulse", lambda board: board.activity(), self._take_pulse)
             self._count()
 
     def on_health_changed(self, _: HealthChanged) -> None:
@@ -230,10 +230,10 @@ class DcronApp(OrderedApp[Exception]):
             return ""
         signs = self.signs
         told = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
-        told += f"  {signs['running']}{counts.pulse.running}"
+        told += f"  {signs['running']}{counts.activity.running}"
         for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
             told += f" {signs[look]}{number:,}" if number else ""
-        return f"{told}  {counts.pulse.idle}" if counts.pulse.idle else told
+        return f"{told}  {counts.activity.idle}" if counts.activity.idle else told
 
     def _count(self) -> None:
         """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
@@ -243,10 +243,10 @@ class DcronApp(OrderedApp[Exception]):
             self._counted_at = now + COUNTS_EVERY
             self.reader.ask("counts", _timed_counts, self._take_counts)
 
-    def _take_pulse(self, pulse: "Pulse") -> None:
+    def _take_pulse(self, activity: "Activity") -> None:
         """What runs beside the rows that show it, and not as it was at the last count."""
-        if self.counts and self.counts.pulse != pulse:
-            self.counts = replace(self.counts, pulse=pulse)
+        if self.counts and self.counts.activity != activity:
+            self.counts = replace(self.counts, activity=activity)
             self.redraw_chrome()
 
     def _take_counts(self, found: "tuple[Counts, float]") -> None:

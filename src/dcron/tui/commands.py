@@ -11,7 +11,7 @@ from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
 from dcron.services.dashboard import Dashboard, TaskDetail
-from dcron.services.name_prefix import NotWhole
+from dcron.services.name_prefix import NotExact
 from dcron.tui import actions, recovering
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
@@ -158,7 +158,7 @@ def _to_change(
     def found(board: Dashboard) -> tuple[Task, bool]:
         try:
             return board.crontab.get(typed), True
-        except NotWhole as beginning:
+        except NotExact as beginning:
             if len(beginning.names) != 1:
                 raise
             return board.crontab.get(beginning.names[0]), asks

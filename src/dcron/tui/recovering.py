@@ -62,7 +62,7 @@ def dismiss_all(app: "DcronApp", found: Found) -> None:
     """Take everything that is shown off the list; a key is not enough to say yes."""
     if app.may_act(["all"]):
         app.fetch(
-            lambda board: board.earlier_letters(found.terms, found.newest_id + 1, COUNTED),
+            lambda board: board.more_dead_letters(found.terms, found.newest_id + 1, COUNTED),
             lambda page: _ask_about_all(app, found, page),
         )
 

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.errors import DatabaseError, DcronError, Refused, UsageError
 from dcron.model import Definition, Task
-from dcron.services.text_edits import Overtaken
+from dcron.services.text_edits import ConflictingTask
 from dcron.tui.acting import Act, Acted, Outcome
 from dcron.tui.forms import dialog_text, saving
 from dcron.tui.forms.checking import CheckResult
@@ -162,7 +162,7 @@ class TaskForm(Form):
 
     # When somebody else was first -------------------------------------------------------------------
 
-    def _conflict(self, overtaken: Overtaken, kept: Path | None = None) -> None:
+    def _conflict(self, overtaken: ConflictingTask, kept: Path | None = None) -> None:
         """Both are shown, and neither goes before somebody says so; where mine is kept, if it is."""
         told = [(f"yours is kept in {kept}", "bold")] if kept else []
         self.app.push_screen(
@@ -175,7 +175,7 @@ class TaskForm(Form):
             lambda word: self._settle(overtaken, word),
         )
 
-    def _settle(self, overtaken: Overtaken, word: str | None) -> None:
+    def _settle(self, overtaken: ConflictingTask, word: str | None) -> None:
         if word == "apply":
             self._rebase(overtaken)
         elif word and (kept := self._keep(overtaken)):
@@ -185,7 +185,7 @@ class TaskForm(Form):
                 self.dcron.tell(f"yours is kept in {kept}")
                 self.dismiss()
 
-    def _rebase(self, overtaken: Overtaken) -> None:
+    def _rebase(self, overtaken: ConflictingTask) -> None:
         """Go on from theirs, with what was changed here on top; it is shown again before it is saved."""
         mine, theirs = overtaken.mine, overtaken.theirs
         assert mine
@@ -200,7 +200,7 @@ class TaskForm(Form):
         self._saving = True
         self.read_soon()
 
-    def _keep(self, overtaken: Overtaken) -> Path | None:
+    def _keep(self, overtaken: ConflictingTask) -> Path | None:
         assert overtaken.mine
         try:
             return saving.keep(overtaken.mine)

@@ -14,7 +14,7 @@ from dcron.model import Definition
 from dcron.presentation.humanize import plural
 from dcron.services.bulk_edit import MOST_READ, BulkEdit, keep
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask, Overtaken
+from dcron.services.text_edits import BadText, Changes, ConflictingTask, CrontabText, EditConflict
 from dcron.tui.acting import Act, Acted, Outcome
 from dcron.tui.forms import dialog_text
 from dcron.tui.forms.dialogs import ChoiceDialog, Decide
@@ -47,7 +47,7 @@ class TextEdit:
         self._names = names
         self._timezone = app.new_task_zone
         self._open = ExitStack()
-        self._draft: EditedTask
+        self._draft: CrontabText
         self._file: TextFile
 
     def begin(self) -> None:
@@ -57,7 +57,7 @@ class TextEdit:
     def _editing(self, crontab: Crontab) -> BulkEdit:
         return BulkEdit(crontab, self._timezone)
 
-    def _start(self, draft: EditedTask) -> None:
+    def _start(self, draft: CrontabText) -> None:
         self._app.forget_typed()  # it was for the editor, which cannot be told of it
         self._draft = draft
         try:
@@ -165,7 +165,7 @@ class TextEdit:
         heading = "somebody else changed it first; nothing was changed"
         self._app.push_screen(Decide(heading, told, _CONFLICT, "leaves, and keeps the text"), answered)
 
-    def _merge(self, overtaken: Sequence[Overtaken]) -> None:
+    def _merge(self, overtaken: Sequence[ConflictingTask]) -> None:
         """Put what was changed here on top of theirs, as a new text; it is shown before it is applied."""
         try:
             lines = {line.name: line for line in self._lines(unmark(self._file.read(MOST_READ)))}
@@ -185,7 +185,7 @@ class TextEdit:
                 lines[each.mine.name] = merged(base.definition(), each.mine, theirs.definition())
         before = list(tasks.values())
         greeted = greet(before, whole=False)
-        self._draft = EditedTask(greeted, {task.name: task for task in before}, self._draft.whole)
+        self._draft = CrontabText(greeted, {task.name: task for task in before}, self._draft.whole)
         text = greet(lines.values(), whole=False)
         if self._put(text):
             self._check(text)

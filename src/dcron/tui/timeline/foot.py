@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from dcron.presentation import humanize
 from dcron.safetext import cells, shorten
-from dcron.services.dashboard import Busiest
+from dcron.services.dashboard import BusiestMinute
 
 
 class Foot(Widget):
@@ -34,7 +34,9 @@ class Foot(Widget):
         return Content(f" {text}{' ' * (room - 1 - cells(text))} {self._right} ")
 
 
-def busiest_told(found: Busiest, counted: int, lines: int, here: tzinfo, now: datetime) -> Iterator[str]:
+def busiest_told(
+    found: BusiestMinute, counted: int, lines: int, here: tzinfo, now: datetime
+) -> Iterator[str]:
     """The busiest minute in words, the longest first; of how many tasks where not all were counted."""
     of = f" of the first {counted:,} tasks" if counted < lines else ""
     if found.minute is None:

@@ -119,7 +119,7 @@ class DeadPane(TablePane):
         if not self.table.is_near_end or self._end is None or len(self._held) >= MOST or self._is_asking:
             return
         terms, end, self._is_asking = tuple(self.wanted), self._end, True
-        self.ask("earlier", lambda board: board.earlier_letters(terms, end, PAGE), self._take_earlier)
+        self.ask("earlier", lambda board: board.more_dead_letters(terms, end, PAGE), self._take_earlier)
 
     # Acts -------------------------------------------------------------------------------------------
 

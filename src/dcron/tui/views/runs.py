@@ -128,7 +128,7 @@ class RunsPane(TablePane):
         if self._is_asking:
             return
         wanted, end, self._is_asking = self._wanted, self._end, True
-        self.ask("earlier", lambda board: board.earlier_runs(wanted, end, PAGE), self._take_earlier)
+        self.ask("earlier", lambda board: board.more_runs(wanted, end, PAGE), self._take_earlier)
 
     # Acts -------------------------------------------------------------------------------------------
 
