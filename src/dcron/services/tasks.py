@@ -286,7 +286,7 @@ class Tasks(Service):
         ids = [task.id for task in found]
         if not ids:
             return []
-        following = runs.next_turns(connection, ids)
+        following = runs.next_runs(connection, ids)
         last = runs.last_started(connection, ids)
         living = runs.alive(connection, ids)
         fleet = nodes.living(connection, self.database.now(connection))
