@@ -1,4 +1,4 @@
-"""The connection: no machine in between gets the password, and no foreign operator runs with dcron's rights."""
+"""No machine in between gets the password, and no foreign operator runs with dcron's rights."""
 
 import socket
 import threading
