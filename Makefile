@@ -46,7 +46,7 @@ faults: .venv/development ## every fault for half a minute, recovery, growth: do
 	$(BIN)/python -W ignore -m tests.faults --all --seconds 30 --recovery 5 --growth 10000
 
 bench: .venv/development ## figures: turns a second, lateness, idle cost, start-up
-	$(BIN)/python -W ignore -m tests.benchmarks
+	$(BIN)/python -W ignore -m benchmarks
 
 screenshots: .venv/development ## pictures of the screen in screenshots/ (needs chromium and fonts-firacode)
 	$(BIN)/python -W ignore -m scripts.screenshots

@@ -17,18 +17,18 @@ from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.text import Text
-from tests.contract.stage import Stage
-from tests.tui import places
-from tests.tui.conftest import Screen
-from tests.tui.forms.conftest import fill
-from tests.tui.seed import NODES, seed
-from tests.tui.terminal import terminal
 
-from dcron.cli.demo import running_agents, url_in
+from dcron.cli.commands.demo import running_agents, url_in
 from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.tui.app import DcronApp
 from dcron.tui.settings import TuiSettings
+from tests.support import views
+from tests.support.forms import fill
+from tests.support.shop import NODES, seed
+from tests.support.stage import Stage
+from tests.support.terminal import terminal
+from tests.support.tui import Screen
 
 PICTURES = Path(__file__).parent.parent / "screenshots"
 SETTINGS = TuiSettings("sqlite:////srv/cron/dcron.db", unicode=True)
@@ -47,19 +47,19 @@ STYLE = "body { margin: 0 } text { font-variant-ligatures: none }"
 
 async def _schedule(screen: Screen) -> None:
     """The editor, where a schedule is typed that the clock change meets."""
-    await places.editor(screen, "billing-close")
+    await views.editor(screen, "billing-close")
     await fill(screen, schedule="30 2 28 * *")
     await screen.shows("does not exist")
 
 
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {
-    "tasks": ((132, 28), places.detail),
-    "timeline": ((132, 24), places.timeline),
-    "log": ((110, 28), places.log),
+    "tasks": ((132, 28), views.detail),
+    "timeline": ((132, 24), views.timeline),
+    "log": ((110, 28), views.log),
     "editor": ((140, 40), _schedule),
-    "runs": ((110, 24), places.runs),
-    "nodes": ((120, 12), places.nodes),
-    "dead": ((110, 14), places.dead),
+    "runs": ((110, 24), views.runs),
+    "nodes": ((120, 12), views.nodes),
+    "dead": ((110, 14), views.dead),
 }
 COMMANDS = {
     "preview": [

@@ -1,11 +1,11 @@
-"""`python -m dcron`, and the `dcron` command."""
+"""Entry point of `python -m dcron` and of the `dcron` command."""
 
 import sys
 
 
 def main() -> None:
     """Run the command line."""
-    if "agent" in sys.argv[1:]:  # its commands must never read its environment, not even while it is loading
+    if "agent" in sys.argv[1:]:  # no command may ever read the agent's environment, even during start-up
         from dcron.warden.linux import hide_memory
 
         hide_memory()

@@ -10,7 +10,7 @@ from dcron.errors import NotFound, Refused, UsageError
 from dcron.model import RunState
 from dcron.schedule import parse, parse_calendar, upcoming, zone
 from dcron.services.calendars import Calendars
-from tests.agent.conftest import StandingClock, World
+from tests.support.node import StandingClock, World
 
 SCHEDULES = ("30 2 * * *", "0 */2 * * *", "*/20 1-3 * * *", "15 0,1,2,3 * * *", "@every 45m", "59 23 * * *")
 CHANGES = {

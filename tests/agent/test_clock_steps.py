@@ -6,7 +6,7 @@ import pytest
 
 from dcron.agent.clock import ClockWatch
 from dcron.model import RunState
-from tests.agent.conftest import HandNode, World
+from tests.support.node import HandNode, World
 
 DAY = timedelta(days=1)
 
@@ -16,7 +16,7 @@ def node_of(world: World, name: str = "web-1") -> HandNode:
     node = HandNode(world.database, name, slots=20)
     node.lease.clock = world.clock.boottime
     node.register()
-    node.heart.step()
+    node.heartbeat.step()
     return node
 
 
@@ -24,7 +24,7 @@ def pass_time(world: World, node: HandNode, seconds: float, each: float = 10) ->
     """Let the node live for a while: a beat and all turns each ten seconds."""
     for _ in range(int(seconds / each)):
         world.clock.forward(seconds=each)
-        node.heart.step()
+        node.heartbeat.step()
         while started := node.take_turns():
             node.finish(started)
 
@@ -139,7 +139,7 @@ def test_a_boot_clock_that_is_behind_holds_no_dead_node_alive(
     before = HandNode(world.database, "web-1")
     before.lease.clock = world.clock.boottime
     before.register()
-    before.heart.step()
+    before.heartbeat.step()
     world.clock.forward(seconds=30)
     (run_id,) = before.take_turns()
 

@@ -13,8 +13,8 @@ from dcron.model import RunState
 from dcron.schema import changes
 from dcron.store import epochs
 from dcron.store.epochs import GAP
-from tests.agent.backups import Backup
-from tests.agent.conftest import HandNode, World
+from tests.support.backups import Backup
+from tests.support.node import HandNode, World
 
 BEAT = 10
 
@@ -23,7 +23,7 @@ def beat(world: World, *nodes: HandNode, times: int = 1) -> None:
     for _ in range(times):
         world.clock.forward(seconds=BEAT)
         for node in nodes:
-            node.heart.step()
+            node.heartbeat.step()
 
 
 def start_one(world: World, node: HandNode) -> int:
@@ -42,10 +42,10 @@ def test_a_run_that_the_node_does_not_have_is_lost_at_the_second_beat(world: Wor
     task = world.add("tick", on_lost="retry", tries=2)
     node = world.node()
     run_id = start_one(world, node)
-    node.live.remove([run_id])
-    node.heart.step()
+    node.active_runs.remove([run_id])
+    node.heartbeat.step()
     assert world.run(run_id).state is RunState.RUNNING
-    node.heart.step()
+    node.heartbeat.step()
     lost = world.run(run_id)
     assert (lost.state, lost.owner) == (RunState.LOST, node.id)
     assert lost.reason
@@ -62,9 +62,9 @@ def test_a_claim_that_the_node_does_not_know_of_waits_again(world: World) -> Non
         connection.execute(
             text("UPDATE runs SET state = 'claimed', owner = :node, claimed_at = due_at"), {"node": node.id}
         )
-    node.heart.step()
+    node.heartbeat.step()
     assert world.run(waiting.id).state is RunState.CLAIMED
-    node.heart.step()
+    node.heartbeat.step()
     assert world.run(waiting.id).state is RunState.WAITING
 
 
@@ -84,10 +84,10 @@ def test_a_run_that_is_not_the_nodes_any_more_is_ended_once(world: World) -> Non
     run_id = start_one(world, node)
     with world.database.write() as connection:
         connection.execute(text("DELETE FROM runs WHERE id = :id"), {"id": run_id})
-    node.heart.step()
+    node.heartbeat.step()
     assert node.killed == []
     for _ in range(3):
-        node.heart.step()
+        node.heartbeat.step()
     assert node.killed == [run_id]
 
 
@@ -105,12 +105,12 @@ def test_a_node_whose_database_went_back_repeats_no_id_and_keeps_no_run_open(wor
     world.clock.forward(minutes=1)
     assert node.take_turns() == []  # nothing is claimed before a beat has looked into it
     assert node.doubts
-    node.heart.step()
+    node.heartbeat.step()
     assert node.killed == [after]
     (epoch,) = declared(world)
     assert epoch["ids"] >= after + GAP  # type: ignore[operator]
     assert epoch["reason"]
-    node.live.remove([after])
+    node.active_runs.remove([after])
     beat(world, node, times=2)
     assert world.run(before).state is RunState.LOST
     started = node.take_turns()
@@ -138,7 +138,7 @@ def test_a_start_that_was_forgotten_is_recorded_again(world: World) -> None:
     with world.database.write() as connection:
         connection.execute(text("DELETE FROM runs WHERE id <> :id"), {"id": run_id})
         connection.execute(text("UPDATE runs SET state = 'claimed', started_at = NULL"))
-    node.heart.step()
+    node.heartbeat.step()
     assert world.run(run_id).state is RunState.RUNNING
     assert len(world.runs(RunState.WAITING)) == 1
     assert node.killed == []
@@ -149,7 +149,7 @@ def test_a_node_that_the_database_does_not_know_ends(world: World) -> None:
     with world.database.write() as connection:
         connection.execute(text("DELETE FROM nodes"))
     with pytest.raises(Fenced, match="unknown to the database"):
-        node.heart.step()
+        node.heartbeat.step()
 
 
 def test_an_agent_that_starts_after_a_restore_remembers_the_ids(world: World, tmp_path: Path) -> None:
@@ -188,12 +188,12 @@ def test_another_timeline_of_the_server_is_noticed_before_the_next_claim(
     world.add("tick")
     monkeypatch.setattr(world.database, "timeline", lambda _: "00000001")
     node = world.node()
-    node.heart.step()
+    node.heartbeat.step()
     monkeypatch.setattr(world.database, "timeline", lambda _: "00000002")
     world.database.close()
     world.clock.forward(minutes=1)
     assert node.take_turns() == []
-    node.heart.step()
+    node.heartbeat.step()
     (epoch,) = declared(world)
     assert epoch["timeline"] == "00000002"
     assert len(node.take_turns()) == 1
@@ -230,7 +230,7 @@ def test_ids_are_asked_for_without_another_statement(world: World) -> None:
     seen: list[str] = []
     count = lambda *given: seen.append(given[2])  # noqa: E731
     event.listen(world.database.engine, "before_cursor_execute", count)
-    node.heart.step()
+    node.heartbeat.step()
     event.remove(world.database.engine, "before_cursor_execute", count)
     asked = [each for each in seen if not each.startswith(("BEGIN", "SELECT set_config"))]
     assert len(asked) == 6, asked

@@ -4,7 +4,7 @@ from sqlalchemy import event, text
 
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
-from tests.agent.conftest import World
+from tests.support.node import World
 
 
 def upgrade(world: World) -> None:
@@ -18,7 +18,7 @@ def test_nothing_is_claimed_from_newer_tables(world: World) -> None:
     world.clock.forward(minutes=1)
     upgrade(world)
     assert node.take_turns() == []
-    assert node.turns.closed
+    assert node.dispatcher.closed
     assert [run.state for run in world.runs()] == [RunState.WAITING]
 
 
@@ -27,9 +27,9 @@ def test_a_beat_on_newer_tables_renews_the_lease_and_does_nothing_else(world: Wo
     node = world.node("web-1")
     upgrade(world)
     world.clock.forward(seconds=30)
-    node.heart.step()
+    node.heartbeat.step()
     world.clock.forward(minutes=10)
-    node.heart.step()
+    node.heartbeat.step()
     assert node.outgrown == ["9999", "9999"]
     assert not node.drained
     with world.database.read() as connection:
@@ -43,6 +43,6 @@ def test_the_version_of_the_tables_costs_an_idle_node_no_statement(world: World)
     node = world.node()
     seen: list[str] = []
     event.listen(world.database.engine, "before_cursor_execute", lambda *given: seen.append(given[2]))
-    node.heart.step()
+    node.heartbeat.step()
     assert len([statement for statement in seen if VERSION_TABLE in statement]) == 1
     assert all(statement.startswith("UPDATE nodes") for statement in seen if VERSION_TABLE in statement)

@@ -7,11 +7,11 @@ from sqlalchemy import text
 
 from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
-from dcron.model import RunState, Trigger
+from dcron.model import Definition, RunState, Trigger
 from dcron.policy import Lane
 from dcron.store import queues
 from dcron.store.candidates import Capacity
-from tests.agent.conftest import NINE, World
+from tests.support.node import NINE, World
 
 MINUTE = timedelta(minutes=1)
 
@@ -20,11 +20,11 @@ def test_a_node_sleeps_until_the_next_turn_is_due(world: World) -> None:
     world.add("tick", "@every 3s")
     world.clock.forward(seconds=1)
     node = world.node()
-    assert node.turns.step() == pytest.approx(2.0)
+    assert node.dispatcher.step() == pytest.approx(2.0)
 
 
 def test_a_node_without_tasks_sleeps_a_bounded_time(world: World) -> None:
-    assert 0 < world.node().turns.step() <= 5
+    assert 0 < world.node().dispatcher.step() <= 5
 
 
 def test_a_due_turn_is_launched_and_its_line_has_the_next_one(world: World) -> None:
@@ -194,15 +194,15 @@ def test_reboot_tasks_run_once_on_each_node_that_starts(world: World) -> None:
 def test_a_node_declared_dead_cannot_claim(world: World) -> None:
     world.add("tick")
     frozen, other = world.node("frozen"), world.node("other")
-    other.heart.step()
+    other.heartbeat.step()
     world.clock.forward(seconds=59)
-    other.heart.step()
+    other.heartbeat.step()
     world.clock.forward(seconds=2)
-    other.heart.step()
+    other.heartbeat.step()
     with pytest.raises(Fenced):
-        frozen.turns.step()
+        frozen.dispatcher.step()
     with pytest.raises(Fenced):
-        frozen.heart.step()
+        frozen.heartbeat.step()
     assert len(other.take_turns()) == 1
 
 
@@ -210,7 +210,7 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
     world.add("ran"), world.add("claimed")
     dying, other = world.node("dying", slots=1), world.node("other")
     world.clock.forward(minutes=1)
-    other.heart.step()
+    other.heartbeat.step()
     (run_id,) = dying.take_turns()
     with world.database.write() as connection:
         now = world.database.now(connection)
@@ -218,11 +218,11 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
 
         offer = Capacity(node_id=dying.id, slots=1)
         (held,) = claims.claim(connection, world.database, offer, now, [Lane()]).claimed
-    other.heart.step()
+    other.heartbeat.step()
     world.clock.forward(seconds=59)
-    other.heart.step()
+    other.heartbeat.step()
     world.clock.forward(seconds=2)
-    other.heart.step()
+    other.heartbeat.step()
     lost = world.run(run_id)
     assert (lost.state, lost.reason) == (RunState.LOST, f"node {dying.id} died while it ran")
     assert lost.dead_at is not None
@@ -234,13 +234,13 @@ def test_the_late_truth_of_a_lost_run_is_taken_from_its_owner_alone(world: World
     world.add("tick")
     dying, other = world.node("dying"), world.node("other")
     world.clock.forward(minutes=1)
-    other.heart.step()
+    other.heartbeat.step()
     (run_id,) = dying.take_turns()
-    other.heart.step()
+    other.heartbeat.step()
     world.clock.forward(seconds=59)
-    other.heart.step()
+    other.heartbeat.step()
     world.clock.forward(seconds=2)
-    other.heart.step()
+    other.heartbeat.step()
     assert other.finish([run_id]) == set()
     assert dying.finish([run_id]) == {run_id}
     assert world.run(run_id).state is RunState.SUCCEEDED
@@ -283,15 +283,15 @@ def test_a_cancelled_run_is_killed_once(world: World) -> None:
     world.clock.forward(minutes=1)
     (run_id,) = node.take_turns()
     world.crontab.cancel(run_id)
-    node.turns.step()
-    node.turns.step()
+    node.dispatcher.step()
+    node.dispatcher.step()
     assert node.killed == [run_id]
 
 
 def test_a_closed_node_takes_nothing(world: World) -> None:
     world.add("tick")
     node = world.node()
-    node.turns.closed = True
+    node.dispatcher.closed = True
     world.clock.forward(minutes=1)
     assert node.take_turns() == []
     assert world.runs(RunState.WAITING)
@@ -301,22 +301,22 @@ def test_a_draining_mark_reaches_the_node_with_its_next_beat(world: World) -> No
     node = world.node()
     with world.database.write() as connection:
         connection.execute(text("UPDATE nodes SET draining = true"))
-    node.heart.step()
+    node.heartbeat.step()
     assert node.drained
 
 
 def test_a_deadline_lies_a_margin_before_the_lease_is_over(world: World) -> None:
     node = world.node()
-    assert node.heart.step() == pytest.approx(10)
+    assert node.heartbeat.step() == pytest.approx(10)
     assert node.deadlines == [world.clock.now.timestamp() + 50]
 
 
 def test_a_claim_renews_the_lease_and_moves_the_deadline_too(world: World) -> None:
     world.add("tick")
     node = world.node()
-    node.heart.step()
+    node.heartbeat.step()
     world.clock.forward(seconds=59)
-    assert node.turns.step() > 0  # nothing is due, so nothing is claimed
+    assert node.dispatcher.step() > 0  # nothing is due, so nothing is claimed
     assert len(node.deadlines) == 1
     world.clock.forward(seconds=1)
     assert len(node.take_turns()) == 1
@@ -329,7 +329,7 @@ def test_due_rows_that_cannot_be_taken_are_asked_for_ever_less_often(world: Worl
         queues.put(connection, "default", 0, world.clock.now, "ann@desk")
     world.clock.forward(minutes=1)
     node = world.node()
-    pauses = [node.turns.step() for _ in range(10)]
+    pauses = [node.dispatcher.step() for _ in range(10)]
     assert pauses == sorted(pauses)
     assert pauses[0] > 0
     assert pauses[-1] == pytest.approx(5)
@@ -363,7 +363,16 @@ def test_one_pass_looks_into_all_lanes(world: World, monkeypatch: pytest.MonkeyP
     world.add("tick", queue="z")
     world.clock.forward(minutes=1)
     node = world.node()
-    node.turns.in_a_hurry = True
-    while node.turns.step() == 0:
+    node.dispatcher.is_single_pass = True
+    while node.dispatcher.step() == 0:
         pass
     assert len(node.launched) == 1
+
+
+def test_a_one_off_whose_time_passes_while_it_is_added_runs_at_once(world: World) -> None:
+    once = Definition(name="once", schedule="@at 2026-11-20T09:00:00Z", timezone="UTC", command="true")
+    task = world.crontab.add(once, once=True, since=NINE - timedelta(seconds=1))
+    assert world.crontab.view("once").next_run_at == NINE
+    node = world.node()
+    assert len(node.take_turns()) == 1
+    assert [run.task_id for run in world.runs(RunState.RUNNING)] == [task.id]

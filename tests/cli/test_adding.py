@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dcron.schedule import zones
-from tests.cli.conftest import Dcron, real
+from tests.support.cli import Dcron, real
 
 
 def test_add_tells_the_name_the_words_and_the_next_three_runs(dcron: Dcron) -> None:

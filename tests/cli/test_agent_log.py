@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.agents import agent
-from tests.cli.conftest import Dcron, real, until
+from tests.support.agents import agent
+from tests.support.cli import Dcron, real, until
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning|error) \S.*")
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from dcron.database import Database
-from tests.cli.conftest import Dcron, on_terminal, real
+from tests.support.cli import Dcron, on_terminal, real
 
 FROM = ("--from", "2027-01-01", "-z", "UTC")
 ICS = """\

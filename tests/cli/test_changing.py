@@ -6,8 +6,8 @@ from dcron.config import actor
 from dcron.database import Database
 from dcron.errors import Conflict
 from dcron.services.crontab import Crontab
-from tests.cli.conftest import Dcron, on_terminal
 from tests.cli.test_adding import POLICIES, POLICIES_AS_JSON
+from tests.support.cli import Dcron, on_terminal
 
 
 def test_set_changes_only_what_is_given(dcron: Dcron) -> None:

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.cli.agents import run_once
-from tests.cli.conftest import DCRON, Dcron
+from tests.support.agents import run_once
+from tests.support.cli import DCRON, Dcron
 
 BASH = """eval "$(_DCRON_COMPLETE=source_bash dcron)"
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dcron_completion dcron; printf '%s\\n' "${COMPREPLY[@]}" """

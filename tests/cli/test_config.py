@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dcron.schedule import zones
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 
 
 @pytest.fixture

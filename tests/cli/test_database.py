@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from dcron.database import Database
 from dcron.schema import SCHEMA_VERSION
-from tests.cli.conftest import Dcron, real
+from tests.support.cli import Dcron, real
 
 READING: tuple[list[str], ...] = (
     ["list"],

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import on_terminal, until
-from tests.tui.terminal import terminal
+from tests.support.cli import on_terminal, until
+from tests.support.terminal import terminal
 
-SHORTER = "import sys; from dcron.cli import app, demo; demo.SECONDS = 7; app.run()"
+SHORTER = (
+    "import sys; from dcron.cli import app; from dcron.cli.commands import demo; demo.SECONDS = 7; app.run()"
+)
 
 
 def start(directory: Path, *words: str) -> "subprocess.Popen[str]":

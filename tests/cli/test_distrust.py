@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dcron.config import Config
-from tests.cli.conftest import Dcron, real
+from tests.support.cli import Dcron, real
 
 WARNING = "dcron: warning: other accounts can change the database"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Dcron, on_terminal
+from tests.support.cli import Dcron, on_terminal
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from dcron.crontabfile.revising import MARK
 from dcron.editor import open_editor
 from dcron.errors import Refused, UsageError
-from tests.cli.conftest import DCRON, Dcron, on_terminal
+from tests.support.cli import DCRON, Dcron, on_terminal
 
 MakeEditor = Callable[..., str]
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from dcron.services.crontab import Crontab
-from tests.cli.conftest import DCRON, Dcron, until
+from tests.support.cli import DCRON, Dcron, until
 
 
 def test_a_closed_pipe_is_no_error(sqlite: Dcron) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 
 CRONTAB = """\
 # nightly copy

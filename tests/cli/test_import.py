@@ -8,7 +8,7 @@ import pytest
 
 from dcron.cli import import_source
 from dcron.config import host_name
-from tests.cli.conftest import Dcron, on_terminal
+from tests.support.cli import Dcron, on_terminal
 
 IS_ROOT = os.geteuid() == 0
 OWN = pwd.getpwuid(os.getuid()).pw_name

@@ -8,7 +8,7 @@ import pytest
 from dcron.database import Database
 from dcron.model import Definition
 from dcron.services.crontab import Crontab
-from tests.cli.conftest import Dcron, on_terminal
+from tests.support.cli import Dcron, on_terminal
 
 FORMS = [
     "30 2 * * mon-fri",
@@ -144,7 +144,7 @@ def test_a_look_ahead_is_whole_and_a_terminal_gets_the_same(sqlite: Dcron) -> No
         for number in range(60)
     ]
     database = Database(sqlite.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     database.close()
     words = ["preview", "--all", "--from", "2027-01-01", "--until", "2027-01-01T00:59", "-z", "UTC", "--json"]
     listed = sqlite.done(*words)

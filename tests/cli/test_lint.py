@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from dcron.database import Database
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 
 CODES = {"task", "code", "message"}
 

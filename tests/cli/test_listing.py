@@ -13,7 +13,7 @@ from dcron.model import Definition, Node
 from dcron.schema import crontab as crontab_table
 from dcron.services.crontab import Crontab
 from dcron.store import nodes
-from tests.cli.conftest import Dcron, on_terminal
+from tests.support.cli import Dcron, on_terminal
 
 NODE_KEYS = (
     "id name host pid state tags queues capacity slots running version tzdata started_at alive_until"
@@ -73,7 +73,7 @@ def test_a_long_list_is_printed_a_page_at_a_time(
         for number in range(620)
     ]
     database = Database(sqlite.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     database.close()
     listed = sqlite.done("list").out.splitlines()
     assert len(listed) == 621

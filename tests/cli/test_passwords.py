@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dcron.database.url import PASSWORD_HINT
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 from tests.unit.test_database_url import MASKED, SHAPES, parts, passwords
 
 WORDS = (["list"], ["db", "url", "--json"], ["info", "--json"], ["db", "init"])

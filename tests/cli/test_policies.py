@@ -10,10 +10,10 @@ from dcron.database import Database
 from dcron.model import Block, Definition
 from dcron.presentation.humanize import HELD
 from dcron.schema import runs
-from dcron.services import crontab
+from dcron.services import tasks
 from dcron.services.crontab import Crontab
-from tests.cli.agents import agent, run_once
-from tests.cli.conftest import Dcron, on_terminal, until
+from tests.support.agents import agent, run_once
+from tests.support.cli import Dcron, on_terminal, until
 
 
 def first_words(listed: str) -> list[str]:
@@ -125,7 +125,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
         for number in range(30)
     ]
     database = Database(dcron.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     moment = datetime.now(UTC)
     ended = {"trigger": "manual", "scheduled_for": moment, "due_at": moment, "spec": {}}
     ended |= {"claimed_at": moment, "started_at": moment, "finished_at": moment, "owner": "web-1-00000000"}
@@ -136,7 +136,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
             connection.execute(insert(runs).values({**values, "state": "failed"}))
             connection.execute(insert(runs).values({**values, "state": state}))
     database.close()
-    monkeypatch.setattr(crontab, "PAGE", 4)
+    monkeypatch.setattr(tasks, "PAGE", 4)
     wanted = [line.name for number, line in enumerate(lines, 1) if number % 3 != 1]
     assert names_failed(dcron) == wanted
 

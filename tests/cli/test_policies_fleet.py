@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from tests.cli.agents import agent
-from tests.cli.conftest import DCRON, Dcron, on_terminal, until
+from tests.support.agents import agent
+from tests.support.cli import DCRON, Dcron, on_terminal, until
 
 
 def row_of(dcron: Dcron, name: str) -> str:

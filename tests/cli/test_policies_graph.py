@@ -1,7 +1,7 @@
 """The graph around a task, as `view` draws it."""
 
 from dcron.presentation.graph import MOST_LINES, graph_lines, steps
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 
 DIAMOND = {
     "extract": (),

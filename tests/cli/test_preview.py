@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dcron.cli.app import main
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 
 OCCURRENCE = {"at", "local", "offset", "note", "reason", "starts_at"}
 

@@ -11,8 +11,8 @@ from dcron.database import Database
 from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
-from tests.cli.agents import agent
-from tests.cli.conftest import DCRON, Dcron, on_terminal, real, until
+from tests.support.agents import agent
+from tests.support.cli import DCRON, Dcron, on_terminal, real, until
 
 RUN_KEYS = (
     "id task state reason trigger attempt scheduled_for due_at claimed_at started_at finished_at owner node"
@@ -56,9 +56,9 @@ def test_runs_pages_through_many(sqlite: Dcron) -> None:
     for _ in range(5):
         crontab.run(task)
     database.close()
-    from dcron.cli import running
+    from dcron.cli import run_table
 
-    pytest.MonkeyPatch().setattr(running, "PAGE", 2)
+    pytest.MonkeyPatch().setattr(run_table, "PAGE", 2)
     assert len(sqlite.done("runs", "--json").json) == 6
     assert len(sqlite.done("runs", "--json", "-n", "3").json) == 3
 

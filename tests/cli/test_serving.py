@@ -7,7 +7,7 @@ import pytest
 from dcron.agent.settings import AgentSettings
 from dcron.config import own_node_name
 from dcron.errors import UsageError
-from tests.cli.conftest import Dcron, is_past, real, until
+from tests.support.cli import Dcron, is_past, real, until
 
 
 def test_one_pass_takes_also_what_has_to_wait_for_room(dcron: Dcron) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dcron.cli import app
 from dcron.cli.options import CommandLast
-from tests.cli.conftest import DCRON, Dcron, real
+from tests.support.cli import DCRON, Dcron, real
 
 HEAVY = ("sqlalchemy", "croniter", "psycopg", "textual", "alembic", "rich", "pydantic")
 
@@ -74,7 +74,7 @@ def test_every_verb_has_help_that_begins_as_the_list_says(sqlite: Dcron, verb: s
     usage, _, first, *_ = shown.splitlines()
     assert usage.startswith(f"Usage: dcron {verb}")
     assert "{" not in usage
-    assert first.strip().startswith(app.VERBS[verb][2])
+    assert first.strip().startswith(app.VERBS[verb])
     assert all(len(line) <= 100 for line in shown.splitlines())
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from dcron import __version__
 from dcron.database import Database
-from tests.cli.agents import run_once
-from tests.cli.conftest import Dcron
+from tests.support.agents import run_once
+from tests.support.cli import Dcron
 
 
 def test_words_of_other_tools_are_understood(sqlite: Dcron) -> None:

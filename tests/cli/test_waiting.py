@@ -2,8 +2,8 @@
 
 import json
 
-from tests.cli.agents import agent
-from tests.cli.conftest import Dcron
+from tests.support.agents import agent
+from tests.support.cli import Dcron
 
 
 def test_waiting_ends_with_the_last_attempt(dcron: Dcron) -> None:
@@ -44,6 +44,6 @@ def test_waiting_says_what_for_and_may_be_bounded(dcron: Dcron) -> None:
         assert "is waiting still, and goes on; `dcron cancel" in picky.err
         mail = dcron("run", "mail", "--wait", "--timeout", "2s", "--json")
         assert (mail.code, mail.json["state"]) == (124, "waiting")
-        assert mail.err.count("the queue mail stands still: its limit is 0") == 1
+        assert mail.err.count("the queue mail is stopped: its limit is 0") == 1
     assert dcron("run", "mail", "--timeout", "2s").code == 2
     assert dcron("run", "mail", "--wait", "--timeout", "soon").code == 2

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dcron.services.why import Span
-from dcron.services.why.meant import read_when
-from tests.cli.conftest import Dcron, on_terminal
+from dcron.services.why.service import read_when
+from tests.support.cli import Dcron, on_terminal
 
 
 def test_without_a_time_it_tells_of_the_last_run_and_the_next(dcron: Dcron) -> None:

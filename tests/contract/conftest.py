@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 
 @pytest.fixture

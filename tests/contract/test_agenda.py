@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Task
 from dcron.store import planning
-from tests.contract.stage import LEASE, NOON, Stage, at
+from tests.support.stage import LEASE, NOON, Stage, at
 
 
 def due_at(stage: Stage, task: Task) -> Any:

@@ -7,8 +7,8 @@ from dcron.model import Block, RunState, Trigger
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
 from dcron.services.triggers import MOST_OCCURRENCES, Triggers
-from tests.contract.stage import Stage, at
-from tests.contract.watching import held_back, times
+from tests.support.run_queries import held_back, times
+from tests.support.stage import Stage, at
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from dcron.model import RunState, Task
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
-from tests.contract.stage import Stage, at
-from tests.contract.watching import held_back, reasons, times
+from tests.support.run_queries import held_back, reasons, times
+from tests.support.stage import Stage, at
 
 
 def run_all(stage: Stage, node: str) -> list[str]:

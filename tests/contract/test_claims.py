@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dcron.model import Run, RunState, Task, Trigger
-from tests.contract.stage import LEASE, Stage, at
+from tests.support.stage import LEASE, Stage, at
 
 STATES_THAT_NEVER_CHANGE = [RunState.SUCCEEDED, RunState.FAILED, RunState.SKIPPED, RunState.CANCELLED]
 

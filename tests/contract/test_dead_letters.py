@@ -5,8 +5,8 @@ import pytest
 from dcron.errors import NotFound, Refused
 from dcron.model import RunState, Task, Trigger
 from dcron.services.dead_letters import DeadLetters
-from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import find
+from tests.support.run_queries import find
+from tests.support.stage import LEASE, Stage, at
 
 FAILED = RunState.FAILED
 

@@ -3,8 +3,8 @@
 import pytest
 
 from dcron.model import Block, RunState, Trigger
-from tests.contract.stage import Stage, at
-from tests.contract.watching import find, reasons, times
+from tests.support.run_queries import find, reasons, times
+from tests.support.stage import Stage, at
 
 FIVE_MINUTES = 300.0
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from dcron.model import Block, Run, RunState, Task, Trigger
-from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import reasons, times
+from tests.support.run_queries import reasons, times
+from tests.support.stage import LEASE, Stage, at
 
 
 def turns(stage: Stage, task: Task) -> list[Run]:

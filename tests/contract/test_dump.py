@@ -18,7 +18,7 @@ from dcron.services.dumping import PAUSED_REASON, DumpService, Restoration, Rest
 from dcron.services.fleet import Fleet
 from dcron.services.settings import SharedSettings
 from dcron.store.runs import RunFilter
-from tests.contract.stage import NOON, Stage, definition
+from tests.support.stage import NOON, Stage, definition
 
 EVERYTHING: dict[str, Any] = {
     "argv": ("tar", "c", "/srv"),

@@ -15,9 +15,9 @@ from dcron.schedule import Calendar
 from dcron.services import bulk_edit as module
 from dcron.services.bulk_edit import BulkEdit, keep, revise
 from dcron.services.calendars import Calendars
-from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask
-from tests.contract.stage import Stage, definition
+from dcron.services.text_edits import BadText, Changes, CrontabText, EditConflict
 from tests.contract.test_crontab import FULL, change_log, other
+from tests.support.stage import Stage, definition
 
 SATURDAYS = Calendar("rest", weekdays=frozenset([5]))
 
@@ -32,7 +32,7 @@ def editing(stage: Stage) -> BulkEdit:
     return BulkEdit(stage.crontab, "UTC")
 
 
-def edited(stage: Stage, *replacements: tuple[str, str], name: str | None = None) -> tuple[EditedTask, str]:
+def edited(stage: Stage, *replacements: tuple[str, str], name: str | None = None) -> tuple[CrontabText, str]:
     """A draft, and its text with some of it replaced."""
     draft = editing(stage).text([name] if name else None)
     text = draft.text
@@ -46,7 +46,7 @@ def kinds(changes: Changes) -> list[tuple[str, str]]:
     return [(change.kind, change.name) for change in changes.changes]
 
 
-def apply(stage: Stage, draft: EditedTask, text: str) -> Changes:
+def apply(stage: Stage, draft: CrontabText, text: str) -> Changes:
     changes = editing(stage).check(draft, text)
     editing(stage).apply(changes)
     return changes

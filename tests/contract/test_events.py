@@ -5,9 +5,9 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.services.triggers import Triggers
-from tests.agent.conftest import HandNode
-from tests.contract.stage import Stage
-from tests.contract.watching import find, held_back, reasons, states
+from tests.support.node import HandNode
+from tests.support.run_queries import find, held_back, reasons, states
+from tests.support.stage import Stage
 
 
 @pytest.fixture

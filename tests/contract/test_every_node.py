@@ -6,8 +6,8 @@ from dcron.model import RunState, Task, Trigger
 from dcron.services.fleet import Fleet
 from dcron.services.triggers import Triggers
 from dcron.store import planning
-from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import find, held_back, reasons, times
+from tests.support.run_queries import find, held_back, reasons, times
+from tests.support.stage import LEASE, Stage, at
 
 HOUR = 3600.0
 

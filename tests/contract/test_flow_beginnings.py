@@ -4,7 +4,7 @@ import pytest
 
 from dcron.model import Run, RunState
 from dcron.services.dead_letters import DeadLetters
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 FAILED = RunState.FAILED
 

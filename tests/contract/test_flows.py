@@ -11,8 +11,8 @@ from dcron.model import RunState, Task, Trigger
 from dcron.services.dead_letters import DeadLetters
 from dcron.store import finishing
 from dcron.store.finishing import RunResult
-from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import find
+from tests.support.run_queries import find
+from tests.support.stage import LEASE, Stage, at
 
 FAILED = RunState.FAILED
 TRANSFORMS = ("clean", "enrich", "join")

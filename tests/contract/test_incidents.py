@@ -5,7 +5,7 @@ from datetime import timedelta
 from dcron.services.database_info import database_facts
 from dcron.services.why import Why
 from dcron.store import clock_steps, epochs
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 
 def told(stage: Stage, name: str) -> dict[str, str]:

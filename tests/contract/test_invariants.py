@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError, StatementError
 
-from tests.contract.stage import NOON, Stage
+from tests.support.stage import NOON, Stage
 
 OWNED = {"owner": "web-1-00000000", "claimed_at": NOON}
 ENDED = {"finished_at": NOON}

@@ -22,8 +22,8 @@ from dcron.store import blocked, claims, finishing
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
-from tests.contract.stage import Stage
-from tests.contract.watching import held_back
+from tests.support.run_queries import held_back
+from tests.support.stage import Stage
 
 NODES = 4
 RUNS = 24

@@ -14,7 +14,7 @@ from dcron.errors import UsageError
 from dcron.model import Definition
 from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import Crontab
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 LINE = "* * * * * touch /tmp/injected"
 MARKS = [
@@ -71,7 +71,7 @@ def test_no_text_adds_or_loses_a_task(stage: Stage, mark: str) -> None:
             refused.append(column)
     assert set(refused) <= set(ONE_LINE)
     stage.task("mine")
-    lines = {line.name: line for line in stage.crontab.export_lines()}
+    lines = {line.name: line for line in stage.crontab.export_tasks()}
     assert len(lines) == len(hostile(mark)) + 1 - len(refused)
     for number, column in enumerate(hostile(mark)):
         if column not in refused:

@@ -12,8 +12,8 @@ from dcron.services.dashboard import Dashboard
 from dcron.store import blocked, finishing
 from dcron.store.finishing import RunResult
 from dcron.store.search_terms import Term
-from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import find, held_back, reasons, states, times
+from tests.support.run_queries import find, held_back, reasons, states, times
+from tests.support.stage import LEASE, Stage, at
 
 LIMITS = pytest.mark.parametrize("limit", [1, 3])
 HOUR = 3600.0

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from dcron.policy.lanes import HEAD_START
-from tests.contract.stage import Stage
+from tests.support.stage import Stage
 
 NEVER = "0 0 1 1 *"
 

@@ -5,8 +5,8 @@ from sqlalchemy.exc import IntegrityError
 
 from dcron.model import Queue, RunState
 from dcron.services.fleet import Fleet
-from tests.contract.stage import Stage
-from tests.contract.watching import held_back
+from tests.support.run_queries import held_back
+from tests.support.stage import Stage
 
 NEVER = "0 0 1 1 *"
 

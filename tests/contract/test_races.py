@@ -18,7 +18,7 @@ from dcron.schema import runs
 from dcron.services.crontab import Crontab
 from dcron.store import claims, nodes, reaping, tasks
 from dcron.store.candidates import Capacity
-from tests.contract.stage import LEASE, Stage
+from tests.support.stage import LEASE, Stage
 
 Protocol = Callable[[Database, str, Stage, Callable[[], object]], list[int]]
 CLAIMERS = 4

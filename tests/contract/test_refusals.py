@@ -5,7 +5,7 @@ from typing import Any
 from dcron.model import Run, RunState, Trigger
 from dcron.services.fleet import Fleet
 from dcron.store.candidates import ClaimedRun
-from tests.contract.stage import Stage, at
+from tests.support.stage import Stage, at
 
 NEVER = "0 0 1 1 *"
 WHY = "could not be started: there is no user 'deploy'"

@@ -8,8 +8,8 @@ import pytest
 from dcron.agent.dispatcher import Dispatcher
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
-from tests.agent.conftest import HandNode
-from tests.contract.stage import Stage
+from tests.support.node import HandNode
+from tests.support.stage import Stage
 
 NEVER = "0 0 1 1 *"
 
@@ -18,13 +18,13 @@ def agent(stage: Stage, capacity: Mapping[str, float], name: str = "web-1", slot
     """An agent's own turns, on a node that has this much."""
     node = HandNode(stage.database, name, slots=slots)
     node.settings = replace(node.settings, capacity=capacity)
-    node.turns = Dispatcher(
+    node.dispatcher = Dispatcher(
         stage.database,
         node.settings,
         node.id,
         node.lease,
-        node.continuity,
-        node.live,
+        node.rollback_detector,
+        node.active_runs,
         node.launched.extend,
         node.killed.extend,
     )
@@ -49,9 +49,9 @@ def test_what_a_run_took_is_given_back_however_it_ends(stage: Stage, state: RunS
     for _ in range(3):
         stage.crontab.run(task)
         (run_id,) = node.take_turns()
-        assert node.live.free_capacity({"gpu": 1}) == {"gpu": 0}
+        assert node.active_runs.free_capacity({"gpu": 1}) == {"gpu": 0}
         node.finish([run_id], state)
-        assert node.live.free_capacity({"gpu": 1}) == {"gpu": 1}
+        assert node.active_runs.free_capacity({"gpu": 1}) == {"gpu": 1}
 
 
 def test_each_need_has_to_fit_and_a_small_run_passes_a_big_one(stage: Stage) -> None:
@@ -77,7 +77,7 @@ def test_what_has_long_waited_for_room_gets_what_becomes_free(stage: Stage) -> N
         node.finish(running[:1])
         started.append(node.take_turns())
         running = [*running[1:], *started[-1]]
-        assert node.turns.step() > 0, "it sleeps over what it may not take"
+        assert node.dispatcher.step() > 0, "it sleeps over what it may not take"
     assert [len(each) for each in started[:10]] == [1] * 10, "smaller ones pass"
     assert started[10:] == [[], [big]]
     node.finish([big])
@@ -121,10 +121,10 @@ def test_a_node_that_drains_keeps_what_its_runs_have(stage: Stage) -> None:
     stage.crontab.run(stage.task("train", NEVER, need={"gpu": 1}))
     node = agent(stage, {"gpu": 1})
     (run_id,) = node.take_turns()
-    node.turns.closed = True
-    assert node.live.free_capacity({"gpu": 1}) == {"gpu": 0}
+    node.dispatcher.closed = True
+    assert node.active_runs.free_capacity({"gpu": 1}) == {"gpu": 0}
     node.finish([run_id])
-    assert node.live.free_capacity({"gpu": 1}) == {"gpu": 1}
+    assert node.active_runs.free_capacity({"gpu": 1}) == {"gpu": 1}
     stage.crontab.run(stage.task("more", NEVER, need={"gpu": 1}))
     assert node.take_turns() == []
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dcron.model import Block, RunState, Trigger
-from tests.contract.stage import LEASE, Stage, at
-from tests.contract.watching import find, held_back, states, times
+from tests.support.run_queries import find, held_back, states, times
+from tests.support.stage import LEASE, Stage, at
 
 RETRIES: dict[str, Any] = {"tries": 3, "backoff": 60.0, "backoff_factor": 2.0}
 FAILED = RunState.FAILED

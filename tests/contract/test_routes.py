@@ -6,7 +6,7 @@ import pytest
 
 from dcron.model import Node
 from dcron.services.fleet import Fleet
-from tests.contract.stage import Stage, at
+from tests.support.stage import Stage, at
 
 NEVER = "0 0 1 1 *"
 

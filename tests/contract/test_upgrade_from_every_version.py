@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, inspect, select, text
 
 from dcron import migrations
-from dcron.cli.database import _say_what_is_ahead
+from dcron.cli.commands.db import _say_what_is_ahead
 from dcron.database import Database
 from dcron.errors import Refused
 from dcron.migrations.estimate import outlook
@@ -51,7 +51,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
             ("schedule", "waiting", {}),
             ("schedule", "succeeded", {"started_at": THEN, "finished_at": THEN, "exit_code": "0"}),
             ("manual", "failed", {"started_at": THEN, "finished_at": THEN, "dead_at": THEN}),
-            ("schedule", "skipped", {"finished_at": THEN, "reason": "'overlap'"}),
+            ("schedule", "skipped", {"finished_at": THEN, "reason": "'overlap: the run before'"}),
             (
                 "manual",
                 "running",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from tests.faults.campaign import growth, recovery
 from tests.faults.campaign.faults import FAULTS
 from tests.faults.campaign.playing import BOTH, HEAD, play
-from tests.faults.campaign.servers import PostgresServer
+from tests.support.databases import PostgresServer
 
 
 def main() -> int:

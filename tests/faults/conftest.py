@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.harness import Cluster, cluster
+from tests.support.cluster import Cluster, cluster
 
 
 @pytest.fixture

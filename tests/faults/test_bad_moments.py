@@ -15,8 +15,8 @@ from dcron.database import Database
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
 from dcron.schema import SCHEMA_VERSION
-from tests.faults.campaign.servers import PostgresServer, new_database
-from tests.faults.harness import Cluster, cluster, wait_for
+from tests.support.cluster import Cluster, cluster, wait_for
+from tests.support.databases import PostgresServer, new_database
 
 AGENTS = int(os.environ.get("DCRON_TEST_AGENTS", "8"))
 """30 and more by `make faults`."""

@@ -19,8 +19,8 @@ from tests.faults.campaign import (
 )
 from tests.faults.campaign.ledger import Entry, twice
 from tests.faults.campaign.playing import Fault, play
-from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import Stage, stage
+from tests.support.databases import PostgresServer
 
 SECONDS = 4.0
 SHORT = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 UID = "12345"
 # The account may read the interpreter, wherever that is installed, and nothing else that is not its own.

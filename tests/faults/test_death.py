@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from dcron.model import RunState
-from tests.faults.harness import Cluster, processes_with, wait_for
+from tests.support.cluster import Cluster, processes_with, wait_for
 
 LEASE = 4.0
 

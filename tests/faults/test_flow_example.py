@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from dcron.model import RunState
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 GUIDE = Path(__file__).parents[2] / "docs" / "policies.md"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dcron.model import RunState
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 ACCOUNT = f"dcron-{os.getpid()}"
 NEVER = "0 0 1 1 *"

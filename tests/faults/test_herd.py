@@ -4,7 +4,7 @@ import os
 from datetime import timedelta
 
 from dcron.model import Definition, RunState
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 AGENTS = 8
 TASKS = int(os.environ.get("DCRON_TEST_HERD", "200"))
@@ -21,7 +21,7 @@ def test_eight_agents_start_each_of_many_tasks_due_in_one_second_once(team: Clus
         Definition(name=f"herd-{n}", schedule=schedule, timezone="UTC", command=team.entry("ran"))
         for n in range(TASKS)
     ]
-    team.crontab.import_lines(lines)
+    team.crontab.import_tasks(lines)
     assert team.crontab.now() < due, "the herd must be ready before it is due"
     wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) >= TASKS, 90, f"{TASKS} runs succeeded")
     starts = team.starts_of_occurrences()

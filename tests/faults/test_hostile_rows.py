@@ -11,8 +11,8 @@ from dcron.cli.app import app
 from dcron.errors import DcronError
 from dcron.model import RunState
 from dcron.services.fleet import Fleet
-from tests.faults.harness import AgentProcess, Cluster, wait_for
 from tests.faults.hostile import TABLES, VICTIM, Attack
+from tests.support.cluster import AgentProcess, Cluster, wait_for
 
 READING = (
     ("list",),

@@ -12,7 +12,7 @@ import pytest
 
 from dcron.model import RunState
 from dcron.warden.isolation import why_not
-from tests.faults.harness import AgentProcess, Cluster, processes_with, wait_for
+from tests.support.cluster import AgentProcess, Cluster, processes_with, wait_for
 
 LEASE = 4.0
 

@@ -4,7 +4,7 @@ import itertools
 
 from dcron.model import RunState
 from dcron.store.output import HEAD_BYTES, TAIL_BYTES
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 CHUNK_SLACK = 128 * 1024
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dcron.model import RunState
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 NEVER = "0 0 1 1 *"
 ACCOUNT = "dcron-test"

@@ -9,7 +9,7 @@ import pytest
 
 from dcron.model import RunState
 from dcron.store.epochs import GAP
-from tests.faults.harness import AgentProcess, Cluster, cluster, processes_with, wait_for
+from tests.support.cluster import AgentProcess, Cluster, cluster, processes_with, wait_for
 
 LEASE = 4.0
 

@@ -13,7 +13,7 @@ import pytest
 
 from dcron.model import RunState
 from dcron.warden.journal import JournalError, JournalReader, JournalWriter, Result
-from tests.faults.harness import Cluster, wait_for
+from tests.support.cluster import Cluster, wait_for
 
 GOOD = Result(
     run_id=7,

@@ -23,8 +23,8 @@ from dcron.model import RunState
 from dcron.warden.client import Job, WardenGone
 from dcron.warden.linux import boottime
 from dcron.warden.protocol import StartRequest, start_message
-from tests.faults.harness import Cluster, processes_with, wait_for
 from tests.faults.test_warden import ENV, Harness, until
+from tests.support.cluster import Cluster, processes_with, wait_for
 
 ACCOUNT = "nobody" if os.geteuid() == 0 else None
 """Another account than the agent's, where there may be one."""

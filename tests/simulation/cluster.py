@@ -115,17 +115,19 @@ class SimulatedNode:
     unrecorded: dict[int, RunResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.live = ActiveRuns(self.settings.slots)
+        self.active_runs = ActiveRuns(self.settings.slots)
         seen = RollbackDetector(self.database, self.id, Memory(), lambda: None)
         lease = Lease(self.id, self.settings, seen, self._set_deadline, self.time.since_beginning)
-        self.turns = Dispatcher(
-            self.database, self.settings, self.id, lease, seen, self.live, self._launch, self._kill
+        self.dispatcher = Dispatcher(
+            self.database, self.settings, self.id, lease, seen, self.active_runs, self._launch, self._kill
         )
-        ownership = Reconciler(self.database, self.id, self.live, lambda: self.turns.starting, self._kill)
+        reconciler = Reconciler(
+            self.database, self.id, self.active_runs, lambda: self.dispatcher.starting, self._kill
+        )
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
-        self.heart = Heartbeat(
-            self.database, lease, others, seen, ownership, beat, lambda _: None, lambda _: None
+        self.heartbeat = Heartbeat(
+            self.database, lease, others, seen, reconciler, beat, lambda _: None, lambda _: None
         )
 
     def register(self) -> None:
@@ -159,10 +161,10 @@ class SimulatedNode:
 
     def step(self) -> float:
         """One look at the agenda and what follows from it; how long the node would then wait."""
-        return self._guarded(self.turns.step)
+        return self._guarded(self.dispatcher.step)
 
     def beat(self) -> None:
-        self._guarded(self.heart.step)
+        self._guarded(self.heartbeat.step)
 
     def record(self) -> bool:
         """Bring in what has ended by now; whether anything had."""
@@ -259,7 +261,7 @@ class SimulatedNode:
             results = list(self.unrecorded.values())
             if results:
                 finishing.finish(connection, self.database, self.id, results, self.time.now)
-        self.live.remove(self.unrecorded)
+        self.active_runs.remove(self.unrecorded)
         self.unrecorded.clear()
         return 0.0
 

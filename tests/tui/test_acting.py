@@ -11,7 +11,7 @@ from dcron.model import RunState
 from dcron.store.runs import RunFilter
 from dcron.tui import modals
 from dcron.tui.suspend import suspended
-from tests.tui.conftest import Stage, many
+from tests.support.tui import Stage, many
 
 
 def states(stage: Stage, trigger: str = "manual") -> list[RunState]:

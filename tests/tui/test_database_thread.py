@@ -16,8 +16,8 @@ from dcron.store.runs import RunFilter
 from dcron.tui import app, health
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
-from tests.cli.conftest import until
-from tests.tui.conftest import Stage
+from tests.support.cli import until
+from tests.support.tui import Stage
 
 
 class Connection:

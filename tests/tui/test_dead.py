@@ -12,8 +12,8 @@ from dcron import policy
 from dcron.model import Task
 from dcron.schema import runs
 from dcron.services.dead_letters import DeadLetters
-from tests.contract.stage import Stage as Agents
-from tests.tui.conftest import Screen, Stage
+from tests.support.stage import Stage as Agents
+from tests.support.tui import Screen, Stage
 
 EVIL = "\x1b]52;c;aGk=\x1b\\[/nope][@click=app.quit]x[/]\u202e\x9b31m\x1b[2J\r\n"
 

@@ -17,7 +17,7 @@ from dcron.store.runs import RunFilter
 from dcron.store.search_terms import RUN_FIELDS, TASK_FIELDS, Term
 from dcron.tui.filters import parse_filter
 from dcron.tui.keys import binding_ids, require_known
-from tests.tui.conftest import Stage
+from tests.support.tui import Stage
 
 CONFIG = Path("config.toml")
 

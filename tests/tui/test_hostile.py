@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import insert
 
 from dcron.schema import calendars, events, nodes, output
-from tests.contract.stage import Stage
-from tests.tui.escapes import CORPUS, OUTPUT, leaks, shown
-from tests.tui.terminal import Terminal, terminal
+from tests.support.escapes import CORPUS, OUTPUT, leaks, shown
+from tests.support.stage import Stage
+from tests.support.terminal import Terminal, terminal
 
 QUIT = "\x11"
 FILE_NAME = f"cron{CORPUS['clipboard']}{CORPUS['eight-bit']}{CORPUS['markup'].replace('/', '')}.db"

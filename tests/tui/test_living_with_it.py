@@ -12,7 +12,7 @@ from dcron.tui import app as app_module
 from dcron.tui.views import tasks
 from dcron.tui.views.runs import RunsPane
 from dcron.tui.views.tasks import TasksPane
-from tests.tui.conftest import Screen, Stage
+from tests.support.tui import Screen, Stage
 
 FIRST_ROW = 3
 """Below bar, tabs and titles."""

@@ -7,7 +7,7 @@ import pytest
 from textual.filter import Monochrome
 
 from dcron.tui.theme import THEMES
-from tests.tui.conftest import Screen, Stage
+from tests.support.tui import Screen, Stage
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -78,7 +78,7 @@ def test_ctrl_c_says_what_quits(stage: Stage) -> None:
 
 
 def test_the_header_knows_of_runs_as_soon_as_the_rows_do(stage: Stage) -> None:
-    from tests.contract.stage import Stage as Agents
+    from tests.support.stage import Stage as Agents
 
     async def do(screen: Screen) -> None:
         await screen.shows("R0  no agent is running")

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from dcron.store import listings
 from dcron.store.listings import Place, WantedRuns
 from dcron.store.search_terms import Term
-from tests.contract.stage import NOON, Stage
 from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
+from tests.support.stage import NOON, Stage
 
 __all__ = ["full", "full_url"]
 

@@ -9,7 +9,7 @@ from dcron.model import Trigger
 from dcron.store.runs import RunFilter
 from dcron.tui.completion import Completion, completed
 from dcron.tui.prompt import Prompt
-from tests.tui.conftest import Screen, Stage
+from tests.support.tui import Screen, Stage
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

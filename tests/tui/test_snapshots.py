@@ -16,11 +16,11 @@ from dcron.services.crontab import Crontab
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.tui.health import Health
-from tests.contract.stage import NOON
-from tests.contract.stage import Stage as Seeded
-from tests.tui import places
-from tests.tui.conftest import Screen, Stage
-from tests.tui.seed import NODES, seed
+from tests.support import views
+from tests.support.shop import NODES, seed
+from tests.support.stage import NOON
+from tests.support.stage import Stage as Seeded
+from tests.support.tui import Screen, Stage
 
 OFF = (0.0, 0.1, -2.6)
 """Seconds the nodes' clocks are ahead."""
@@ -71,18 +71,18 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {
-    "tasks": ((80, 24), places.tasks),
-    "tasks-small": ((40, 10), places.tasks),
-    "tasks-wide": ((130, 30), places.detail),
-    "runs": ((80, 24), places.runs),
-    "timeline": ((100, 24), places.timeline),
-    "nodes": ((100, 12), places.nodes),
-    "dead": ((80, 16), places.dead),
-    "log": ((80, 24), places.log),
-    "editor": ((130, 40), places.editor),
-    "delete": ((80, 24), places.delete),
-    "filtered": ((80, 24), places.filtered),
-    "help": ((80, 40), places.help_),
+    "tasks": ((80, 24), views.tasks),
+    "tasks-small": ((40, 10), views.tasks),
+    "tasks-wide": ((130, 30), views.detail),
+    "runs": ((80, 24), views.runs),
+    "timeline": ((100, 24), views.timeline),
+    "nodes": ((100, 12), views.nodes),
+    "dead": ((80, 16), views.dead),
+    "log": ((80, 24), views.log),
+    "editor": ((130, 40), views.editor),
+    "delete": ((80, 24), views.delete),
+    "filtered": ((80, 24), views.filtered),
+    "help": ((80, 40), views.help_),
 }
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from typer import Exit
 
-from dcron.cli.interface import show
-from tests.cli.conftest import on_terminal, real
-from tests.tui.terminal import terminal
+from dcron.cli.screen import show
+from tests.support.cli import on_terminal, real
+from tests.support.terminal import terminal
 
 QUIT = "\x11"
 

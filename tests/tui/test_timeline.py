@@ -17,8 +17,8 @@ from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
 from dcron.tui.timeline.scale import CELLS, cell_for, cells_of, header, span_at
 from dcron.tui.views import timeline
-from tests.contract.stage import Stage as Agents
-from tests.tui.conftest import Screen, Stage
+from tests.support.stage import Stage as Agents
+from tests.support.tui import Screen, Stage
 
 EVENING = datetime(2027, 3, 27, 20, 5, 7, tzinfo=UTC)
 """A Saturday; at 01:00 UTC the clocks of Berlin go forward."""

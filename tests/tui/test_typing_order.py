@@ -8,8 +8,8 @@ import pytest
 
 from dcron.model import Task, Trigger
 from dcron.store.runs import RunFilter
-from tests.tui.conftest import Stage
-from tests.tui.terminal import ESC, Terminal, terminal
+from tests.support.terminal import ESC, Terminal, terminal
+from tests.support.tui import Stage
 
 ENTER, TAB, BACKSPACE, CTRL_U, CTRL_S, UP = "\r", "\t", "\x7f", "\x15", "\x13", "\x1b[A"
 SEEN = 0.5

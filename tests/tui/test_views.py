@@ -5,7 +5,7 @@ from typing import Any
 
 from dcron.model import Node, RunState
 from dcron.store import nodes
-from tests.tui.conftest import Stage, many
+from tests.support.tui import Stage, many
 
 FIRST_ROW = 3
 
@@ -45,7 +45,7 @@ def test_an_empty_crontab_says_what_to_do(stage: Stage) -> None:
 
 
 def test_what_is_held_or_what_no_agent_takes_has_no_time_beside_it(stage: Stage) -> None:
-    from tests.contract.stage import Stage as Agents
+    from tests.support.stage import Stage as Agents
 
     agents = Agents(stage.url)
     agents.now = stage.crontab.now()
@@ -254,7 +254,7 @@ def test_hostile_text_reaches_no_line_of_the_screen(stage: Stage) -> None:
 
 
 def test_a_task_that_failed_is_told_by_a_word_and_a_sign(stage: Stage) -> None:
-    from tests.contract.stage import Stage as Agents
+    from tests.support.stage import Stage as Agents
 
     agents = Agents(stage.url)
     agents.now = stage.crontab.now()

@@ -1,1 +1,1 @@
-"""The agent: on every server, it takes due turns, has them run, and records how they ended."""
+"""The agent: a process on each server that claims due runs, executes them, and records their results."""

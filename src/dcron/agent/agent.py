@@ -1,4 +1,4 @@
-"""`dcron agent`: one node after another, until somebody stops it."""
+"""`dcron agent`: serve as one node after another until stopped."""
 
 import logging
 import math
@@ -16,11 +16,11 @@ from dcron.warden.linux import become_subreaper, hide_memory
 log = logging.getLogger("dcron.agent")
 
 _LONGEST_PAUSE = 5.0
-"""Seconds between two tries of an agent that waits for its database to start."""
+"""Longest pause, in seconds, between two attempts to open the database at the start."""
 
 
 class Agent:
-    """Keeps a node alive on this machine. A node that was declared dead is followed by a new one."""
+    """Keeps one node of this machine alive. If a node is declared dead, a new node replaces it."""
 
     def __init__(self, database: Database, settings: AgentSettings) -> None:
         self._database = database
@@ -29,12 +29,14 @@ class Agent:
         self._stopped = threading.Event()
 
     def run(self, *, once: bool = False) -> None:
-        """Serve until stopped; `once`: do what is due, and return.
+        """Serve until stopped. With `once`, run what is due and return.
 
-        A database that is away is waited for; by `once`, for one lease. Raises DatabaseError for one that
-        refuses this agent or has tables of another version, and what broke if something did.
+        If the database is unreachable, wait for it; with `once`, wait for one lease at most.
+
+        Raises: DatabaseError if the database refuses this agent or has tables of another version; the error
+        itself if a loop of the agent breaks.
         """
-        become_subreaper()  # a dying warden's commands become ours to end
+        become_subreaper()  # if the warden dies, its commands become our children, and we end them
         hide_memory()
         with stopping(self.stop):
             self._serve(once=once)
@@ -53,20 +55,20 @@ class Agent:
             first = False
 
     def stop(self) -> None:
-        """Drain and stop; said again, stop at once."""
+        """Drain and stop. A second call stops at once."""
         self._stopped.set()
         if self._session:
-            self._session.ask_to_stop()
+            self._session.request_stop()
 
     def _open(self, *, first: bool, once: bool) -> NodeSession | None:
-        """A session with its node registered; None if told to stop while waiting for the database.
+        """Return a session with its node registered; None if stopped while waiting for the database.
 
-        A first one makes the tables where there are none. Later ones wait for them: an operator may just be
-        putting a copy of the database in its place.
+        Only the first session creates missing tables. A later one waits for them: an operator may be
+        replacing the database with a copy.
         """
         outage = Outage("start", _LONGEST_PAUSE, self._settings.lease if once else math.inf)
         while not self._stopped.is_set():
-            self._database.close()  # of a file that was replaced
+            self._database.close()  # the connections may belong to a file that was replaced
             try:
                 migrations.prepare(self._database, make=first)
                 session = self._register(once=once, reboot=first and not once)
@@ -83,8 +85,8 @@ class Agent:
 
     def _register(self, *, once: bool, reboot: bool) -> NodeSession:
         session = self._session = NodeSession(self._database, self._settings, once=once)
-        if self._stopped.is_set():  # asked to stop before there was a session
-            session.ask_to_stop()
+        if self._stopped.is_set():  # stopped before the session existed
+            session.request_stop()
         try:
             session.open(reboot=reboot)
         except BaseException:

@@ -1,21 +1,23 @@
-"""Measures how the database's clock steps, against a clock of this machine that cannot be set."""
+"""Detect steps of the database's clock by a clock of this machine that cannot be set."""
 
 from datetime import datetime
 
 TOLERANCE = 2.0
-"""Seconds: a smaller difference is the network's, or a clock being adjusted slowly."""
+"""Seconds. A smaller difference comes from the network or from a clock that is adjusted slowly."""
 
 
 class ClockWatch:
-    """Compares two looks at the database's clock with the time that passed between them."""
+    """Compares the time that passed on the database's clock with the time that passed here."""
 
     def __init__(self) -> None:
         self._last: tuple[datetime, float, float] | None = None
 
     def step(self, now: datetime, before: float, after: float) -> float:
-        """Return the seconds by which the clock was set since the last look, negative when set back; else 0.
+        """Return by how many seconds the clock was set since the last call: negative if set back, 0 if not
+        set.
 
-        `now` was read between `before` and `after`, in seconds of a clock that cannot be set.
+        `now` is the database's time. `before` and `after` are seconds of a clock that cannot be set, read
+        just before and just after it.
         """
         last, self._last = self._last, (now, before, after)
         if last is None:

@@ -1,4 +1,11 @@
-"""The loop that takes turns: look at the agenda, claim what is due, commit the start, hand it over."""
+"""The dispatcher: claim due runs, record their start, hand their commands to the warden.
+
+A run starts only after two commits. The first writes this node's ID on the run (the claim); the second
+re-reads the owner and records the start. A node that died in between therefore never starts the run, and two
+nodes never start the same one. If a commit gets no reply, the dispatcher first asks the database which runs
+are its own. It claims nothing while the node drains, while a rollback of the database is suspected, or when
+the tables are of another version.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -28,17 +35,17 @@ from dcron.warden.client import Job
 log = logging.getLogger("dcron.agent")
 
 BATCH = 100
-"""Runs claimed, and lines planned, in one transaction."""
-LOOK_EVERY = 5.0
-"""Seconds between two looks when nothing is due and nobody gave a sign."""
-LOOK_EVERY_UNWATCHED = 1.0
-"""The same where no sign can come, behind a transaction pooler."""
-LATE_STARTS = 4
-"""Runs that are late by more than LATE which each slot starts in a second: after downtime, no stampede."""
+"""Most runs claimed, tasks planned, or events handled in one transaction."""
+POLL_INTERVAL = 5.0
+"""Seconds between two steps when nothing is due and no change is signalled."""
+POLL_INTERVAL_WITHOUT_NOTIFY = 1.0
+"""The same behind a transaction pooler, where no change can be signalled."""
 LATE = timedelta(seconds=60)
+LATE_STARTS = 4
+"""Runs later than LATE that each slot starts per second, so that downtime does not end in a stampede."""
 _FIRST_RETRY = 0.05
-_FURTHER = 0.2
-"""Seconds to the next look where one does not reach all lanes."""
+_NEXT_LANES_PAUSE = 0.2
+"""Seconds to the next step when one step does not reach all lanes."""
 
 
 Prepared = list[tuple[ClaimedRun, Job]]
@@ -47,21 +54,21 @@ Prepared = list[tuple[ClaimedRun, Job]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the database shows at one moment."""
+    """What the database shows at the beginning of a step."""
 
     now: datetime
     to_plan: bool
     has_events: bool
     heads: list[LaneHead]
     """The lanes that this node serves, each with its first run."""
-    kept_for: Lane | None
-    """The one of them for which room is kept."""
+    reserved_for: Lane | None
+    """The lane among them for which capacity is reserved."""
     next_resume: datetime | None
     cancel_requests: dict[int, str]
 
 
 class Dispatcher:
-    """Takes turns for one node. `step` is one look and what follows from it."""
+    """Starts the due runs of one node. Call `step` again and again."""
 
     def __init__(
         self,
@@ -69,109 +76,109 @@ class Dispatcher:
         settings: AgentSettings,
         node_id: str,
         lease: Lease,
-        continuity: RollbackDetector,
-        live: ActiveRuns,
+        rollback_detector: RollbackDetector,
+        active_runs: ActiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
     ) -> None:
-        """`launch` starts commands, `kill` ends runs; both return at once."""
+        """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
         self._settings = settings
         self._node_id = node_id
         self._lease = lease
-        self._continuity = continuity
-        self._live = live
+        self._rollback_detector = rollback_detector
+        self._active_runs = active_runs
         self._launch = launch
         self._kill = kill
-        # What a lost answer was about: not None until the database has been asked what is ours.
+        # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
-        # The lane behind which the next look goes on.
-        self._further = ""
-        self._kept_for: Lane | None = None
-        # By the database's clock: when runs that are late may be taken again.
-        self._late_again: datetime | None = None
-        self.in_a_hurry = False
-        """Set when there is one pass alone: then late runs are not spread over time."""
+        # The last lane of this step; the next step continues after it. Empty after the last lane of all.
+        self._last_lane = ""
+        # By the database's clock: when late runs may be claimed again.
+        self._late_runs_wait_until: datetime | None = None
+        self.is_single_pass = False
+        """Set when there is one pass only. Late runs are then not spread over time."""
         self.closed = False
-        """Set when the agent stops, or the tables are of another version: then nothing new is claimed."""
+        """Set when the agent stops, or the tables are of another version: nothing new is claimed."""
         self.draining = False
-        """Set while the node drains: the same, until it no longer does."""
-        self.wait_for_room = False
-        """Whether, at the last look, something due was waiting for what runs here to end."""
+        """Set while the node drains: nothing new is claimed."""
+        self.waits_for_room = False
+        """Whether, at the last step, a due run had to wait until another run on this node ends."""
 
     @property
     def starting(self) -> frozenset[int]:
-        """The runs of which this node may just be recording the start."""
+        """The runs whose start this node may be recording now."""
         return frozenset(run.id for run in self._in_doubt or ())
 
     def step(self) -> float:
-        """Do what there is to do now; the seconds until the next look. Raises Fenced or DatabaseError."""
+        """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
-        look = self._look()
-        self._kept_for = look.kept_for
-        offer = self._offer()
-        due = [head.lane for head in look.heads if head.due_at <= look.now]
-        self.wait_for_room = not all(offer.has_room_for(lane) for lane in due)
-        if fresh := self._live.cancel(look.cancel_requests):
-            self._kill(fresh)
+        capacity = self._capacity()
+        snapshot = self._take_snapshot(capacity)
+        if snapshot.reserved_for:
+            capacity = replace(capacity, free=policy.without(capacity.free, snapshot.reserved_for))
+        due = [head for head in snapshot.heads if head.due_at <= snapshot.now]
+        self.waits_for_room = not all(capacity.has_room_for(head.lane) for head in due)
+        if newly_cancelled := self._active_runs.cancel(snapshot.cancel_requests):
+            self._kill(newly_cancelled)
         if self.closed or self.draining:
-            return LOOK_EVERY
-        if look.to_plan and unlocked(self._plan):
+            return POLL_INTERVAL
+        if snapshot.to_plan and unlocked(self._plan):
             return 0.0
-        if look.has_events and self._handle_events():
+        if snapshot.has_events and self._handle_events():
             return 0.0
-        if lanes := self._lanes_to_take(look):
-            return min(self._take_turns(lanes), self._until_others(look, lanes))
-        return self._until_next(look)
+        lanes = self._lanes_to_claim(snapshot, due, capacity)
+        if lanes and self._claim_and_start(lanes, capacity):
+            return 0.0
+        # A lane whose runs cannot be claimed now must not delay the others.
+        others = [head for head in snapshot.heads if head.lane not in lanes]
+        pause = self._until_next(snapshot, others, capacity)
+        return min(self._retry, pause) if lanes else pause
 
-    def _offer(self) -> Capacity:
+    def _capacity(self) -> Capacity:
         settings = self._settings
-        free = self._live.free_capacity(settings.capacity)
         return Capacity(
             node_id=self._node_id,
-            slots=min(BATCH, self._live.free()),
+            slots=min(BATCH, self._active_runs.free()),
             tags=settings.tags,
             queues=settings.queues,
             capacity=settings.capacity,
-            free=policy.without(free, self._kept_for) if self._kept_for else free,
+            free=self._active_runs.free_capacity(settings.capacity),
             accounts=settings.account.accounts,
         )
 
-    def _look(self) -> Snapshot:
-        offer = self._offer()
+    def _take_snapshot(self, capacity: Capacity) -> Snapshot:
         with self._database.read() as connection:
             now = self._database.now(connection)
-            heads, self._further = planning.heads_behind(connection, self._further)
-            served = [head for head in heads if offer.serves(head.lane)]
+            heads, self._last_lane = planning.heads_behind(connection, self._last_lane)
+            served = [head for head in heads if capacity.serves(head.lane)]
             return Snapshot(
                 now,
                 tasks.has_to_plan(connection, now),
                 events.any_unhandled(connection),
                 served,
-                planning.reservation(
-                    connection, served, self._live.free_capacity(self._settings.capacity), now
-                ),
+                planning.reservation(connection, served, capacity.free, now),
                 tasks.next_resume(connection),
-                runs.cancel_requests(connection, self._node_id) if self._live.any() else {},
+                runs.cancel_requests(connection, self._node_id) if self._active_runs.any() else {},
             )
 
     def _plan(self) -> int:
-        """Plan some of the lines that need it; how many. Those that others hold are left to them."""
+        """Plan a batch of tasks that need it, except those that other nodes hold; return how many."""
         with self._database.write() as connection:
             now = self._database.now(connection)
-            lines = tasks.to_plan(connection, now, BATCH)
-            moved = [planning.plan(connection, task, now) for task in lines]
+            found = tasks.to_plan(connection, now, BATCH)
+            moved = [planning.plan(connection, task, now) for task in found]
         for each in filter(None, moved):
             log.warning(
                 "task %s: its next run moved from %s to %s, by the time zones of %s",
                 *(each.task, each.before, each.after, tzdata_version()),
             )
-        return len(lines)
+        return len(found)
 
     def _handle_events(self) -> int:
-        """Make the runs of events that came in by plain SQL; how many events."""
+        """Add the runs of events that were inserted by plain SQL; return the number of events."""
         with self._database.write() as connection:
             now = self._database.now(connection)
             found = events.unhandled(connection, BATCH)
@@ -179,55 +186,57 @@ class Dispatcher:
                 events.handle(connection, self._database, event, now)
         return len(found)
 
-    def _lanes_to_take(self, look: Snapshot) -> list[Lane]:
-        """The lanes with something due that this node has room for; what is late goes at its own pace."""
-        offer = self._offer()
-        paced = self._late_again is not None and look.now < self._late_again < look.now + LATE
-        due = (head for head in look.heads if head.due_at <= look.now and offer.has_room_for(head.lane))
-        return [head.lane for head in due if not (paced and look.now - head.due_at > LATE)]
+    def _lanes_to_claim(self, snapshot: Snapshot, due: list[LaneHead], capacity: Capacity) -> list[Lane]:
+        """Return the due lanes that this node has room for, without late ones while those are held back."""
+        now, until = snapshot.now, self._late_runs_wait_until
+        holds_back = until is not None and now < until < now + LATE
+        fitting = (head for head in due if capacity.has_room_for(head.lane))
+        return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
 
-    def _take_turns(self, lanes: list[Lane]) -> float:
-        batch = unlocked(lambda: self._claim(lanes))
-        if batch.blocked:
-            unlocked(lambda: self._look_again_at(batch))
-        if batch.claimed:
-            self._start(batch.claimed)
-        if batch.moved_on:
+    def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
+        """Claim due runs of these lanes and start them; return whether any of them was settled in some way.
+
+        If not, other nodes hold the rows or their tasks forbid a start: `_retry` says how long to wait.
+        """
+        result = unlocked(lambda: self._claim(lanes, capacity))
+        if result.blocked:
+            unlocked(lambda: self._unblock(result))
+        if result.claimed:
+            self._start(result.claimed)
+        if result.moved_on:
             self._retry = 0.0
-            return 0.0
-        # Due, but not for us or not just now: others hold the rows, or the line forbids it.
-        self._retry = min(LOOK_EVERY, max(_FIRST_RETRY, self._retry * 2))
-        return self._retry
+        else:
+            self._retry = min(POLL_INTERVAL, max(_FIRST_RETRY, self._retry * 2))
+        return result.moved_on
 
-    def _claim(self, lanes: list[Lane]) -> ClaimResult:
+    def _claim(self, lanes: list[Lane], capacity: Capacity) -> ClaimResult:
         self._in_doubt = []
         sent = self._lease.clock()
         with self._database.write() as connection:
             now = self._database.now(connection)
             renewal = self._lease.renew(connection, now)
             self.draining = renewal.draining
-            if renewal.draining or self._lease.is_outgrown:
-                self._in_doubt, self.closed = None, self.closed or self._lease.is_outgrown
-                return ClaimResult()
-            if self._continuity.is_in_doubt:
+            self.closed = self.closed or self._lease.has_other_tables
+            if self.draining or self._lease.has_other_tables or self._rollback_detector.is_in_doubt:
                 self._in_doubt = None
                 return ClaimResult()
-            ran_until = self._continuity.ran_until
-            batch = claims.claim(connection, self._database, self._offer(), now, lanes, ran_until)
-            if not batch.moved_on:
+            ran_until = self._rollback_detector.ran_until
+            result = claims.claim(connection, self._database, capacity, now, lanes, ran_until)
+            if not result.moved_on:
                 unclaimable.settle_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
         self._lease.extend(sent, renewal)
-        late = sum(run.due_at is not None and now - run.due_at > LATE for run in batch.claimed)
-        if late and not self.in_a_hurry:
-            self._late_again = now + timedelta(seconds=late / (LATE_STARTS * self._settings.slots))
-        return batch
+        late = sum(run.due_at is not None and now - run.due_at > LATE for run in result.claimed)
+        if late and not self.is_single_pass:
+            seconds = late / (LATE_STARTS * self._settings.slots)
+            self._late_runs_wait_until = now + timedelta(seconds=seconds)
+        return result
 
-    def _look_again_at(self, batch: ClaimResult) -> None:
-        """What was in the way may have ended while this node decided to wait for it."""
+    def _unblock(self, result: ClaimResult) -> None:
+        """Unblock runs whose obstacle has gone since the claim: it may have ended in the meantime."""
         with self._database.write() as connection:
             now = self._database.now(connection)
-            blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], now)
+            blocked.unblock(connection, [run.task.id for run, _ in result.blocked], now)
 
     def _start(self, claimed: list[ClaimedRun]) -> None:
         self._in_doubt = claimed
@@ -239,22 +248,26 @@ class Dispatcher:
         self._in_doubt = None
 
     def _settle_doubt(self, claimed: Sequence[ClaimedRun]) -> None:
-        """After a lost reply: what the database has as started by us is started, the rest is given back."""
+        """After a lost reply: start the runs whose start was committed, and release all other claims."""
         with self._database.write() as connection:
             now = self._database.now(connection)
             self._lease.renew(connection, now)
-            mine = claims.owned(connection, self._node_id)
+            owned = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
             started = [
-                run for run in claimed if mine.get(run.id) is RunState.RUNNING and not self._live.get(run.id)
+                run
+                for run in claimed
+                if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
             ]
             jobs = self._prepare(connection, started, now)
         self._hand_over(jobs, now)
         self._in_doubt = None
 
     def _prepare(self, connection: Connection, started: Sequence[ClaimedRun], now: datetime) -> Prepared:
-        """Return the commands of these runs. A run of which none can be made fails by itself, here and now:
-        its row was written by hand."""
+        """Return these runs with their commands.
+
+        Fail a run that gives no command: its row was edited by hand.
+        """
         prepared: Prepared = []
         unfit: list[RunResult] = []
         for run in started:
@@ -272,27 +285,25 @@ class Dispatcher:
     def _hand_over(self, prepared: Prepared, now: datetime) -> None:
         if not prepared:
             return
-        self._live.add((run for run, _ in prepared), now)
-        self._continuity.started(run.id for run, _ in prepared)
+        self._active_runs.add((run for run, _ in prepared), now)
+        self._rollback_detector.started(run.id for run, _ in prepared)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
 
-    def _until_others(self, look: Snapshot, lanes: list[Lane]) -> float:
-        """A lane that stands still does not keep the others waiting."""
-        heads = [head for head in look.heads if head.lane not in lanes]
-        return self._until_next(replace(look, heads=heads))
+    def _until_next(self, snapshot: Snapshot, heads: list[LaneHead], capacity: Capacity) -> float:
+        """Return the seconds until the first of these heads is due, or until the next poll if that is sooner.
 
-    def _until_next(self, look: Snapshot) -> float:
-        pause = LOOK_EVERY_UNWATCHED if self._database.address.transaction_pooling else LOOK_EVERY
-        if self._further:
-            pause = 0.0 if self.in_a_hurry else _FURTHER
-        offer = self._offer()
-        # Where there is no room, a run that ends is what wakes us.
-        times = [head.due_at for head in look.heads if offer.has_room_for(head.lane)]
-        times += [look.next_resume] if look.next_resume else []
-        for moment in times:
-            is_late = look.now - moment > LATE
-            moment = max(moment, self._late_again or moment) if is_late else moment
-            pause = min(pause, max(0.0, (moment - look.now).total_seconds()))
+        Heads without room do not count: the end of a run wakes the dispatcher.
+        """
+        pooled = self._database.address.transaction_pooling
+        pause = POLL_INTERVAL_WITHOUT_NOTIFY if pooled else POLL_INTERVAL
+        if self._last_lane:
+            pause = 0.0 if self.is_single_pass else _NEXT_LANES_PAUSE
+        times = [head.due_at for head in heads if capacity.has_room_for(head.lane)]
+        times += [snapshot.next_resume] if snapshot.next_resume else []
+        for at in times:
+            if snapshot.now - at > LATE:
+                at = max(at, self._late_runs_wait_until or at)
+            pause = min(pause, max(0.0, (at - snapshot.now).total_seconds()))
         return pause

@@ -1,4 +1,4 @@
-"""From a claimed run to a command with its environment; from what the warden saw to a state."""
+"""Turn a claimed run into a command with its environment, and what the warden saw into a result."""
 
 import os
 import pwd
@@ -15,10 +15,10 @@ from dcron.warden.journal import Result
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NODE_ID = "DCRON_NODE_ID"
-"""By this a command is known as that of an agent which is gone."""
+"""The variable by which commands of a dead agent are found."""
 LONGEST_PAYLOAD_VARIABLE = 100 * 1024
-"""Bytes; the kernel takes no longer variable than 128 KiB. A longer payload stands on stdin alone."""
-_NOT_ITS_OWN_END = {
+"""Bytes. The kernel accepts no variable above 128 KiB. A longer payload is passed on stdin only."""
+_STOPPED_BY_US = {
     "lease": "stopped because this node could not renew its lease",
     "agent gone": "stopped because its agent died",
     "guard gone": "stopped because the guard of its warden died",
@@ -27,9 +27,10 @@ _NOT_ITS_OWN_END = {
 
 
 def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
-    """Return the command of a run: in cron's small environment, with the task's own and dcron's names.
+    """Return the command of a run with its environment: cron's small one, the task's own variables, and
+    DCRON_*.
 
-    Raises UsageError for a run that no node can execute.
+    Raises: UsageError if no node can execute the run.
     """
     spec = run.spec
     if not 1 <= run.id <= LAST_RUN:
@@ -38,7 +39,12 @@ def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
     shell = spec.get("shell") or "/bin/sh"
     argv = spec.get("argv") or [shell, "-c", spec.get("command", "")]
     login = _login(spec.get("user"))
-    env = login | {"SHELL": shell, "PATH": DEFAULT_PATH} | (spec.get("env") or {}) | _facts(run, node_id)
+    env = (
+        login
+        | {"SHELL": shell, "PATH": DEFAULT_PATH}
+        | (spec.get("env") or {})
+        | _run_variables(run, node_id)
+    )
     stdin = run.payload if run.payload is not None else spec.get("stdin")
     return Job(
         run_id=run.id,
@@ -55,25 +61,30 @@ def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
 
 
 def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: str | None) -> RunResult:
-    """How the run ended, for the record: from the database's clock on, as long as the warden measured."""
+    """Return how the run ended, for the record.
+
+    The end is the start by the database's clock plus the duration that the warden measured.
+    """
     state, reason = _judge(result, cancelled_by)
     if result.message and result.reason != "spawn failed":
         reason = f"{reason}; {result.message}" if reason else result.message
     took = timedelta(seconds=max(0.0, result.finished_at - (result.started_at or result.finished_at)))
     finished_at = max(started_at, min(now, started_at + took))  # the clock may have been set back meanwhile
     never_begun = result.reason == "spawn failed" or (
-        result.reason in _NOT_ITS_OWN_END and result.started_at is None
+        result.reason in _STOPPED_BY_US and result.started_at is None
     )
     return RunResult(
-        result.run_id, state, finished_at, reason, result.exit_code, result.signal, never_begun=never_begun
+        *(result.run_id, state, finished_at, reason, result.exit_code, result.signal),
+        timed_out=state is RunState.FAILED and result.reason == "timeout",
+        never_begun=never_begun,
     )
 
 
 def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | None]:
     if result.reason == "cancelled":
         return RunState.CANCELLED, f"cancelled by {cancelled_by}" if cancelled_by else "cancelled"
-    if result.reason in _NOT_ITS_OWN_END:
-        why = _NOT_ITS_OWN_END[result.reason]
+    if result.reason in _STOPPED_BY_US:
+        why = _STOPPED_BY_US[result.reason]
         return RunState.LOST, why if result.started_at else why.replace("stopped", "never begun", 1)
     if result.reason == "timeout":
         return RunState.FAILED, "timeout: it took longer than it may"
@@ -87,7 +98,9 @@ def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | No
 
 
 def _login(user: str | None) -> dict[str, str]:
-    """HOME, LOGNAME and USER of the account; of an unknown one nothing, and starting it will say so."""
+    """Return HOME, LOGNAME and USER of the account; HOME alone if it is unknown, which the start then
+    reports.
+    """
     try:
         account = pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())
     except KeyError:
@@ -95,7 +108,7 @@ def _login(user: str | None) -> dict[str, str]:
     return {"HOME": account.pw_dir, "LOGNAME": account.pw_name, "USER": account.pw_name}
 
 
-def _facts(run: ClaimedRun, node_id: str) -> dict[str, str]:
+def _run_variables(run: ClaimedRun, node_id: str) -> dict[str, str]:
     facts = {
         "DCRON_TASK": run.task.name,
         "DCRON_RUN_ID": str(run.id),

@@ -1,4 +1,10 @@
-"""The loop that keeps the node alive, and finds the nodes that are not."""
+"""The heartbeat: renew the node's lease and reap the nodes whose leases ran out.
+
+A node lives as long as it renews its lease in time. If a renewal finds that the node was declared dead, the
+node ends (Fenced) and writes nothing more. In the same transaction the heartbeat compares clocks, run ids
+and run states with what it knows, so it notices a rollback of the database before anything new is claimed.
+A node is declared dead only after its lease ran out by a clock that cannot be set.
+"""
 
 import logging
 from collections.abc import Callable
@@ -17,39 +23,39 @@ from dcron.store import blocked, expiry, reaping, tasks
 log = logging.getLogger("dcron.agent")
 
 BATCH = 100
-"""One-off lines taken out, expired runs skipped, lines looked through for blocked runs, in one beat."""
+"""Most one-off tasks retired, expired runs skipped, and tasks checked for blocked runs in one heartbeat."""
 
 
 class Heartbeat:
-    """Renews one node's lease, and declares dead those whose leases are over."""
+    """Renews one node's lease, reaps dead nodes, and does the regular upkeep of the database."""
 
     def __init__(
         self,
         database: Database,
         lease: Lease,
         others: OtherLeases,
-        continuity: RollbackDetector,
-        ownership: Reconciler,
+        rollback_detector: RollbackDetector,
+        reconciler: Reconciler,
         beat: float,
         on_drain: Callable[[bool], None],
-        on_outgrown: Callable[[str], None],
+        on_version: Callable[[str], None],
     ) -> None:
-        """`beat`: seconds between two. `on_outgrown` takes the version of the tables."""
-        self._continuity = continuity
-        self._ownership = ownership
+        """`beat` is the interval in seconds. `on_version` is called with the version of foreign tables."""
+        self._rollback_detector = rollback_detector
+        self._reconciler = reconciler
         self._database = database
         self._lease = lease
         self._others = others
         self._beat = beat
         self._on_drain = on_drain
-        self._on_outgrown = on_outgrown
-        # Up to which line blocked runs have been looked through; each beat goes on from there.
-        self._looked_through = 0
+        self._on_version = on_version
+        # The last task whose blocked runs were checked; the next heartbeat continues after it.
+        self._unblocked_up_to = 0
 
     def step(self) -> float:
-        """One beat; the seconds until the next. Raises Fenced or DatabaseError.
+        """Do one heartbeat; return the seconds until the next. Raises Fenced or DatabaseError.
 
-        On tables of another version it renews the lease and does nothing else.
+        With tables of another version, renew the lease and do nothing else.
         """
         return unlocked(self._beat_once)
 
@@ -58,20 +64,20 @@ class Heartbeat:
         with self._database.write() as connection:
             before = self._lease.clock()
             now = self._database.now(connection)
-            self._continuity.look_at_clock(connection, now, before, self._lease.clock())
+            self._rollback_detector.check_clock(connection, now, before, self._lease.clock())
             offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)
-            upkeep = None if self._lease.is_outgrown else self._keep_up(connection, now, renewal)
+            upkeep = None if self._lease.has_other_tables else self._maintain(connection, now, renewal)
         if upkeep is None:
             self._lease.extend(sent, renewal)
-            self._on_outgrown(self._lease.tables)
+            self._on_version(self._lease.tables)
             return self._beat
         went_back, found, dead, lost, expired = upkeep
         if went_back:
-            self._continuity.settled(renewal.renewals)
+            self._rollback_detector.settled(renewal.renewals)
         self._lease.extend(sent, renewal)
-        self._continuity.save()
-        self._ownership.settle(found)
+        self._rollback_detector.save()
+        self._reconciler.settle(found)
         for node_id in dead:
             log.warning("node %s is dead: its lease is over", node_id)
         if lost:
@@ -81,16 +87,16 @@ class Heartbeat:
         self._on_drain(renewal.draining)
         return self._beat
 
-    def _keep_up(
+    def _maintain(
         self, connection: Connection, now: datetime, renewal: Row[Any]
     ) -> tuple[bool, Differences, list[str], list[int], int]:
-        """Do what no other loop does: see time that went back, differences, dead nodes, expired runs."""
+        """Detect a rollback, reconcile runs, reap dead nodes, and tidy up tasks and runs."""
         seen = renewal.newest or 0, renewal.issued or 0
-        went_back = self._continuity.examine(connection, now, *seen)
-        found = self._ownership.compare(connection, now, went_back=went_back)
+        went_back = self._rollback_detector.examine(connection, now, *seen)
+        found = self._reconciler.compare(connection, now, went_back=went_back)
         dead, lost = self._reap(connection, now)
         expired = expiry.expire(connection, self._database, now, BATCH)
-        self._looked_through = blocked.unblock_some(connection, self._looked_through, now, BATCH)
+        self._unblocked_up_to = blocked.unblock_some(connection, self._unblocked_up_to, now, BATCH)
         tasks.retire_once(connection, BATCH)
         return went_back, found, dead, lost, expired
 

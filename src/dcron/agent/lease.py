@@ -1,4 +1,10 @@
-"""A node's lease, and what it sees of the others': by a clock that nobody can set."""
+"""The lease: how a node stays alive, and how it judges the leases of other nodes.
+
+Each renewal that is committed moves the warden's deadline to shortly before the lease ends. If renewals
+stop, the warden therefore kills this node's commands before another node may retry them. The deadline
+counts from when the renewal was sent, never from the reply, and by a clock that cannot be set. A node that
+finds itself declared dead raises Fenced and writes nothing more.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -21,45 +27,48 @@ from dcron.warden.linux import boottime
 log = logging.getLogger("dcron.agent")
 
 
-class Fenced(Exception):  # noqa: N818 - it is no error, but how a node ends
-    """This node was declared dead, or the database does not know it: it may write no more."""
+class Fenced(Exception):  # noqa: N818 - the regular end of a node, not an error
+    """This node was declared dead, or the database does not know it: it must write nothing more."""
 
 
 class Lease:
-    """What keeps a node alive: each renewal in the database moves the warden's deadline along."""
+    """Keeps a node alive: each renewal in the database moves the warden's deadline."""
 
     def __init__(
         self,
         node_id: str,
         settings: AgentSettings,
-        continuity: RollbackDetector,
+        rollback_detector: RollbackDetector,
         set_deadline: Callable[[float], None],
         clock: Callable[[], float] = boottime,
     ) -> None:
-        """`set_deadline` takes the moment by which commands must be dead, in seconds of `clock`."""
+        """`set_deadline` takes the time by which commands must be dead, in seconds of `clock`."""
         self._node_id = node_id
         self._seconds = settings.lease
         self._safe_seconds = settings.lease - settings.margin
-        self._worth_telling = settings.beat / 10
+        self._smallest_step = settings.beat / 10
         self._set_deadline = set_deadline
         self._lock = Lock()
-        self._told = -inf
-        self._continuity = continuity
+        self._deadline_set_at = -inf
+        self._rollback_detector = rollback_detector
         self.clock = clock
         self.tables = SCHEMA_VERSION
-        """The version of the tables at the last renewal."""
+        """Version of the tables at the last renewal."""
 
     @property
-    def is_outgrown(self) -> bool:
-        """Whether the tables are no longer of this program's version."""
+    def has_other_tables(self) -> bool:
+        """Whether the tables have another version than this program."""
         return self.tables != SCHEMA_VERSION
 
     def renew(self, connection: Connection, now: datetime) -> Row[Any]:
-        """Renew it in this transaction. Raises Fenced."""
+        """Renew the lease in this transaction. Raises Fenced."""
         return self._checked(connection, nodes.renew(connection, self._node_id, now, self._seconds))
 
     def beat(self, connection: Connection, database: Database, now: datetime, offset: float) -> Row[Any]:
-        """The same with a heartbeat; `offset` is how far this machine's clock is ahead."""
+        """Renew the lease and record a heartbeat. `offset` is how many seconds this machine's clock is ahead.
+
+        Raises: Fenced.
+        """
         renewal = nodes.beat(connection, database, self._node_id, now, self._seconds, offset)
         return self._checked(connection, renewal)
 
@@ -67,15 +76,17 @@ class Lease:
         if renewal is None:
             raise Fenced(_why_fenced(connection, self._node_id))
         self.tables = renewal.version
-        self._continuity.renewed(connection, renewal.renewals)
+        self._rollback_detector.renewed(connection, renewal.renewals)
         return renewal
 
     def extend(self, sent: float, renewal: Row[Any]) -> None:
-        """The renewal sent at that moment is committed: from then it counts, not from the answer."""
-        self._continuity.committed(renewal.renewals)
+        """Move the warden's deadline after a renewal was committed: it counts from `sent`, not from the
+        reply.
+        """
+        self._rollback_detector.committed(renewal.renewals)
         with self._lock:
-            if sent - self._told >= self._worth_telling:
-                self._told = sent
+            if sent - self._deadline_set_at >= self._smallest_step:
+                self._deadline_set_at = sent
                 self._set_deadline(sent + self._safe_seconds)
 
 
@@ -99,20 +110,20 @@ def _report_too_long(node_id: str, left: float, seconds: float) -> None:
 
 
 class OtherLeases:
-    """Since when the leases of the others have not moved.
+    """Decides which leases of other nodes ran out.
 
-    Wall clocks are set forward and back, and with them a SQLite file's idea of now. So a lease is over when
-    the time that it had left at first sight has passed without a renewal. That is no more than a lease
-    lasts: one that ends later was renewed by a clock that was ahead.
+    Wall clocks, and with them the time of a SQLite file, can be set. So a lease has run out once the time
+    that was left when it was first seen has passed without a renewal. That time is at most the lease's
+    duration: a lease that ends later was renewed by a clock that was ahead.
     """
 
     def __init__(self, patience: float) -> None:
-        """`patience`: seconds for which a lease that looks over at first sight is watched."""
+        """`patience`: seconds to watch a lease that has already ended when first seen."""
         self._patience = patience
         self._seen: dict[str, _Seen] = {}
 
-    def over(self, leases: Mapping[str, HeldLease], now: datetime, moment: float) -> dict[str, datetime]:
-        """Those of the leases that are over; `now` is by the database's clock, `moment` by our own."""
+    def over(self, leases: Mapping[str, HeldLease], now: datetime, at: float) -> dict[str, datetime]:
+        """Return the leases that ran out. `now` is by the database's clock, `at` in seconds of our own."""
         before, self._seen = self._seen, {}
         for node_id, (alive_until, seconds) in leases.items():
             seen = before.get(node_id)
@@ -121,6 +132,6 @@ class OtherLeases:
                 if seconds and left > seconds + TOLERANCE:
                     _report_too_long(node_id, left, seconds)
                     left = seconds
-                seen = _Seen(alive_until, moment + max(left, self._patience))
+                seen = _Seen(alive_until, at + max(left, self._patience))
             self._seen[node_id] = seen
-        return {node: seen.alive_until for node, seen in self._seen.items() if moment >= seen.over_at}
+        return {node: seen.alive_until for node, seen in self._seen.items() if at >= seen.over_at}

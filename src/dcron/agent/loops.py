@@ -1,4 +1,4 @@
-"""How the agent's loops go on when the database goes away, and stop when they are told to."""
+"""Run the agent's loops: wait while the database is unreachable, and stop when asked to."""
 
 import logging
 import math
@@ -14,14 +14,16 @@ log = logging.getLogger("dcron.agent")
 
 _FIRST_PAUSE = 0.2
 _TABLES_AWAY = 60.0
-"""Seconds for which a loop waits for missing tables: a restore drops them and makes them again."""
+"""Seconds for which a loop waits for missing tables: a restore drops them and creates them again."""
 
 
 class Outage:
-    """One loop's view of a database that is away: says so once, waits ever longer, says when it is back."""
+    """One loop's view of an unreachable database: report the outage once, wait longer each time, report its
+    end.
+    """
 
     def __init__(self, loop: str, longest_pause: float, patience: float = math.inf) -> None:
-        """`patience`: seconds from now on for which it is worth waiting."""
+        """`patience`: seconds, from now, for which to wait."""
         self._loop = loop
         self._give_up = time.monotonic() + patience
         self._longest = longest_pause
@@ -30,11 +32,11 @@ class Outage:
 
     @property
     def left(self) -> float:
-        """The seconds for which it is still worth waiting."""
+        """Seconds for which to go on waiting."""
         return max(0.0, self._give_up - time.monotonic())
 
     def failed(self, error: DatabaseError) -> float:
-        """Note a failure; the seconds to wait before the next try."""
+        """Note a failure; return the seconds until the next attempt."""
         left = self.left
         if not self._pause:
             self._since = time.monotonic()
@@ -53,23 +55,23 @@ class Outage:
         )
 
     def succeeded(self) -> None:
-        """Note that all is well."""
+        """Note a success."""
         if self._pause:
             log.warning("%s: the database answers again", self._loop)
             self._pause = 0.0
 
 
-def keep_going(
+def run_loop(
     loop: str,
     step: Callable[[], float],
     wake: threading.Event,
     stop: threading.Event,
     longest_pause: float,
 ) -> None:
-    """Repeat `step`, which returns the seconds to pause, until `stop`; `wake` ends a pause early.
+    """Repeat `step`, which returns the seconds to pause, until `stop` is set. `wake` ends a pause early.
 
-    A database that is away is waited for. Any other error ends the loop and is the caller's to see: another
-    file in the database's place, a missing right, tables of another version.
+    If the database is unreachable, try again. Any other error ends the loop and is raised: the database
+    file was replaced, a right is missing, the tables are of another version.
     """
     outage = Outage(loop, longest_pause)
     while not stop.is_set():

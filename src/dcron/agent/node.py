@@ -1,4 +1,4 @@
-"""One node's life: registered, serving, signed off; or declared dead, and gone at once."""
+"""The life of one node: register, run the loops, shut down, sign off."""
 
 import logging
 import math
@@ -6,15 +6,15 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
 
 from dcron import __version__, migrations
-from dcron.agent.dispatcher import LOOK_EVERY, Dispatcher
+from dcron.agent.dispatcher import POLL_INTERVAL, Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
-from dcron.agent.loops import keep_going
+from dcron.agent.loops import run_loop
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
 from dcron.agent.rollback_detection import Memory, RollbackDetector
@@ -34,191 +34,173 @@ from dcron.warden.descendants import kill_descendants
 
 log = logging.getLogger("dcron.agent")
 
-_LAST_WORDS = 10.0
-"""Seconds a stopping agent tries to reach the database; after that the spool keeps its results."""
+_SHUTDOWN_PATIENCE = 10.0
+"""Seconds a stopping agent tries to reach the database. After that the spool keeps its results."""
 
 
 class SessionEnd(Enum):
-    """Why a session is over."""
+    """Why a session ended."""
 
     STOPPED = auto()
     FENCED = auto()
     REPLACED = auto()
     WARDEN_GONE = auto()
-    OUTGROWN = auto()
-    """The tables are of another version: an upgrade while the agent ran."""
+    OTHER_TABLES = auto()
+    """The tables have another version: the database was upgraded while the agent ran."""
     REFUSED = auto()
-    """The database refuses what the node has to do, such as for a missing right."""
+    """The database refuses what the node has to do, for example because a right is missing."""
     BROKEN = auto()
 
 
-_PATIENT = (SessionEnd.STOPPED, SessionEnd.OUTGROWN, SessionEnd.REFUSED)
+_GRACEFUL_ENDS = (SessionEnd.STOPPED, SessionEnd.OTHER_TABLES, SessionEnd.REFUSED)
 """The ends at which commands get their grace between SIGTERM and SIGKILL."""
 
 
 class NodeSession:
-    """A node: an ID, a lease, a warden, and the loops that use them."""
+    """One node: its id, its lease, its warden, and the loops that use them."""
 
     def __init__(self, database: Database, settings: AgentSettings, *, once: bool = False) -> None:
-        """Start the warden. The node is known to nobody before `open`.
+        """Start the warden. The node is not in the database before `open`.
 
-        `once`: it does what is due, and ends.
+        With `once`, the session runs what is due and ends.
         """
         self._once = once
         self._database = database
         self._settings = settings
         self.node_id = settings.new_node_id()
-        self.live = ActiveRuns(settings.slots)
+        self.active_runs = ActiveRuns(settings.slots)
         self.error: BaseException | None = None
-        """What the agent ends with, where the end is BROKEN, REFUSED or OUTGROWN."""
+        """What the agent ends with if the end is BROKEN, REFUSED or OTHER_TABLES."""
         self._end: SessionEnd | None = None
-        self._outgrown: SchemaVersionError | None = None
+        self._version_error: SchemaVersionError | None = None
         self._stop = threading.Event()
-        self._wake_turns = threading.Event()
-        self._wake_heart = threading.Event()
+        self._wake_dispatcher = threading.Event()
+        self._wake_heartbeat = threading.Event()
         self._recorded = threading.Event()
         self._attention = threading.Event()
-        self._asked_to_stop = 0
+        self._stop_requests = 0
         self._draining = False
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self.warden = _warden(settings, self.node_id)
         memory = Memory.of(settings.spool, str(database.address))
-        self._continuity = RollbackDetector(
-            database, self.node_id, memory, self._wake_heart.set, settings.lease
+        self._rollback_detector = RollbackDetector(
+            database, self.node_id, memory, self._wake_heartbeat.set, settings.lease
         )
-        lease = Lease(self.node_id, settings, self._continuity, self._set_deadline)
+        lease = Lease(self.node_id, settings, self._rollback_detector, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
-        self.turns = Dispatcher(
-            database, settings, self.node_id, lease, self._continuity, self.live, launch, kill
+        self.dispatcher = Dispatcher(
+            database, settings, self.node_id, lease, self._rollback_detector, self.active_runs, launch, kill
         )
-        ownership = Reconciler(database, self.node_id, self.live, lambda: self.turns.starting, kill)
-        # One pass is too short to watch others: it believes the clock.
+        reconciler = Reconciler(
+            database, self.node_id, self.active_runs, lambda: self.dispatcher.starting, kill
+        )
+        # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if once else 2 * settings.beat)
-        on_drain, on_outgrown = self.drain, self._require_version
-        self.heart = Heartbeat(
-            database, lease, others, self._continuity, ownership, settings.beat, on_drain, on_outgrown
+        on_drain, on_version = self.drain, self._require_version
+        self.heartbeat = Heartbeat(
+            database, lease, others, self._rollback_detector, reconciler, settings.beat, on_drain, on_version
         )
-        self.recorder = Recorder(database, self.node_id, self.live, self.warden, self._wake_turns.set)
+        self.recorder = Recorder(
+            database, self.node_id, self.active_runs, self.warden, self._wake_dispatcher.set
+        )
 
     def open(self, *, reboot: bool) -> None:
-        """Register the node and hold its first lease; `reboot` gives it the `@reboot` tasks.
+        """Register the node with its first lease. With `reboot`, add the runs of its `@reboot` tasks.
 
-        Raises DatabaseError.
+        Raises: DatabaseError.
         """
         with self._database.write() as connection:
-            self._continuity.opened(connection, self._database.now(connection))
-        self._continuity.settled(0)
+            self._rollback_detector.opened(connection, self._database.now(connection))
+        self._rollback_detector.settled(0)
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         with self._database.write() as connection:
             now = self._database.now(connection)
-            nodes.register(
-                connection,
-                Node(
-                    id=self.node_id,
-                    name=self._settings.name,
-                    host=host_name(),
-                    pid=os.getpid(),
-                    slots=self._settings.slots,
-                    version=__version__,
-                    tzdata=tzdata_version(),
-                    tzdata_fingerprint=tzdata_fingerprint(),
-                    started_at=now,
-                    alive_until=now + timedelta(seconds=self._settings.lease),
-                    draining=False,
-                    died_at=None,
-                    died_how=None,
-                    clock_offset=None,
-                    tags=self._settings.tags,
-                    queues=self._settings.queues,
-                    capacity=self._settings.capacity,
-                    lease=self._settings.lease,
-                    account=self._settings.account.name,
-                    uid=self._settings.account.uid,
-                    any_account=self._settings.account.any_account,
-                ),
-            )
+            nodes.register(connection, _node(self.node_id, self._settings, now))
             tasks.replan_older_zones(connection, tzdata_version())
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
-        self.heart.step()
+        self.heartbeat.step()
         log.info("node %s: %d slots, lease %gs", self.node_id, self._settings.slots, self._settings.lease)
 
     def abandon(self) -> None:
-        """End a session that could not be opened."""
+        """Stop the warden of a session that could not be opened."""
         self.warden.stop(0.0)
         self.warden.close()
 
     def serve(self) -> SessionEnd:
-        """Take turns until told to stop or something ends the node."""
+        """Run the loops until the node is stopped or ends for another reason; return why."""
         if self._once:
             return self._serve_once()
-        self._run("heart", self._keep_beating)
-        self._run("recorder", self._keep_recording)
-        self._run("watch", self._keep_watching)
-        self._run("turns", self._keep_taking_turns)
-        while self._goes_on():
+        self._run("heartbeat", self._run_heartbeat)
+        self._run("recorder", self._run_recorder)
+        self._run("watch", self._run_watch)
+        self._run("dispatcher", self._run_dispatcher)
+        while self._is_serving():
             self._attention.wait()
             self._attention.clear()
         return self._shut_down()
 
     def _serve_once(self) -> SessionEnd:
-        """Take the turns that are due, wait for their end, and stop."""
-        self._run("heart", self._keep_beating)
-        self._run("recorder", self._keep_recording)
-        self._guarded(self._take_turns_once)
-        self.turns.closed = True
-        while self._goes_on() and not self.live.wait_until_empty(0.5):
+        """Run what is due, wait until it has ended, and stop."""
+        self._run("heartbeat", self._run_heartbeat)
+        self._run("recorder", self._run_recorder)
+        self._guarded(self._run_one_pass)
+        self.dispatcher.closed = True
+        while self._is_serving() and not self.active_runs.wait_until_empty(0.5):
             pass
         return self._shut_down()
 
-    def _take_turns_once(self) -> None:
-        self.turns.in_a_hurry = True
-        while self._goes_on():
-            if self.turns.step() > 0:
-                if not self.turns.wait_for_room:
+    def _run_one_pass(self) -> None:
+        """Start what is due. Go on while a due run waits for room, or while a rollback is suspected."""
+        self.dispatcher.is_single_pass = True
+        while self._is_serving():
+            if self.dispatcher.step() > 0:
+                if not (self.dispatcher.waits_for_room or self._rollback_detector.is_in_doubt):
                     break
-                self._wake_turns.wait(1.0)
-                self._wake_turns.clear()
+                self._wake_dispatcher.wait(1.0)
+                self._wake_dispatcher.clear()
 
-    def _goes_on(self) -> bool:
-        return not self._asked_to_stop and self._end is None and self._outgrown is None
+    def _is_serving(self) -> bool:
+        return not self._stop_requests and self._end is None and self._version_error is None
 
-    def ask_to_stop(self) -> None:
-        """Drain and stop; asked again, stop at once."""
-        self._asked_to_stop += 1
+    def request_stop(self) -> None:
+        """Drain and stop. A second call stops at once."""
+        self._stop_requests += 1
         self._attention.set()
 
     def drain(self, draining: bool) -> None:
-        """Take nothing new while `draining` is true; what runs runs on."""
-        self.turns.draining = draining
+        """Start nothing new while `draining` is true; active runs continue."""
+        self.dispatcher.draining = draining
         if draining == self._draining:
             return
         self._draining = draining
         what = "drains: it takes no new runs" if draining else "no longer drains: it takes runs again"
         log.warning("node %s %s", self.node_id, what)
-        self._wake_turns.set()
+        self._wake_dispatcher.set()
 
     # The loops --------------------------------------------------------------------------------------
 
-    def _keep_taking_turns(self) -> None:
-        keep_going("turns", self.turns.step, self._wake_turns, self._stop, longest_pause=LOOK_EVERY)
+    def _run_dispatcher(self) -> None:
+        run_loop(
+            "dispatcher", self.dispatcher.step, self._wake_dispatcher, self._stop, longest_pause=POLL_INTERVAL
+        )
 
-    def _keep_beating(self) -> None:
-        self._wake_heart.wait(self._settings.beat)  # `open` has done the first beat
-        keep_going("heartbeat", self._beat, self._wake_heart, self._stop, self._settings.beat / 2)
+    def _run_heartbeat(self) -> None:
+        self._wake_heartbeat.wait(self._settings.beat)  # `open` did the first heartbeat
+        run_loop("heartbeat", self._beat, self._wake_heartbeat, self._stop, self._settings.beat / 2)
 
     def _beat(self) -> float:
         self.warden.reap_strangers()
-        pause = self.heart.step()
+        pause = self.heartbeat.step()
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         return pause
 
-    def _keep_recording(self) -> None:
+    def _run_recorder(self) -> None:
         try:
-            keep_going("recorder", self._record, threading.Event(), self._recorded, longest_pause=LOOK_EVERY)
+            run_loop("recorder", self._record, threading.Event(), self._recorded, longest_pause=POLL_INTERVAL)
         finally:
-            self._recorded.set()  # or as much as can be
+            self._recorded.set()  # also after an error: no thread may wait for a recorder that is gone
 
     def _record(self) -> float:
         pause = self.recorder.step()
@@ -228,18 +210,21 @@ class NodeSession:
             self._ended(SessionEnd.WARDEN_GONE)
         return pause
 
-    def _keep_watching(self) -> None:
-        """Let a change that others make wake the turns; a hint, so an error is only waited out."""
+    def _run_watch(self) -> None:
+        """Wake the dispatcher when another process changes the database.
+
+        The watch is only a hint: after an error, wait and reconnect.
+        """
         watch = self._database.watch()
         try:
             while not self._stop.is_set():
                 try:
                     if watch.wait(self._stop):
-                        self._wake_turns.set()
-                except Exception as error:  # whatever the driver says: looking now and then goes on
+                        self._wake_dispatcher.set()
+                except Exception as error:  # whatever the driver raises: the dispatcher still polls
                     log.debug("watch: %s", error)
                     watch.close()
-                    self._stop.wait(LOOK_EVERY)
+                    self._stop.wait(POLL_INTERVAL)
         finally:
             watch.close()
 
@@ -261,30 +246,30 @@ class NodeSession:
             if self._end is None:
                 log.warning("node %s has lost its database: %s", self.node_id, error)
             self._ended(SessionEnd.REPLACED)
-        except BaseException as error:  # a loop that is dead must not look alive: the node ends with it
-            self._broke(error)
+        except BaseException as error:  # without this loop the node must not go on
+            self._on_error(error)
 
-    def _broke(self, error: BaseException) -> None:
-        """End the node. On tables of another version an error means no more than that they differ."""
+    def _on_error(self, error: BaseException) -> None:
+        """End the node, unless the error only shows that the tables now have another version."""
         try:
             self._require_version(migrations.current_version(self._database))
         except DatabaseError as also:
             log.debug("the version of the tables: %s", also)
-        if self._outgrown is None:
+        if self._version_error is None:
             self.error = error
             self._ended(SessionEnd.REFUSED if isinstance(error, DatabaseError) else SessionEnd.BROKEN)
 
     def _require_version(self, version: str | None) -> None:
-        """Take nothing new, and stop once what runs has ended, if the tables are of another version."""
+        """If the tables have another version, start nothing new and stop once the active runs have ended."""
         try:
             migrations.require_version(self._database, version or SCHEMA_VERSION)
         except SchemaVersionError as error:
-            if self._outgrown is None:
+            if self._version_error is None:
                 log.warning(
                     "node %s takes no new runs and stops when what it runs has ended: %s", self.node_id, error
                 )
-            self._outgrown = error
-            self.turns.closed = True
+            self._version_error = error
+            self.dispatcher.closed = True
             self._attention.set()
 
     def _ended(self, end: SessionEnd) -> None:
@@ -292,47 +277,47 @@ class NodeSession:
         self._attention.set()
 
     def _shut_down(self) -> SessionEnd:
-        self.turns.closed = True
-        if self._may_let_finish():
-            self._let_finish()
-        if self._outgrown and self._end is None:
-            self._end = SessionEnd.OUTGROWN
-            self.error = None if self._asked_to_stop else self._outgrown
+        self.dispatcher.closed = True
+        if self._may_await_running():
+            self._await_running()
+        if self._version_error and self._end is None:
+            self._end = SessionEnd.OTHER_TABLES
+            self.error = None if self._stop_requests else self._version_error
         end = self._end or SessionEnd.STOPPED
-        patient = end in _PATIENT and self._asked_to_stop < 2
+        patient = end in _GRACEFUL_ENDS and self._stop_requests < 2
         self.warden.stop(self._settings.kill_grace if patient else min(1.0, self._settings.kill_grace))
-        self._bury()
+        self._await_last_results()
         self._stop.set()
-        for wake in (self._wake_turns, self._wake_heart, self._recorded):
+        for wake in (self._wake_dispatcher, self._wake_heartbeat, self._recorded):
             wake.set()
         for thread in self._threads:
-            thread.join(_LAST_WORDS)
+            thread.join(_SHUTDOWN_PATIENCE)
         if end is not SessionEnd.REPLACED:
             self._sign_off()
-        self._continuity.save()
+        self._rollback_detector.save()
         self.warden.close()
         return end
 
-    def _let_finish(self) -> None:
-        """Let what runs end by itself: for the grace, or without a limit when the tables were upgraded."""
-        grace = math.inf if self._outgrown and not self._asked_to_stop else self._settings.grace
-        if self.live.any() and grace < math.inf:
+    def _await_running(self) -> None:
+        """Let active runs end by themselves: for the grace, or without limit if the tables were upgraded."""
+        grace = math.inf if self._version_error and not self._stop_requests else self._settings.grace
+        if self.active_runs.any() and grace < math.inf:
             log.info("node %s stops when what it runs has ended, or in %gs", self.node_id, grace)
         deadline = time.monotonic() + grace
-        while self._may_let_finish() and time.monotonic() < deadline:
-            if self._asked_to_stop and deadline == math.inf:
+        while self._may_await_running() and time.monotonic() < deadline:
+            if self._stop_requests and deadline == math.inf:
                 deadline = time.monotonic() + self._settings.grace
-            if self.live.wait_until_empty(0.2) or self.recorder.gone:
+            if self.active_runs.wait_until_empty(0.2) or self.recorder.gone:
                 return
-            if self._recorded.is_set():  # the recorder has broken
+            if self._recorded.is_set():  # the recorder broke
                 self.recorder.leave_to_spool()
 
-    def _may_let_finish(self) -> bool:
-        return self._end in (None, SessionEnd.REFUSED) and self._asked_to_stop < 2
+    def _may_await_running(self) -> bool:
+        return self._end in (None, SessionEnd.REFUSED) and self._stop_requests < 2
 
-    def _bury(self) -> None:
-        """Wait for the last results; end what a warden that died has left behind, and say it is lost."""
-        deadline = time.monotonic() + _LAST_WORDS
+    def _await_last_results(self) -> None:
+        """Wait for the last results. If the warden died, kill what it left and record its runs as lost."""
+        deadline = time.monotonic() + _SHUTDOWN_PATIENCE
         while not self._recorded.wait(0.05) and time.monotonic() < deadline:
             if self._end is SessionEnd.BROKEN:
                 return
@@ -340,7 +325,7 @@ class NodeSession:
         if gone is None or gone.exit_status == 0:
             return
         log.error("the warden died (%d) with %d runs under way", gone.exit_status, len(gone.unknown))
-        # Also when none was: what finished runs left in the background has lost its warden too.
+        # Even if no run was active: background processes of finished runs have lost their warden, too.
         kill_descendants(os.getpid(), grace=self._settings.kill_grace)
         if gone.unknown:
             self._record_lost(gone.unknown)
@@ -351,7 +336,7 @@ class NodeSession:
                 now = self._database.now(connection)
                 lost = [RunResult(run_id, RunState.LOST, now, "its warden died") for run_id in run_ids]
                 finishing.finish(connection, self._database, self.node_id, lost, now)
-            self.live.remove(run_ids)
+            self.active_runs.remove(run_ids)
         except DatabaseError as error:
             log.error("not recorded, left to the lease: %s", error)
 
@@ -362,20 +347,46 @@ class NodeSession:
         except DatabaseError as error:
             log.error("could not sign off, the lease will run out: %s", error)
         except Exception as error:
-            if self._outgrown is None:
+            if self._version_error is None:
                 raise
             log.error("could not sign off from newer tables, the lease will run out: %s", unexpected(error))
 
-    def _set_deadline(self, moment: float) -> None:
-        self.warden.set_deadline(moment, grace=self._settings.margin / 2)
+    def _set_deadline(self, at: float) -> None:
+        self.warden.set_deadline(at, grace=self._settings.margin / 2)
+
+
+def _node(node_id: str, settings: AgentSettings, now: datetime) -> Node:
+    return Node(
+        id=node_id,
+        name=settings.name,
+        host=host_name(),
+        pid=os.getpid(),
+        slots=settings.slots,
+        version=__version__,
+        tzdata=tzdata_version(),
+        tzdata_fingerprint=tzdata_fingerprint(),
+        started_at=now,
+        alive_until=now + timedelta(seconds=settings.lease),
+        draining=False,
+        died_at=None,
+        died_how=None,
+        clock_offset=None,
+        tags=settings.tags,
+        queues=settings.queues,
+        capacity=settings.capacity,
+        lease=settings.lease,
+        account=settings.account.name,
+        uid=settings.account.uid,
+        any_account=settings.account.any_account,
+    )
 
 
 def _warden(settings: AgentSettings, node_id: str) -> Warden:
-    """Start the warden. Raises Refused when there is no room for its spool."""
+    """Start the warden. Raises Refused if its spool cannot be written."""
     try:
         return Warden(settings.spool, node_id, isolate=settings.isolate)
     except OSError as error:
-        if error.filename is None:  # it is not about the spool
+        if error.filename is None:  # the error does not concern the spool
             raise
         raise Refused(
             f"the spool {settings.spool} cannot be written: {error.strerror};"

@@ -1,7 +1,9 @@
-"""Compares the runs that the database shows on this node with those that it has, both ways.
+"""Reconcile the runs that the database shows on this node with the runs that this node has.
 
-They differ only for moments, unless the database went back in time: it was restored, or a failover lost
-commits.
+They differ only briefly, unless the database went back in time: a backup was restored, or a failover lost
+commits. So a difference counts only when two comparisons in a row find it. A run shown here but unknown
+here is then declared lost, or released if it was only claimed. A run that this node executes but does not
+own in the database is killed, at once if a rollback is certain: another node may be executing it.
 """
 
 import logging
@@ -21,50 +23,54 @@ log = logging.getLogger("dcron.agent")
 
 @dataclass(frozen=True)
 class Differences:
-    """What one comparison found and recorded; `ended` is still to be done."""
+    """What one comparison found and recorded. Only the runs in `ended` still have to be killed."""
 
     restarted: Collection[int] = ()
-    """Runs of which the start was recorded again."""
+    """Runs whose start was recorded again."""
     lost: Collection[int] = ()
-    """Runs that the database showed here, and that this node does not have."""
+    """Runs shown as running here that this node does not have."""
     released: Collection[int] = ()
-    """The same of runs that were claimed and never started."""
+    """Runs shown as claimed here that this node does not know."""
     ended: Collection[int] = ()
-    """Runs that this node has, and that are not its own in the database."""
+    """Runs that this node executes but that the database does not show as its own."""
 
 
 class Reconciler:
-    """One node's runs, in the database and here."""
+    """Compares one node's runs in the database with those it executes."""
 
     def __init__(
         self,
         database: Database,
         node_id: str,
-        live: ActiveRuns,
+        active_runs: ActiveRuns,
         starting: Callable[[], Collection[int]],
         kill: Callable[[Sequence[int]], None],
     ) -> None:
-        """`starting` names the runs whose start is just being recorded; `kill` ends runs."""
+        """`starting` returns the runs whose start may be being recorded; `kill` ends runs."""
         self._database = database
         self._node_id = node_id
-        self._live = live
+        self._active_runs = active_runs
         self._starting = starting
         self._kill = kill
-        self._strangers: frozenset[int] = frozenset()
-        self._unshown: frozenset[int] = frozenset()
+        self._unknown_here: frozenset[int] = frozenset()
+        self._missing_there: frozenset[int] = frozenset()
         self._ended: set[int] = set()
 
     def compare(self, connection: Connection, now: datetime, *, went_back: bool) -> Differences:
-        """Look, and settle in this transaction what also differed the last time.
+        """Compare, and settle in this transaction what differed the last time, too.
 
-        Where the database `went_back`, what runs here and is not shown is ended at once.
+        If the database `went_back`, runs here that it does not show are ended at once.
         """
-        starting, here = self._starting(), self._live.ids()  # before the look: it shows what started by now
+        # Before the query: its answer includes every run that had started by then.
+        starting, here = self._starting(), self._active_runs.ids()
         shown = claims.owned(connection, self._node_id)
-        strangers = frozenset(shown.keys() - here - {*starting})
-        unshown = frozenset(here - shown.keys())
-        twice, self._strangers = strangers & self._strangers, strangers
-        ended, self._unshown = (unshown if went_back else unshown & self._unshown), unshown
+        unknown_here = frozenset(shown.keys() - here - {*starting})
+        missing_there = frozenset(here - shown.keys())
+        twice, self._unknown_here = unknown_here & self._unknown_here, unknown_here
+        ended, self._missing_there = (
+            (missing_there if went_back else missing_there & self._missing_there),
+            missing_there,
+        )
         return Differences(
             restarted=self._restart(connection, now, shown),
             lost=self._lose(connection, now, [each for each in twice if shown[each] is RunState.RUNNING]),
@@ -73,7 +79,7 @@ class Reconciler:
         )
 
     def settle(self, found: Differences) -> None:
-        """End what is to be ended, once the transaction of `compare` is committed; say what was found."""
+        """Kill what must end and log the differences, once the transaction of `compare` is committed."""
         for run_id in found.restarted:
             log.warning("run %d: the database has forgotten its start, which is recorded again", run_id)
         for run_id in found.lost:
@@ -82,17 +88,17 @@ class Reconciler:
             log.warning("run %d waits again: this node had claimed it, and does not know of it", run_id)
         for run_id in found.ended:
             log.error("run %d is ended: it is not, or no longer, this node's in the database", run_id)
-        self._ended = (self._ended | {*found.ended}) & self._live.ids()
+        self._ended = (self._ended | {*found.ended}) & self._active_runs.ids()
         if found.ended:
             self._kill(list(found.ended))
 
     def _restart(self, connection: Connection, now: datetime, shown: dict[int, RunState]) -> list[int]:
-        """Record the start of runs that were handed over, and are shown as claimed."""
+        """Record again the start of runs that are executed here but shown as claimed."""
         forgotten = [run_id for run_id, state in shown.items() if state is RunState.CLAIMED]
-        lives = [live.run for run_id in forgotten if (live := self._live.get(run_id))]
-        if not lives:
+        found = [active.run for run_id in forgotten if (active := self._active_runs.get(run_id))]
+        if not found:
             return []
-        return [run.id for run in claims.start(connection, self._database, self._node_id, now, lives)]
+        return [run.id for run in claims.start(connection, self._database, self._node_id, now, found)]
 
     def _lose(self, connection: Connection, now: datetime, run_ids: list[int]) -> list[int]:
         if not run_ids:

@@ -1,4 +1,4 @@
-"""The loop that records: output while commands run, and how they ended."""
+"""The recorder: write output to the database while commands run, and their results when they end."""
 
 import logging
 import time
@@ -20,71 +20,76 @@ from dcron.warden.journal import Frame, JournalError, JournalReader, Result
 log = logging.getLogger("dcron.agent")
 
 FLUSH_BYTES = 1024 * 1024
-"""Of one run's output in one transaction."""
+"""Most bytes of one run's output per transaction."""
 BATCH = 100
-"""Ends recorded in one transaction."""
+"""Most results recorded per transaction."""
 _BETWEEN_LOOKS = 0.2
-"""Seconds to wait for news while a run's output waits for its next second."""
+"""Seconds to wait for news while some output waits for its next flush."""
 
 
 class Recorder:
-    """Brings what one node's warden reports into the database, in batches, each thing once."""
+    """Writes what one node's warden reports to the database, in batches, everything once."""
 
     def __init__(
-        self, database: Database, node_id: str, live: ActiveRuns, warden: Warden, on_free: Callable[[], None]
+        self,
+        database: Database,
+        node_id: str,
+        active_runs: ActiveRuns,
+        warden: Warden,
+        on_free: Callable[[], None],
     ) -> None:
         """`on_free` is called when slots have become free."""
         self._database = database
         self._node_id = node_id
-        self._live = live
+        self._active_runs = active_runs
         self._warden = warden
         self._on_free = on_free
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
-        self._chatty: set[int] = set()
+        self._with_new_output: set[int] = set()
         self._unreadable: set[int] = set()
-        """Runs whose journals are not what the warden writes."""
+        """Runs whose journals are damaged."""
         self._finished: dict[int, Result] = {}
         self.gone: WardenGone | None = None
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything heard so far is recorded."""
-        return not self._finished and not self._chatty
+        """Whether everything received so far is recorded."""
+        return not self._finished and not self._with_new_output
 
     def step(self) -> float:
-        """Wait for news, and record it. Raises DatabaseError; a later step then records the same."""
-        self.hear(self._patience())
+        """Wait for news and record it. Raises DatabaseError; the next step then tries again."""
+        self.receive(self._patience())
         self.flush()
         return 0.0
 
     def _patience(self) -> float | None:
-        """How long to wait for news: what is known already must not wait for it."""
+        """Return the seconds to wait for news; None for no limit. News already received must not wait."""
         if self._finished:
             return 0.0
-        return _BETWEEN_LOOKS if self._chatty else None
+        return _BETWEEN_LOOKS if self._with_new_output else None
 
-    def hear(self, timeout: float | None) -> None:
-        """Take in what the warden reports, waiting up to `timeout` seconds for it."""
+    def receive(self, timeout: float | None) -> None:
+        """Take in what the warden reports, waiting up to `timeout` seconds."""
         for event in self._warden.events(timeout):
             match event:
                 case OutputChunk(run_id):
-                    self._chatty.add(run_id)
+                    self._with_new_output.add(run_id)
                 case Finished(run_id, result):
                     self._finished[run_id] = result
                 case WardenGone():
                     self.gone = event
 
     def leave_to_spool(self) -> None:
-        """Free the slots of runs that have ended, unrecorded: the next agent of this host records them."""
-        self.hear(_BETWEEN_LOOKS)
-        self._live.remove(self._finished)
+        """Free the slots of runs that ended, without a record: the next agent of this host records them."""
+        self.receive(_BETWEEN_LOOKS)
+        self._active_runs.remove(self._finished)
 
     def flush(self) -> None:
         """Write what is not written yet. Raises DatabaseError."""
         ending = list(self._finished)[:BATCH]
-        for run_id in {*ending, *filter(self._may_flush, self._chatty)}:
+        for run_id in {*ending, *filter(self._may_flush, self._with_new_output)}:
             self._flush_output(run_id, to_the_end=run_id in self._finished)
         if ending:
             results = [self._finished[run_id] for run_id in ending]
@@ -92,7 +97,7 @@ class Recorder:
 
     def _flush_output(self, run_id: int, *, to_the_end: bool) -> None:
         if run_id in self._unreadable:
-            self._chatty.discard(run_id)
+            self._with_new_output.discard(run_id)
             return
         try:
             while frames := self._reader(run_id).read(FLUSH_BYTES):
@@ -103,17 +108,19 @@ class Recorder:
                 if not to_the_end:
                     break
         except DatabaseError:
-            self._close_reader(run_id)  # what was read is not written: read it again
+            self._close_reader(run_id)  # the chunks are not written: read them again
             raise
-        except (JournalError, OSError) as error:  # its end is known without it
+        except (JournalError, OSError) as error:  # the result does not need the journal
             log.error("run %d: the rest of its output cannot be read: %s", run_id, error)
             self._close_reader(run_id)
             self._unreadable.add(run_id)
         self._flushed_at[run_id] = time.monotonic()
-        self._chatty.discard(run_id)
+        self._with_new_output.discard(run_id)
 
     def _may_flush(self, run_id: int) -> bool:
-        """Beyond the head, of which the middle is dropped anyway, once a second will do."""
+        """Return whether to flush now. Beyond the head, whose end is dropped anyway, once per second is
+        enough.
+        """
         in_head = self._written.get(run_id, 0) < output.HEAD_BYTES
         return in_head or time.monotonic() - self._flushed_at.get(run_id, 0.0) >= 1.0
 
@@ -131,18 +138,18 @@ class Recorder:
             now = self._database.now(connection)
             ended = [self._judge(result, now) for result in results]
             recorded = finishing.finish(connection, self._database, self._node_id, ended, now)
-        lives = [live for each in ended if (live := self._live.get(each.id))]
+        active = [run for each in ended if (run := self._active_runs.get(each.id))]
         for each in ended:
             self._settle(each, recorded=each.id in recorded)
-        self._live.remove(each.id for each in ended)
+        self._active_runs.remove(each.id for each in ended)
         self._on_free()
-        if once := [live.run.task.id for live in lives if live.run.task.once]:
-            with self._database.write() as connection:  # of its own: lines are locked before runs
+        if once := [each.run.task.id for each in active if each.run.task.once]:
+            with self._database.write() as connection:  # a new transaction: tasks are locked before runs
                 tasks.retire_once(connection, len(once), once)
 
     def _judge(self, result: Result, now: datetime) -> RunResult:
-        live = self._live.get(result.run_id)
-        started_at, cancelled_by = (live.started_at, live.cancelled_by) if live else (now, None)
+        active = self._active_runs.get(result.run_id)
+        started_at, cancelled_by = (active.started_at, active.cancelled_by) if active else (now, None)
         return outcome(result, started_at, now, cancelled_by)
 
     def _settle(self, ended: RunResult, *, recorded: bool) -> None:
@@ -150,8 +157,8 @@ class Recorder:
             log.warning("run %d: its end (%s) is not recorded, it is no longer ours", ended.id, ended.state)
         else:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
-            told = f" ({ended.reason})" if ended.reason else ""
-            log.log(level, "run %d: %s%s", ended.id, ended.state, told)
+            reason = f" ({ended.reason})" if ended.reason else ""
+            log.log(level, "run %d: %s%s", ended.id, ended.state, reason)
         self._close_reader(ended.id)
         self._warden.forget(ended.id)
         self._unreadable.discard(ended.id)
@@ -160,7 +167,7 @@ class Recorder:
 
 
 def chunks_of(run_id: int, frames: Iterable[Frame]) -> list[Chunk]:
-    """Frames of a journal as the database keeps them; neighbours of one stream and second become one."""
+    """Return frames of a journal as chunks of output; join neighbours of one stream and one second."""
     chunks: list[Chunk] = []
     for frame in frames:
         chunk = Chunk(run_id, frame.offset, frame.stream, datetime.fromtimestamp(frame.time, UTC), frame.data)

@@ -1,7 +1,11 @@
-"""Notices that the database went back in time: what it once said is missing from it now.
+"""Detect that the database went back in time: something it once showed is missing.
 
-That happens when a failover loses commits, and when a backup is put back. Nothing that this node was told
-then holds: another node may have what it runs by now, and ids may be given out again.
+That happens when a failover loses commits or a backup is restored. Nothing this node read before then
+holds: another node may have its runs, and run ids may be given out again. So the detector remembers the
+highest run id, the number of renewals of the lease and the server's timeline, across restarts of the agent.
+If one of them goes back, nothing is claimed until the next heartbeat has examined it and, if need be,
+declared a new epoch, which moves the run ids past every id seen. A database clock that was set back is
+noticed here, too.
 """
 
 import json
@@ -30,14 +34,14 @@ _MISSING_RENEWALS = "renewals of this node's lease are missing"
 
 @dataclass
 class Memory:
-    """What the agents of one spool have seen of a database; kept there, so that restarted agents know it."""
+    """What the agents of one spool have seen of a database. It is kept in the spool and survives restarts."""
 
     path: Path | None = None
     address: str = ""
     newest: int = 0
-    """The highest id of a run that was seen in the database."""
+    """Highest run id seen in the database."""
     timeline: str | None = None
-    """The database server's; None where it has none."""
+    """Timeline of the database server; None if it has none."""
     _saved: tuple[int, str | None] = field(default=(0, None), repr=False)
 
     @classmethod
@@ -53,7 +57,9 @@ class Memory:
         return memory
 
     def save(self) -> None:
-        """Write it down if it has changed. A spool that cannot be written is not worth ending for."""
+        """Write the memory to the spool if it has changed. If the spool cannot be written, log that and go
+        on.
+        """
         now = self.newest, self.timeline
         if self.path is None or now == self._saved:
             return
@@ -61,7 +67,7 @@ class Memory:
         fresh = self.path.with_name(f".{_FILE}.{os.getpid()}")
         try:
             fresh.unlink(missing_ok=True)
-            with fresh.open("x") as file:  # a link that another account put there is not followed
+            with fresh.open("x") as file:  # do not follow a link that another account put there
                 file.write(json.dumps(known))
             fresh.replace(self.path)
             self._saved = now
@@ -69,11 +75,11 @@ class Memory:
             log.warning("cannot write %s: %s", self.path, error.strerror)
 
     def _read(self) -> dict[str, object]:
-        """Return what the file says; nothing where it is another account's, or not what we wrote."""
+        """Return the content of the file; nothing if another account owns it or it is not ours."""
         if self.path is None:
             return {}
         with suppress(OSError, ValueError, RecursionError):
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would not answer
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
             with os.fdopen(os.open(self.path, flags)) as file:
                 found = json.load(file) if os.fstat(file.fileno()).st_uid == os.geteuid() else {}
             return found if isinstance(found, dict) else {}
@@ -81,7 +87,7 @@ class Memory:
 
 
 class RollbackDetector:
-    """Compares what the database shows with what the agents of this spool have seen of it before."""
+    """Compares what the database shows with what the agents of this spool have seen before."""
 
     def __init__(
         self,
@@ -91,9 +97,9 @@ class RollbackDetector:
         on_doubt: Callable[[], None],
         patience: float = 60.0,
     ) -> None:
-        """`memory` is kept up to date; `on_doubt` is called when a heartbeat has to look into something.
+        """`memory` is kept up to date. `on_doubt` is called when a heartbeat has to examine something.
 
-        `patience`: seconds that a clock which is behind at the start is given to be set.
+        `patience`: seconds to wait for a clock that is behind at the start to be set.
         """
         self._patience = patience
         self._on_doubt = on_doubt
@@ -108,20 +114,20 @@ class RollbackDetector:
         self._was_behind = False
         self._since: float | None = None
         self.ran_until: datetime | None = None
-        """Up to this occurrence some may have been started ahead of their times; None where none was."""
+        """Occurrences up to this time may have started early, by a clock that was ahead; None if none did."""
         self._doubt: str | None = None
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether nothing may be claimed before the next heartbeat has looked into it."""
+        """Whether nothing may be claimed before the next heartbeat has examined the database."""
         return self._doubt is not None
 
     def renewed(self, connection: Connection, renewals: int) -> None:
-        """Compare what a renewal of the lease returned, before its commit."""
+        """Check the number of renewals that a renewal of the lease returned, before its commit."""
         if renewals <= self._renewals:
             self._suspect(_MISSING_RENEWALS)
         if self._connections != self._database.connections:
-            self._look_at_server(connection)
+            self._check_server(connection)
 
     def committed(self, renewals: int) -> None:
         """Note that a renewal was committed."""
@@ -129,13 +135,13 @@ class RollbackDetector:
             self._renewals = max(self._renewals, renewals)
 
     def started(self, run_ids: Iterable[int]) -> None:
-        """Note the ids under which commands are started."""
+        """Note the ids of runs that are started."""
         with self._lock:
             self._memory.newest = max([self._memory.newest, *run_ids])
 
     def opened(self, connection: Connection, now: datetime) -> None:
-        """Compare what a database shows that was just opened, before anything is written to it."""
-        self._look_at_server(connection)
+        """Check a database that was just opened, before anything is written to it."""
+        self._check_server(connection)
         issued = self._database.issued_ids(connection)
         self.examine(connection, now, newest=0, issued=issued)
         self.ran_until = clock_steps.ran_until(connection)
@@ -147,10 +153,10 @@ class RollbackDetector:
                 self._patience,
             )
 
-    def look_at_clock(self, connection: Connection, now: datetime, before: float, after: float) -> None:
-        """Notice that the database's clock was set, and settle in this transaction what that has moved.
+    def check_clock(self, connection: Connection, now: datetime, before: float, after: float) -> None:
+        """Detect that the database's clock was set, and settle the consequences in this transaction.
 
-        `now` was read between two moments of a clock that cannot be set.
+        `now` was read between `before` and `after`, in seconds of a clock that cannot be set.
         """
         step = self._clock.step(now, before, after)
         if step > 0:
@@ -162,20 +168,20 @@ class RollbackDetector:
             _report_set_back(clock_steps.set_back(connection, self._database, self._node_id, now))
             self.ran_until = clock_steps.ran_until(connection)
 
-    def _is_still_behind(self, connection: Connection, now: datetime, moment: float) -> bool:
-        """Whether the clock was behind at the start and is so yet: until then, it may be about to be set."""
+    def _is_still_behind(self, connection: Connection, now: datetime, at: float) -> bool:
+        """Return whether a clock that was behind at the start still is, after the time it had to be set."""
         if not self._was_behind:
             return False
-        self._since = moment if self._since is None else self._since
-        if moment - self._since < self._patience:
+        self._since = at if self._since is None else self._since
+        if at - self._since < self._patience:
             return False
         self._was_behind = clock_steps.is_behind(connection, now)
         return self._was_behind
 
     def examine(self, connection: Connection, now: datetime, newest: int, issued: int) -> bool:
-        """Look at the ids that the database shows; return whether it went back in time.
+        """Check the run ids that the database shows; return whether it went back in time.
 
-        The first agent to see it declares a new epoch, in this transaction.
+        The first agent to see that declares a new epoch in this transaction.
         """
         seen = self._memory.newest
         if issued < seen:
@@ -193,17 +199,17 @@ class RollbackDetector:
         return reason is not None
 
     def settled(self, renewals: int) -> None:
-        """Note that an `examine` which found that the database went back was committed."""
+        """Note that an `examine` that found a rollback was committed."""
         with self._lock:
             self._renewals, self._doubt = renewals, None
 
     def save(self) -> None:
-        """Write down what was seen, for agents that follow this one."""
+        """Write down what was seen, for later agents."""
         with self._lock:
             self._memory.save()
 
-    def _look_at_server(self, connection: Connection) -> None:
-        """After a new connection another server may answer: a standby that took over."""
+    def _check_server(self, connection: Connection) -> None:
+        """Check the timeline after a new connection: a standby that took over may answer."""
         self._connections = self._database.connections
         known, self._timeline = self._memory.timeline, self._database.timeline(connection)
         if known and self._timeline and self._timeline != known:

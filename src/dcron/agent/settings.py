@@ -1,4 +1,4 @@
-"""What an agent is told when it starts."""
+"""Agent settings, validated on construction. Durations are in seconds."""
 
 import os
 import re
@@ -18,29 +18,29 @@ NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
 def default_slots() -> int:
-    """Four commands a core: most of what a crontab starts waits for something else."""
+    """Return four slots per core: most cron jobs spend their time waiting."""
     return 4 * len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """One agent's settings; durations are seconds."""
+    """Settings of one agent. Durations are in seconds. A setting out of bounds raises UsageError."""
 
     name: str
     spool: Path
     slots: int
     lease: float = 60.0
     grace: float = 30.0
-    """What running commands are given to end by themselves when the agent is asked to stop."""
+    """Time that running commands get to end by themselves when the agent stops."""
     tags: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
-    """The queues it serves; none means all."""
+    """Queues it serves; empty means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
-    """What it has for tasks that need something, by name; memory in bytes."""
+    """Capacity by name, for tasks that need some of it; memory in bytes."""
     isolate: bool = False
-    """Whether commands live in a namespace of processes of their own, which ends with the agent."""
+    """Whether commands run in a PID namespace that ends with the agent."""
     account: Account = field(default_factory=own_account)
-    """Whom it runs as, and whether it may run commands as others."""
+    """The account it runs as, and whether it may run commands as others."""
 
     def __post_init__(self) -> None:
         if not NODE_NAME.fullmatch(self.name):
@@ -65,19 +65,19 @@ class AgentSettings:
 
     @property
     def beat(self) -> float:
-        """The time between two heartbeats."""
+        """Time between two heartbeats."""
         return self.lease / _PARTS_OF_LEASE
 
     @property
     def margin(self) -> float:
-        """How long before the lease is over, by the database's clock, everything here must be dead."""
+        """How long before the end of the lease, by the database's clock, all commands here must be dead."""
         return self.lease / _PARTS_OF_LEASE
 
     @property
     def kill_grace(self) -> float:
-        """What a command is given between SIGTERM and SIGKILL when it is stopped."""
+        """Time a command gets between SIGTERM and SIGKILL."""
         return min(10.0, self.grace)
 
     def new_node_id(self) -> str:
-        """An ID never used before: a restarted agent is another node, so its old runs are nobody's."""
+        """Return a new, unique ID: a restarted agent is another node and does not own the old one's runs."""
         return f"{self.name}-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""What earlier agents of this host left in the spool: results and output that the database never got."""
+"""Deliver what earlier agents of this host left in the spool: results and output not yet recorded."""
 
 import errno
 import logging
@@ -20,14 +20,16 @@ from dcron.warden.spool import Spool, abandoned
 log = logging.getLogger("dcron.agent")
 
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
-"""Errors that say nothing of the spool: it is looked at again."""
+"""Errors that say nothing about the spool: try again later."""
 
 
 def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) -> int:
-    """Record what agents of this host that are gone could not; how many runs. Raises DatabaseError.
+    """Record the results and output that dead agents of this host left behind; return the number of runs.
 
-    Their runs are lost by now or soon will be; the owner's late truth still counts. A directory that another
-    account can change is reported, unless it is in `reported`, and left alone.
+    Their runs are lost by now, or soon will be; the result that their owner left replaces that state. A
+    directory that another account can change is left alone, and reported unless it is in `reported`.
+
+    Raises: DatabaseError.
     """
 
     def report(path: Path) -> None:
@@ -53,7 +55,7 @@ def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) 
 
 
 def _deliver_spool(database: Database, spool: Spool) -> int:
-    # Where its warden was killed with it, nobody has ended its commands.
+    # If its warden was killed, too, its commands may still be running.
     if left := end_cgroups_of(spool.node_id) + kill_marked(f"{NODE_ID}={spool.node_id}"):
         log.warning("killed %d processes that %s had left behind", left, spool.node_id)
     delivered = 0
@@ -75,7 +77,7 @@ def _leave(spool: Spool) -> None:
 
 
 def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
-    with database.read() as connection:  # it is not known to a backup that was put in the database's place
+    with database.read() as connection:  # a restored backup may not know the run
         run = runs.by_id(connection, run_id)
     if run is None or run.owner != spool.node_id:
         log.warning(

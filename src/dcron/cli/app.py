@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -11,49 +12,49 @@ from typer.core import TyperGroup
 
 from dcron import __version__
 
-SECTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
+SECTIONS: dict[str, dict[str, str]] = {
     "Everyday": {
-        "add": ("adding", "add", "Add a task."),
-        "list": ("listing", "list_tasks", "List the tasks, when each runs next and how it went last."),
-        "view": ("viewing", "view", "Show all there is to know about a task, or about one run."),
-        "set": ("changing", "set_", "Change tasks: only what is given."),
-        "edit": ("editing", "edit", "Change the crontab, or some tasks, as text in your editor."),
-        "rm": ("changing", "rm", "Remove tasks."),
-        "pause": ("changing", "pause", "Let tasks start nothing until they are resumed."),
-        "resume": ("changing", "resume", "End the pauses of tasks."),
-        "run": ("running", "run", "Run tasks now, on whichever node is free."),
-        "at": ("adding", "at", "Run a command once, at a time."),
-        "in": ("adding", "in_", "Run a command once, after so long."),
-        "runs": ("running", "runs", "List runs, the newest first: those to come, under way and past."),
-        "logs": ("logs", "logs", "Print what a run wrote to stdout and stderr, in order."),
-        "emit": ("launching", "emit", "Send an event: starts every task whose schedule is '@on EVENT'."),
-        "cancel": ("running", "cancel", "Cancel runs."),
-        "retry": ("dead", "retry", "Try runs that ended badly once more, now."),
-        "dead": ("dead", "dead_app", "List the runs that failed or were lost and are not tried again."),
-        "backfill": ("launching", "backfill", "Make up for a task's times in the past that never succeeded."),
-        "preview": ("previewing", "preview", "Show when a schedule runs, computed just as the agents do."),
-        "why": ("explaining", "why", "Tell why a task did, did not, or will not run."),
+        "add": "Add a task.",
+        "list": "List the tasks, when each runs next and how it went last.",
+        "view": "Show all there is to know about a task, or about one run.",
+        "set": "Change tasks: only what is given.",
+        "edit": "Change the crontab, or some tasks, as text in your editor.",
+        "rm": "Remove tasks.",
+        "pause": "Let tasks start nothing until they are resumed.",
+        "resume": "End the pauses of tasks.",
+        "run": "Run tasks now, on whichever node is free.",
+        "at": "Run a command once, at a time.",
+        "in": "Run a command once, after so long.",
+        "runs": "List runs, the newest first: those to come, under way and past.",
+        "logs": "Print what a run wrote to stdout and stderr, in order.",
+        "emit": "Send an event: starts every task whose schedule is '@on EVENT'.",
+        "cancel": "Cancel runs.",
+        "retry": "Try runs that ended badly once more, now.",
+        "dead": "List the runs that failed or were lost and are not tried again.",
+        "backfill": "Make up for a task's times in the past that never succeeded.",
+        "preview": "Show when a schedule runs, computed just as the agents do.",
+        "why": "Tell why a task did, did not, or will not run.",
     },
     "Running and keeping": {
-        "calendar": ("calendaring", "calendar_app", "Name sets of dates for --except and --only of tasks."),
-        "lint": ("linting", "lint", "Tell what is valid and probably not meant."),
-        "agent": ("serving", "agent", "Run due tasks on this server until stopped."),
-        "tui": ("interface", "tui", "See everything, change anything, on one screen."),
-        "nodes": ("fleet", "nodes", "List the running agents, and those that ended within a day."),
-        "drain": ("fleet", "drain", "Let a node take nothing new; what it runs runs on."),
-        "undrain": ("fleet", "undrain", "End the draining of a node: it takes runs again."),
-        "queue": ("fleet", "queue_app", "Limit how many runs of a queue are alive at once, over all nodes."),
-        "import": ("importing", "import_", "Import a crontab file."),
-        "export": ("files", "export", "Print the crontab as a file."),
-        "dump": ("dumping", "dump", "Write the whole crontab, without its history, to one file."),
-        "restore": ("dumping", "restore", "Bring back what `dcron dump` wrote."),
-        "info": ("database", "info", "Print versions, the database, and where the settings come from."),
-        "config": ("configuring", "config_app", "Set what holds for all users of the crontab."),
-        "db": ("database", "db_app", "Prepare, upgrade or name the database."),
-        "demo": ("demo", "demo", "Watch agents share a crontab."),
+        "calendar": "Name sets of dates for --except and --only of tasks.",
+        "lint": "Tell what is valid and probably not meant.",
+        "agent": "Run due tasks on this server until stopped.",
+        "tui": "See everything, change anything, on one screen.",
+        "nodes": "List the running agents, and those that ended within a day.",
+        "drain": "Let a node take nothing new; what it runs runs on.",
+        "undrain": "End the draining of a node: it takes runs again.",
+        "queue": "Limit how many runs of a queue are alive at once, over all nodes.",
+        "import": "Import a crontab file.",
+        "export": "Print the crontab as a file.",
+        "dump": "Write the whole crontab, without its history, to one file.",
+        "restore": "Bring back what `dcron dump` wrote.",
+        "info": "Print versions, the database, and where the settings come from.",
+        "config": "Set what holds for all users of the crontab.",
+        "db": "Prepare, upgrade or name the database.",
+        "demo": "Watch agents share a crontab.",
     },
 }
-"""For each verb its module in this package, its function there, and the first sentence of its help."""
+"""The first help sentence of each verb. Its module is `commands/VERB.py`, which has it as `command`."""
 
 ALIASES = {"ls": "list", "show": "view", "delete": "rm"}
 """Words of other tools that mean exactly a verb."""
@@ -106,7 +107,7 @@ class Verbs(TyperGroup):
         width = max(map(len, VERBS))
         for title, section in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", told) for name, (_, _, told) in section.items()])
+                formatter.write_dl([(f"{name:<{width}}", told) for name, told in section.items()])
 
 
 def _understood(ctx: Any, words: list[str]) -> list[str]:
@@ -128,8 +129,8 @@ def _load(name: str) -> Any:
 
     from dcron.cli.options import CommandLast, Verb, offer_completions
 
-    module, function, _ = VERBS[name]
-    found = getattr(import_module(f"dcron.cli.{module}"), function)
+    module = f"{name}_" if iskeyword(name) else name
+    found = import_module(f"dcron.cli.commands.{module}").command
     for verb in _functions(found):
         offer_completions(verb)
     if not isinstance(found, typer.Typer):
@@ -181,10 +182,11 @@ def dcron(
     dcron list                              see what ran, and what is next
     """
     if ctx.invoked_subcommand is None:
-        from dcron.cli.interface import has_screen, tui
+        from dcron.cli.commands import tui
+        from dcron.cli.screen import has_screen
 
         if has_screen():
-            tui(db=db)
+            tui.command(db=db)
         else:
             print(ctx.get_help())
 

@@ -10,7 +10,7 @@ from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.policy.start_times import TaskStart
-    from dcron.services.crontab import TaskView
+    from dcron.services.tasks import TaskView
     from dcron.services.triggers import Backfill, Emitted
     from dcron.store.output import Chunk
 

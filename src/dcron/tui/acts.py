@@ -40,7 +40,7 @@ def on_task(task: Task, verb: str, words: Sequence[str], do: Callable[[Crontab, 
     """Return an act on a task as it was read. After a conflict it may be repeated on the task as it is."""
 
     def again(crontab: Crontab) -> str:
-        now = crontab.lines([task.id]).get(task.id)
+        now = crontab.tasks_by_id([task.id]).get(task.id)
         if now is None:
             raise NotFound(f"{task.name} was removed meanwhile")
         return do(crontab, now)
@@ -54,7 +54,7 @@ def perform(act: Act, crontab: Crontab) -> Outcome:
     try:
         return Outcome(act, act.do(crontab))
     except Conflict as error:
-        theirs = crontab.lines([act.task.id]) if act.task else {}
+        theirs = crontab.tasks_by_id([act.task.id]) if act.task else {}
         return Outcome(act, str(error), error, next(iter(theirs.values()), None))
     except DcronError as error:
         return Outcome(act, str(error), error)

@@ -30,7 +30,7 @@ from dcron.tui.theme import CSS, THEMES
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
-    from dcron.services.dashboard import Counts, Dashboard, Pulse
+    from dcron.services.dashboard import Activity, Counts, Dashboard
     from dcron.tui.acts import Act, Outcome
 
 T = TypeVar("T")
@@ -171,7 +171,7 @@ class DcronApp(OrderedApp[Exception]):
         self._next_check = self.set_timer(self.health.interval, self._check_unless_paused)
         if is_changed and self.main.pane and self.screen is self.main:
             self.main.pane.refresh_data()
-            self.reads.ask("pulse", lambda board: board.pulse(), self._take_pulse)
+            self.reads.ask("activity", lambda board: board.activity(), self._take_activity)
             self._count()
 
     def _check_unless_paused(self) -> None:
@@ -193,10 +193,10 @@ class DcronApp(OrderedApp[Exception]):
             self._counted_at = now + COUNTS_EVERY
             self.reads.ask("counts", _timed_counts, self._take_counts)
 
-    def _take_pulse(self, pulse: "Pulse") -> None:
+    def _take_activity(self, activity: "Activity") -> None:
         """Show the running runs as they are now, and not as of the last count."""
-        if self.counts and self.counts.pulse != pulse:
-            self.counts = replace(self.counts, pulse=pulse)
+        if self.counts and self.counts.activity != activity:
+            self.counts = replace(self.counts, activity=activity)
             self.redraw_header()
 
     def _take_counts(self, found: "tuple[Counts, float]") -> None:
@@ -244,10 +244,10 @@ class DcronApp(OrderedApp[Exception]):
             return ""
         signs = self.signs
         text = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
-        text += f"  {signs['running']}{counts.pulse.running}"
+        text += f"  {signs['running']}{counts.activity.running}"
         for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
             text += f" {signs[look]}{number:,}" if number else ""
-        return f"{text}  {counts.pulse.idle}" if counts.pulse.idle else text
+        return f"{text}  {counts.activity.idle}" if counts.activity.idle else text
 
     # The host of views, forms and dialogs -----------------------------------------------------------
 

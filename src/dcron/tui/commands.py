@@ -10,7 +10,7 @@ from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
 from dcron.services.dashboard import Dashboard, TaskDetail
-from dcron.services.name_prefix import NotWhole
+from dcron.services.name_prefix import NotExact
 from dcron.tui.actions import nodes, runs, tasks
 from dcron.tui.completion import MOST_NAMES, Completion, among
 from dcron.tui.detail import detail_facts
@@ -145,7 +145,7 @@ def _to_change(host: Host, word: str, typed: str, do: Callable[[Task], None], *,
     def found(board: Dashboard) -> tuple[Task, bool]:
         try:
             return board.crontab.get(typed), True
-        except NotWhole as beginning:
+        except NotExact as beginning:
             if len(beginning.names) != 1:
                 raise
             return board.crontab.get(beginning.names[0]), asks

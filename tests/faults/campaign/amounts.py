@@ -12,7 +12,7 @@ from tests.faults.campaign import ledger
 from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 FAR = "0 0 1 1 *"
 JOBS = 50
@@ -57,7 +57,7 @@ def herd(stage: Stage) -> Figures:
     usual = {"timezone": "UTC", "command": twice, "env": {"CAMPAIGN": str(stage.directory)}}
     schedule = f"@at {due:%Y-%m-%dT%H:%M:%SZ}"
     lines = [Definition(name=f"{line.name}-{n}", schedule=schedule, **usual) for n in range(count)]  # type: ignore[arg-type]
-    stage.cluster.crontab.import_lines(lines)
+    stage.cluster.crontab.import_tasks(lines)
     stage.tasks = list(stage.cluster.crontab.tasks())
     stage.require(stage.cluster.crontab.now() < due, "the herd was not ready before it was due")
     wait_for(lambda: _succeeded(stage) >= count, 300, f"{count} runs succeeded")

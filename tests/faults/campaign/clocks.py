@@ -14,9 +14,9 @@ from dcron.model import RunState
 from tests.faults.campaign import forgetting, ledger
 from tests.faults.campaign.leftovers import marked_processes
 from tests.faults.campaign.playing import Figures, NotHere, fault
-from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import LEASES, Stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
+from tests.support.databases import PostgresServer
 
 FOR_EVER = 2**40
 DAY = 86_400

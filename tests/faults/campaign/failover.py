@@ -17,10 +17,10 @@ from sqlalchemy.engine import make_url
 from tests.faults.campaign import forgetting
 from tests.faults.campaign.network import behind_proxies
 from tests.faults.campaign.playing import Figures, NotHere, fault
-from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import Stage
-from tests.faults.harness import wait_for
-from tests.faults.proxy import Proxy
+from tests.support.cluster import wait_for
+from tests.support.databases import PostgresServer
+from tests.support.proxy import Proxy
 
 STANDBY = "dcron_standby"
 

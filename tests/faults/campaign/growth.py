@@ -7,9 +7,9 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from dcron.schema import runs
-from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import Stage, stage
-from tests.faults.harness import AgentProcess, wait_for
+from tests.support.cluster import AgentProcess, wait_for
+from tests.support.databases import PostgresServer
 
 AT_ONCE = 200
 WARM_UP = 200

@@ -11,7 +11,7 @@ from dcron.schema import output
 from tests.faults.campaign.leftovers import marked_processes
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 FAR = "0 0 1 1 *"
 MOST_KEPT = 11 * 1024 * 1024

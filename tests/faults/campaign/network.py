@@ -8,7 +8,7 @@ from sqlalchemy.engine import make_url
 from dcron.model import RunState
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
-from tests.faults.proxy import Proxy
+from tests.support.proxy import Proxy
 
 POSTGRES = ("postgres",)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.faults.campaign import checks, leftovers
 from tests.faults.campaign.checks import Verdict
-from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import Stage, stage
+from tests.support.databases import PostgresServer
 
 BOTH = ("sqlite", "postgres")
 Figures = dict[str, object]

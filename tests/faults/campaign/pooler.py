@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 
 from tests.faults.campaign.playing import Figures, NotHere, fault
 from tests.faults.campaign.stage import LEASES, Stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 _SETTINGS = """
 [databases]

@@ -8,7 +8,7 @@ from collections import Counter
 
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
-from tests.faults.harness import AgentProcess
+from tests.support.cluster import AgentProcess
 
 
 @fault("none")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from dcron.errors import DatabaseError
 from dcron.model import Run, RunState
 from tests.faults.campaign.ledger import Load
-from tests.faults.campaign.servers import PostgresServer
 from tests.faults.campaign.stage import LEASES, Stage, stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
+from tests.support.databases import PostgresServer
 
 HELD = "held"
 """A task that runs for long, so that its owner can be killed with it."""

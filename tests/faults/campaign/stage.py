@@ -18,8 +18,8 @@ from dcron.model import Definition, RunState, Task
 from dcron.schema import nodes, runs
 from tests.faults.campaign import audit, ledger
 from tests.faults.campaign.ledger import USUAL, Load
-from tests.faults.campaign.servers import PostgresServer, new_database
-from tests.faults.harness import AgentProcess, Cluster
+from tests.support.cluster import AgentProcess, Cluster
+from tests.support.databases import PostgresServer, new_database
 
 LEASES = {"web-1": 4.0, "web-2": 5.0, "web-3": 6.0}
 SETTLED_WITHIN = 90.0
@@ -68,7 +68,7 @@ class Stage:
         """Write lines whose jobs keep the ledger, all at once."""
         ledger.write_script(self.directory)
         definitions = [self.definition(line) for line in lines]
-        self.cluster.crontab.import_lines(definitions)
+        self.cluster.crontab.import_tasks(definitions)
         names = {line.name for line in lines}
         self.tasks += [task for task in self.cluster.crontab.tasks() if task.name in names]
 

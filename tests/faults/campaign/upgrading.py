@@ -14,7 +14,7 @@ from tests.faults.campaign import audit, ledger
 from tests.faults.campaign.ledger import USUAL
 from tests.faults.campaign.playing import Figures, NotHere, fault
 from tests.faults.campaign.stage import LEASES, Stage
-from tests.faults.harness import wait_for
+from tests.support.cluster import wait_for
 
 PREVIOUS_RELEASE = os.environ.get("DCRON_PREVIOUS_RELEASE", "2eccb81")
 """A commit, tag or branch; that one is the last with tables of version 0003."""

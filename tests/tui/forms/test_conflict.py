@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.conftest import Screen, Stage
-from tests.tui.forms.conftest import fill, form_of, opened, row_of, save
+from tests.support.forms import fill, form_of, opened, row_of, save
+from tests.support.tui import Screen, Stage
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from dcron.cli.app import app
 from dcron.model import Definition
 from dcron.safetext import safe_characters
 from dcron.tui.forms.equivalent import add_line, set_line
-from tests.tui.conftest import Stage
+from tests.support.tui import Stage
 
 PLAIN = Definition(name="backup", schedule="@daily", timezone="Europe/Berlin", command="run it")
 FULL = replace(

@@ -13,8 +13,8 @@ from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
 from dcron.tui.forms.fields import FIELDS
 from dcron.tui.health import Health
-from tests.tui.conftest import Stage
-from tests.tui.forms.conftest import at, complains, fill, form_of, go, opened, paste, row_of, save
+from tests.support.forms import at, complains, fill, form_of, go, opened, paste, row_of, save
+from tests.support.tui import Stage
 
 EVERY_FIELD = {
     "command": "run --all",

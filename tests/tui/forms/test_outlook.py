@@ -16,8 +16,8 @@ from dcron.tui.forms import checking, form
 from dcron.tui.forms.checking import Typed
 from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, preview
 from dcron.tui.health import Health
-from tests.tui.conftest import Screen, Stage
-from tests.tui.forms.conftest import fill, form_of, go, opened, paste, row_of
+from tests.support.forms import fill, form_of, go, opened, paste, row_of
+from tests.support.tui import Screen, Stage
 
 BEFORE_SPRING = datetime(2027, 3, 27, 0, tzinfo=UTC)
 

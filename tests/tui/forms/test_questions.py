@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from dcron.store.runs import RunFilter
-from tests.tui.conftest import Stage
-from tests.tui.forms.conftest import paste
+from tests.support.forms import paste
+from tests.support.tui import Stage
 
 
 def test_a_run_gets_a_payload(stage: Stage) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.tui.conftest import Stage
+from tests.support.tui import Stage
 
 Editor = Callable[..., Path]
 

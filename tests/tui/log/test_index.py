@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dcron.store.output import Chunk
 from dcron.tui.log.index import ERR, GAP, OUT, STREAMS, Index
 from dcron.tui.log.walking import RawLine, walk
-from tests.contract.stage import NOON
+from tests.support.stage import NOON
 
 Said = list[tuple[str, bytes, int]]
 """What was written to which stream, and how many bytes were lost before."""

@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from dcron.tui.log.index import OUT
 from dcron.tui.log.lines import log_line
 from dcron.tui.log.walking import RawLine
-from tests.tui.log.conftest import PATIENCE, WRITTEN, Runs, Viewer, viewing
+from tests.support.log_viewer import PATIENCE, WRITTEN, Runs, Viewer, viewing
 
 HOSTILE: list[str | bytes] = [
     b"\x1b]52;c;cm0gLXJm\x07clipboard",

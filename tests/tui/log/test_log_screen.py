@@ -8,7 +8,7 @@ from textual.events import Key
 
 from dcron.model import RunState
 from dcron.tui.log.prompt import LogPrompt
-from tests.tui.log.conftest import Runs, viewing
+from tests.support.log_viewer import Runs, viewing
 
 
 def numbered(first: int, last: int) -> bytes:

@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line
 
 from dcron.model import Node, Trigger
 from dcron.policy import Lane, fits, lane_of, read_lane, served_by, why_unschedulable
 from dcron.policy.lanes import HEAD_START
+from tests.support.definitions import NOON, line
 
 FULL = "mail priority=high require=eu,ssd need=gpu:1,mem:8589934592 node=web-1-3f9c2a7e"
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line
 
 from dcron import policy
 from dcron.model import RunState
 from dcron.policy.retries import SPREAD
+from tests.support.definitions import NOON, line
 
 FAILED, LOST = RunState.FAILED, RunState.LOST
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.policy.lines import NOON, line, minutes
 
 from dcron import policy
 from dcron.errors import ScheduleError, ZoneError
 from dcron.schedule import zone
+from tests.support.definitions import NOON, line, minutes
 
 
 def test_the_next_occurrence_is_strictly_later() -> None:

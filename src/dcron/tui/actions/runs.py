@@ -75,7 +75,7 @@ def dismiss_all(host: Host, letters: ShownLetters) -> None:
     """Dismiss all dead letters of the list. A text must be typed to agree."""
     if host.may_act(["all"]):
         host.fetch(
-            lambda board: board.earlier_letters(letters.terms, letters.newest_id + 1, COUNTED),
+            lambda board: board.more_dead_letters(letters.terms, letters.newest_id + 1, COUNTED),
             lambda page: _confirm_all(host, letters, page),
         )
 

@@ -9,7 +9,7 @@ from dcron.model import Definition, Task
 from dcron.presentation import next_runs
 from dcron.presentation.humanize import Struck
 from dcron.safetext import safe, shorten
-from dcron.services.text_edits import Changes, Overtaken, TaskChange
+from dcron.services.text_edits import Changes, ConflictingTask, TaskChange
 from dcron.tui.forms.checking import Moved
 from dcron.tui.forms.fields import FIELDS, shown
 from dcron.tui.forms.reading import changed_fields
@@ -47,7 +47,7 @@ def field_changes(before: Definition, after: Definition) -> Iterator[Part]:
         yield f"{field.title}: {old} -> {new}" if before.schedule else f"{field.title}: {new}", ""
 
 
-def form_conflict(base: Definition, overtaken: Overtaken) -> Iterator[Part]:
+def form_conflict(base: Definition, overtaken: ConflictingTask) -> Iterator[Part]:
     """Yield who changed it first, what each side changed, and how theirs differs from mine."""
     yield overtaken.told, ""
     if overtaken.theirs:
@@ -74,7 +74,7 @@ def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:
         yield f"and {len(changes.changes) - CHANGES_SHOWN:,} more", "bold"
 
 
-def text_conflict(overtaken: Sequence[Overtaken]) -> Iterator[Part]:
+def text_conflict(overtaken: Sequence[ConflictingTask]) -> Iterator[Part]:
     """Yield each task that another person changed: who, and how theirs differs from mine."""
     for each in overtaken[:CHANGES_SHOWN]:
         yield each.told, "bold"
@@ -92,7 +92,7 @@ def _text_change(change: TaskChange, now: datetime) -> Iterator[Part]:
                 yield f"! {message} [{code}]", "bold"
 
 
-def _difference(overtaken: Overtaken) -> Iterator[Part]:
+def _difference(overtaken: ConflictingTask) -> Iterator[Part]:
     yield from _headed("- theirs, + yours", _lines(overtaken.difference()))
 
 

@@ -8,7 +8,7 @@ from dcron.editor import TextFile
 from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import Overtaken
+from dcron.services.text_edits import ConflictingTask
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.reading import changed_fields
 
@@ -24,7 +24,7 @@ class Saved:
 class Overtaking(Conflict):
     """Another person changed the task first; nothing was saved."""
 
-    def __init__(self, overtaken: Overtaken) -> None:
+    def __init__(self, overtaken: ConflictingTask) -> None:
         """With both versions."""
         super().__init__(overtaken.told)
         self.overtaken = overtaken
@@ -42,9 +42,9 @@ def change(crontab: Crontab, task: Task, definition: Definition) -> Saved:
     try:
         crontab.edit(task, changed)
     except (Conflict, NotFound) as error:
-        theirs = crontab.lines([task.id]).get(task.id)
+        theirs = crontab.tasks_by_id([task.id]).get(task.id)
         mine = replace(task.definition(), **changed)
-        raise Overtaking(Overtaken(str(error), theirs, mine)) from None
+        raise Overtaking(ConflictingTask(str(error), theirs, mine)) from None
     return Saved(f"changed {definition.name}", set_line(task, definition))
 
 

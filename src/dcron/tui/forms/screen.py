@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.errors import DatabaseError, DcronError, Refused, UsageError
 from dcron.model import Definition, Task
-from dcron.services.text_edits import Overtaken
+from dcron.services.text_edits import ConflictingTask
 from dcron.tui.acts import Act, Outcome
 from dcron.tui.forms import dialog_text, saving
 from dcron.tui.forms.checking import CheckResult
@@ -166,7 +166,7 @@ class TaskForm(Form):
 
     # Conflicts --------------------------------------------------------------------------------------
 
-    def _conflict(self, overtaken: Overtaken, kept: Path | None = None) -> None:
+    def _conflict(self, overtaken: ConflictingTask, kept: Path | None = None) -> None:
         """Show both versions and let the person choose. `kept` is the file with mine, if there is one."""
         heading = [(f"yours is kept in {kept}", "bold")] if kept else []
         self.app.push_screen(
@@ -179,7 +179,7 @@ class TaskForm(Form):
             lambda word: self._settle(overtaken, word),
         )
 
-    def _settle(self, overtaken: Overtaken, word: str | None) -> None:
+    def _settle(self, overtaken: ConflictingTask, word: str | None) -> None:
         if word == "apply":
             self._rebase(overtaken)
         elif word and (kept := self._keep(overtaken)):
@@ -189,7 +189,7 @@ class TaskForm(Form):
                 self.host.report(f"yours is kept in {kept}")
                 self.dismiss()
 
-    def _rebase(self, overtaken: Overtaken) -> None:
+    def _rebase(self, overtaken: ConflictingTask) -> None:
         """Apply my changes to theirs; the review comes again before it is saved."""
         mine, theirs = overtaken.mine, overtaken.theirs
         assert mine
@@ -204,7 +204,7 @@ class TaskForm(Form):
         self._saving = True
         self.check_soon()
 
-    def _keep(self, overtaken: Overtaken) -> Path | None:
+    def _keep(self, overtaken: ConflictingTask) -> Path | None:
         assert overtaken.mine
         try:
             return saving.keep(overtaken.mine)

@@ -13,7 +13,7 @@ from dcron.model import Definition
 from dcron.presentation.humanize import plural
 from dcron.services.bulk_edit import MOST_READ, BulkEdit, keep
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask, Overtaken
+from dcron.services.text_edits import BadText, Changes, ConflictingTask, CrontabText, EditConflict
 from dcron.tui.acts import Act, Outcome
 from dcron.tui.forms import dialog_text
 from dcron.tui.forms.dialogs import Choice, Decide
@@ -43,7 +43,7 @@ class TextEdit:
         self._names = names
         self._timezone = host.new_task_zone
         self._open = ExitStack()
-        self._draft: EditedTask
+        self._draft: CrontabText
         self._file: TextFile
 
     def begin(self) -> None:
@@ -53,7 +53,7 @@ class TextEdit:
     def _editing(self, crontab: Crontab) -> BulkEdit:
         return BulkEdit(crontab, self._timezone)
 
-    def _start(self, draft: EditedTask) -> None:
+    def _start(self, draft: CrontabText) -> None:
         self._host.forget_typed()  # the keys were for the editor, which cannot get them
         self._draft = draft
         try:
@@ -159,7 +159,7 @@ class TextEdit:
         heading = "another person changed it first; nothing was changed"
         self._host.push_screen(Decide(heading, text, _CONFLICT, "leaves, and keeps the text"), answered)
 
-    def _merge(self, overtaken: Sequence[Overtaken]) -> None:
+    def _merge(self, overtaken: Sequence[ConflictingTask]) -> None:
         """Apply my changes to theirs, as a new text. The review comes before it is applied."""
         try:
             mine = {each.name: each for each in self._definitions(unmark(self._file.read(MOST_READ)))}
@@ -179,7 +179,7 @@ class TextEdit:
                 mine[each.mine.name] = merged(base.definition(), each.mine, theirs.definition())
         before = list(tasks.values())
         greeted = greet(before, whole=False)
-        self._draft = EditedTask(greeted, {task.name: task for task in before}, self._draft.whole)
+        self._draft = CrontabText(greeted, {task.name: task for task in before}, self._draft.whole)
         text = greet(mine.values(), whole=False)
         if self._put(text):
             self._check(text)

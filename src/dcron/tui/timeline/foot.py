@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from dcron.presentation import humanize
 from dcron.safetext import cells, shorten
-from dcron.services.dashboard import Busiest
+from dcron.services.dashboard import BusiestMinute
 
 
 class Foot(Widget):
@@ -34,7 +34,9 @@ class Foot(Widget):
         return Content(f" {text}{' ' * (room - 1 - cells(text))} {self._right} ")
 
 
-def busiest_texts(found: Busiest, counted: int, tasks: int, here: tzinfo, now: datetime) -> Iterator[str]:
+def busiest_texts(
+    found: BusiestMinute, counted: int, tasks: int, here: tzinfo, now: datetime
+) -> Iterator[str]:
     """Yield texts about the busiest minute, the longest first."""
     of = f" of the first {counted:,} tasks" if counted < tasks else ""
     if found.minute is None:

@@ -118,7 +118,7 @@ class DeadPane(TablePane):
             return
         if not self.is_asking("earlier"):
             terms, end = tuple(self.all_terms), self._end
-            self.ask("earlier", lambda board: board.earlier_letters(terms, end, PAGE), self._take_earlier)
+            self.ask("earlier", lambda board: board.more_dead_letters(terms, end, PAGE), self._take_earlier)
 
     # Acts -------------------------------------------------------------------------------------------
 

@@ -127,7 +127,7 @@ class RunsPane(TablePane):
             return
         if not self.is_asking("earlier"):
             criteria, end = self._criteria, self._end
-            self.ask("earlier", lambda board: board.earlier_runs(criteria, end, PAGE), self._take_earlier)
+            self.ask("earlier", lambda board: board.more_runs(criteria, end, PAGE), self._take_earlier)
 
     # Acts -------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from dcron.policy.start_times import MINUTE, Minutes
 from dcron.presentation import humanize
 from dcron.safetext import safe
 from dcron.schedule import zone
-from dcron.services.dashboard import Busiest, Dashboard, TaskRows, TimelineRow
+from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS
@@ -63,7 +63,7 @@ class TimelinePane(TasksPane):
         self._spent = 0.0
         self._counted = 0
         self._minutes = Minutes()
-        self._busiest = Busiest(0, 0.0)
+        self._busiest = BusiestMinute(0, 0.0)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -188,7 +188,7 @@ class TimelinePane(TasksPane):
         ids = list(self.table.ids[self._counted : self._counted + COUNTED_AT_ONCE])
         minutes = self._minutes
 
-        def take(found: Busiest) -> None:
+        def take(found: BusiestMinute) -> None:
             self._busiest = found
             self._counted += found.counted
             self._spent += found.seconds

@@ -1,0 +1,28 @@
+"""Report changed tasks: for `set`, `pause` and `resume`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dcron.cli import console
+
+if TYPE_CHECKING:
+    from dcron.model import Task
+    from dcron.services.crontab import Crontab
+
+
+def print_changed(done: str, task: "Task", crontab: "Crontab") -> None:
+    from dcron.cli.tables import print_facts
+    from dcron.presentation import next_runs
+    from dcron.presentation import policies as policies
+
+    planned = crontab.view(task.name).next_run_at
+    following = next_runs.next_runs(task, crontab.now(), planned=planned) if task.enabled else "paused"
+    facts = [("when", next_runs.explanation(task)), ("next", following), ("with", policies.lines(task))]
+    print_facts([(done, task.name), *facts])
+
+
+def print_json(crontab: "Crontab", changed: "Sequence[Task]") -> None:
+    from dcron.cli import json_output
+
+    now = crontab.now()
+    console.emit_one_or_list([json_output.task_shape(crontab.view(task.name), now) for task in changed])

@@ -1,0 +1,1 @@
+"""One module per verb, named as the verb; each has the verb's function, or its Typer, as `command`."""

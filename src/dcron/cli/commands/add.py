@@ -1,0 +1,56 @@
+"""`add`: put a new task into the crontab."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli.context import opened_crontab
+from dcron.cli.new_task import chosen_zone, new_definition, report_added, warn_of_late_options
+from dcron.cli.options import Db, Json, Words, takes
+from dcron.cli.task_options import TaskOptions
+from dcron.errors import ScheduleError
+
+if TYPE_CHECKING:
+    pass
+
+
+Schedule = Annotated[
+    str,
+    typer.Argument(metavar="SCHEDULE", help="When: '30 2 * * *', @daily, '@every 90s'…", show_default=False),
+]
+
+
+_FIELD = re.compile(r"[\d*,/-]+")
+
+
+@takes(TaskOptions)
+def command(
+    schedule: Schedule, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None
+) -> None:
+    """Add a task.
+
+    Prints its name, its schedule in words, and the next three runs.
+
+    \b
+    dcron add '*/15 * * * *' 'df -h / | mail -s disk ops'
+    dcron add -n backup -z Europe/Berlin '30 2 * * *' /usr/local/bin/backup --full
+    dcron add --timeout 5m '@every 90s' ./poll
+    dcron add --except holidays '0 9 * * mon-fri' ./report
+    """
+    with opened_crontab(db) as crontab:
+        chosen = chosen_zone(crontab, options)
+        line = new_definition(schedule, command, options, chosen)
+        try:
+            task = crontab.add(line, numbered=options.name is None)
+        except ScheduleError as error:
+            raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
+        report_added(crontab, task, options, chosen, as_json=as_json)
+    warn_of_late_options(command)
+
+
+def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str:
+    """The shell takes `*/5 * * * * cmd` apart, and puts file names for the stars."""
+    is_field = _FIELD.fullmatch(schedule) is not None
+    return "; put the schedule in quotes" if is_field and len(command) > 4 else ""

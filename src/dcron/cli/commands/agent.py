@@ -1,0 +1,141 @@
+"""`agent`: the process that runs due tasks on a server."""
+
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dcron import trust
+from dcron.cli import console
+from dcron.cli.context import opened_database
+from dcron.cli.options import Db
+from dcron.errors import Refused, UsageError
+from dcron.safetext import safe
+
+
+def command(
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="This node's name, else the host's.")
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", metavar="N", help="Runs at once, else four for each core.", min=1)
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option("--queue", metavar="QUEUE", help="Take runs of this queue only; repeatable."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="What tasks may require: ssd, zone=eu-1; repeatable."),
+    ] = None,
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option("--capacity", metavar="gpu=1", help="What tasks may need: cpu=4, mem=8G; repeatable."),
+    ] = None,
+    lease: Annotated[
+        str | None,
+        typer.Option(
+            "--lease", metavar="DURATION", help="Without a heartbeat for so long a node is dead; else 60s."
+        ),
+    ] = None,
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            "--grace", metavar="DURATION", help="What running commands get when the agent stops; else 30s."
+        ),
+    ] = None,
+    isolate: Annotated[
+        bool,
+        typer.Option(
+            "--isolate", help="Run commands in a pid namespace that ends with the agent; needs root."
+        ),
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run what is due now, wait for its end, and stop.")
+    ] = False,
+    db: Db = None,
+) -> None:
+    """Run due tasks on this server until stopped.
+
+    Start one on every server that shares the crontab. SIGTERM or Ctrl-C lets running commands end
+    (--grace); a second one stops them at once. Whoever may write the crontab can run commands here.
+    """
+    from dcron.agent.agent import Agent
+    from dcron.agent.settings import AgentSettings, default_slots
+    from dcron.config import load_config, own_node_name, spool_directory
+
+    config = load_config()
+    strict = os.geteuid() == trust.ROOT
+    if strict and config.distrusted:
+        raise Refused(config.distrusted[0])
+    for problem in config.unread:
+        console.complain(f"warning: {problem}; what it says under [agent] is not heeded")
+    said = config.agent
+    settings = AgentSettings(
+        name=name or said.get("name") or own_node_name(),
+        spool=spool_directory(config),
+        slots=slots or said.get("slots") or default_slots(),
+        lease=_duration(lease or said.get("lease", "60s"), "--lease"),
+        grace=_duration(grace or said.get("grace", "30s"), "--grace"),
+        tags=tuple(tag or said.get("tag", ())),
+        queues=tuple(dict.fromkeys(queue or said.get("queue", ()))),
+        isolate=isolate,
+        capacity=_capacity(capacity or said.get("capacity", [])),
+    )
+    _require_trust_in_spool(settings.spool, strict=strict)
+    _log_to_stderr()
+    with opened_database(db, strict=strict) as database:
+        Agent(database, settings).run(once=once)
+
+
+def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
+    """Warn where other accounts can change the spool. Raises Refused if `strict`."""
+    if problem := trust.problem_with(spool):
+        if strict:
+            raise Refused(trust.refusal(f"the spool {spool}", problem))
+        console.complain(f"warning: {trust.warning(f'the spool {spool}', problem)}")
+
+
+def _capacity(texts: list[str]) -> dict[str, float]:
+    from dcron.quantities import parse_need
+
+    try:
+        return parse_need(texts)
+    except UsageError as error:
+        raise UsageError(f"--capacity: {error}") from None
+
+
+def _duration(text: str, option: str) -> float:
+    from dcron.schedule import parse_duration
+
+    try:
+        return parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+class _OneLine(logging.Formatter):
+    """`2026-11-21T02:13:22Z info node web-1-3f9c2a7e: …`: one line a message, inert, in UTC."""
+
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Whatever was logged, on one line and without passwords; a traceback keeps its lines."""
+        from dcron.database.url import redact
+
+        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ")
+        line = f"{stamp} {record.levelname.lower()} {safe(redact(record.getMessage()))}"
+        return f"{line}\n{redact(self.formatException(record.exc_info))}" if record.exc_info else line
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine())
+    log = logging.getLogger("dcron")
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False

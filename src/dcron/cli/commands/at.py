@@ -1,0 +1,43 @@
+"""`at`: run a command once, at a time."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli.context import opened_crontab
+from dcron.cli.new_task import add_one_off, chosen_zone
+from dcron.cli.options import Db, Json, Words, takes
+from dcron.cli.task_options import TaskOptions
+from dcron.errors import UsageError
+
+if TYPE_CHECKING:
+    pass
+
+
+When = Annotated[
+    str,
+    typer.Argument(metavar="WHEN", help="'2027-01-01 09:00', 09:00, 'tomorrow 09:00'…", show_default=False),
+]
+
+
+@takes(TaskOptions)
+def command(when: When, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None) -> None:
+    """Run a command once, at a time.
+
+    The task leaves the crontab when its run has succeeded.
+
+    \b
+    dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
+    dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
+    """
+    from dcron.schedule import parse_local_time, resolve, zone
+
+    with opened_crontab(db) as crontab:
+        chosen = chosen_zone(crontab, options)
+        here = zone(chosen.name)
+        now = crontab.now()
+        moment = parse_local_time(when, here, now)
+        instant = resolve(moment, here)
+        if instant <= now:
+            raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
+        add_one_off(crontab, moment, command, options, chosen, now=now, as_json=as_json)

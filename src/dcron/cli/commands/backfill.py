@@ -1,0 +1,80 @@
+"""`backfill`: run occurrences of the past."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import to_change
+from dcron.cli.options import Db, Json, WholeName
+from dcron.cli.tables import print_facts
+from dcron.cli.times import past_time
+from dcron.cli.warnings import mention_idleness
+from dcron.presentation import humanize
+
+if TYPE_CHECKING:
+    from dcron.model import Task
+    from dcron.services.triggers import Backfill
+
+
+def command(
+    name: WholeName,
+    first: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="TIME", help="From then on: 2027-01-01, '2027-01-01 09:00', 2d (ago)…"
+        ),
+    ],
+    last: Annotated[
+        str, typer.Option("--to", metavar="TIME", help="Up to and with then; a date alone is its midnight.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Make up for a task's times in the past that never succeeded.
+
+    They run one after the other, as far as the task's limits let them, and behind what is due today; each
+    sees its own time in $DCRON_SCHEDULED_FOR. Times are in the task's zone.
+
+    \b
+    dcron backfill report --from 2027-01-01 --to 2027-02-01 --dry-run
+    dcron backfill report --from 2d --to now
+    """
+    from dcron.cli import json_output
+    from dcron.schedule import zone
+
+    with opened_crontab(db) as crontab:
+        from dcron.services.triggers import Triggers
+
+        task = to_change(crontab, "backfill", name)
+        here, now = zone(task.timezone), crontab.now()
+        begin, end = past_time(first, here, now), past_time(last, here, now)
+        filled = Triggers(crontab).backfill(task, begin, end, dry_run=dry_run)
+        if as_json:
+            console.emit(json_output.backfill_shape(task.name, begin, end, filled, dry_run=dry_run))
+        else:
+            print_facts(_facts(task, filled, dry_run=dry_run))
+        if filled.occurrences and not dry_run:
+            if not task.enabled:
+                console.note(f"{task.name} is paused: they wait until it is resumed")
+            mention_idleness(crontab)
+
+
+def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple[str, str | None]]:
+    count = len(filled.occurrences)
+    yield "would make" if dry_run else "made", f"{humanize.plural(count, 'run')} of {task.name}"
+    if count:
+        yield "first", _local(filled.occurrences[0], task)
+        yield "last", _local(filled.occurrences[-1], task)
+    if filled.there_already:
+        yield "left alone", f"{filled.there_already:,} that succeeded, or wait or run already"
+
+
+def _local(moment: datetime, task: "Task") -> str:
+    from dcron.schedule import zone
+
+    return humanize.full(moment.astimezone(zone(task.timezone)))

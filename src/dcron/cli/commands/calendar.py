@@ -1,0 +1,329 @@
+"""`calendar`: named sets of dates, for the options --except and --only of tasks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import completion, console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.name_arguments import agreed
+from dcron.cli.options import Db, Force, Json, Verb
+from dcron.cli.tables import TableColumn, print_facts, print_table
+from dcron.errors import UsageError
+from dcron.presentation import humanize
+from dcron.typed import read_text
+
+if TYPE_CHECKING:
+    from dcron.model import StoredCalendar
+    from dcron.schedule import Calendar
+    from dcron.services.calendars import Calendars
+
+
+command = typer.Typer(
+    help="Name sets of dates for --except and --only of tasks.", rich_markup_mode=None, add_completion=False
+)
+
+
+COLUMNS = [
+    TableColumn("CALENDAR", least=10),
+    TableColumn("ENTRIES", least=12),
+    TableColumn("NEXT"),
+    TableColumn("TASKS", least=8),
+    TableColumn("CHANGED", right=True),
+]
+
+
+MAX_BYTES = 2_000_000
+
+
+LONGEST_ENTRY = 256
+
+
+BAD_SHOWN = 20
+
+
+NEXT_SHOWN = 10
+
+
+SEARCHED = timedelta(days=8 * 366)
+"""How far `view` looks for dates: to 29 February and back."""
+
+
+ENTRIES_SHOWN = 50
+
+
+USERS_SHOWN = 20
+
+
+USERS_LISTED = 3
+
+
+CalendarName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The calendar's name.",
+        autocompletion=completion.calendar_names,
+        show_default=False,
+    ),
+]
+
+
+Entries = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="DATES...",
+        help="2027-12-25, 12-25 (every year), sat, RRULE:FREQ=…; @FILE or - for more, one a line.",
+        show_default=False,
+    ),
+]
+
+
+@command.command("add", cls=Verb)
+def add(
+    name: CalendarName,
+    dates: Entries = None,
+    ics: Annotated[
+        str | None, typer.Option("--ics", metavar="FILE|-", help="The dates of an iCalendar file's events.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Write a calendar, new or anew.
+
+    A calendar of that name is replaced, and its tasks keep to the new dates from then on.
+
+    \b
+    dcron calendar add holidays 12-25 12-26 2027-03-26
+    dcron calendar add weekend sat sun
+    dcron calendar add month-end 'RRULE:FREQ=MONTHLY;BYMONTHDAY=-1'
+    dcron calendar add holidays --ics germany.ics
+    """
+    calendar = _read(name, dates or [], ics)
+    with opened_crontab(db) as crontab:
+        from dcron.services.calendars import Calendars
+
+        calendars = Calendars(crontab)
+        if using := calendars.users(name):
+            console.require_consent(
+                f"replace calendar {name}, which {_some(using)} {'uses' if len(using) == 1 else 'use'}",
+                force=force,
+            )
+        replaced = calendars.put(calendar)
+        stored = calendars.get(name)
+        if as_json:
+            console.emit(_shape(stored))
+        else:
+            console.data(f"{'replaced' if replaced else 'added'}  {name}: {_entries(stored)}")
+
+
+@command.command("list", cls=Verb)
+def list_calendars(as_json: Json = False, db: Db = None) -> None:
+    """List the calendars, their next dates and the tasks that use them."""
+    with opened_crontab(db) as crontab:
+        from dcron.services.calendars import Calendars
+
+        calendars = Calendars(crontab)
+        if as_json:
+            console.emit_list(map(_shape, calendars.every()))
+        elif not print_table(COLUMNS, _rows(calendars, crontab.now())):
+            console.note("no calendars yet; `dcron calendar add holidays 12-25 12-26` makes one")
+
+
+@command.command("view", cls=Verb)
+def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
+    """Show a calendar's entries, the next dates it covers, and the tasks that use it."""
+    from dcron.schedule import zone
+
+    with opened_crontab(db) as crontab:
+        from dcron.services.calendars import Calendars
+
+        calendars = Calendars(crontab)
+        name = calendars.find(name)
+        stored = calendars.get(name)
+        using = calendars.users(name, limit=None)
+        now = crontab.now()
+        coming = _coming(stored, now.astimezone(zone(own_zone())).date(), NEXT_SHOWN)
+        if as_json:
+            days = [day.isoformat() for day in coming]
+            console.emit({**_shape(stored), "next_dates": days, "tasks": using})
+        else:
+            print_facts(_facts(stored, coming, using, now))
+
+
+@command.command("rm", cls=Verb)
+def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
+    """Remove a calendar. One that tasks use stays."""
+    with opened_crontab(db) as crontab:
+        from dcron.services.calendars import Calendars
+
+        calendars = Calendars(crontab)
+        name = agreed(calendars.whole, "remove calendar", name, force=force, asks=True)
+        stored = calendars.get(name)
+        if not calendars.users(name):  # else it is refused below, whatever anybody says
+            console.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)
+        calendars.remove(name)
+        console.data(f"removed  {name}")
+
+
+def _read(name: str, dates: Sequence[str], ics: str | None) -> "Calendar":
+    """What was typed, and what is in the files it names. Raises UsageError with every bad entry."""
+    from dataclasses import replace
+
+    from dcron.schedule import calendar_from_ics
+
+    if [*dates, ics].count("-") > 1:
+        raise UsageError("stdin, which - stands for, can be read only once")
+    calendar = _parsed(name, _placed(dates))
+    if ics is not None:
+        events = calendar_from_ics(name, read_text(ics, "--ics", MAX_BYTES))
+        calendar = replace(
+            calendar,
+            dates=calendar.dates | events.dates,
+            recurring=tuple(dict.fromkeys((*calendar.recurring, *events.recurring))),
+        )
+    if calendar == replace(
+        calendar, dates=frozenset(), annual=frozenset(), weekdays=frozenset(), recurring=()
+    ):
+        raise UsageError(f"calendar {name} would be empty; give dates such as 2027-12-25, 12-25 or sat")
+    return calendar
+
+
+def _placed(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each entry, and where it stands, as the beginning of a message."""
+    for word in dates:
+        if word == "-" or word.startswith("@"):
+            file = word.removeprefix("@")
+            source = "<stdin>" if file == "-" else file
+            text = read_text(file, "calendar", MAX_BYTES)
+            for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+                yield f"{source}:{number}: ", line
+        else:
+            yield "", word
+
+
+def _parsed(name: str, placed: Iterable[tuple[str, str]]) -> "Calendar":
+    from dcron.schedule import Calendar
+
+    read, problems = [], []
+    for place, text in placed:
+        try:
+            read.append(_entry(name, text))
+        except UsageError as error:
+            problems.append(place + str(error).removeprefix(f"calendar {name}, line 1: "))
+        if len(problems) == BAD_SHOWN:
+            problems.append("…")
+            break
+    if problems:
+        raise UsageError("\n".join([*problems, "nothing was written"]))
+    return Calendar(
+        name,
+        frozenset().union(*(each.dates for each in read)),
+        frozenset().union(*(each.annual for each in read)),
+        frozenset().union(*(each.weekdays for each in read)),
+        tuple(dict.fromkeys(rule for each in read for rule in each.recurring)),
+    )
+
+
+def _entry(name: str, text: str) -> "Calendar":
+    from dcron.schedule import parse_calendar
+
+    if len(text) > LONGEST_ENTRY and not text.lstrip().startswith("#"):
+        raise UsageError(f"{text[:40]!a}… has more than {LONGEST_ENTRY} characters")
+    return parse_calendar(name, [text])
+
+
+def _shape(stored: "StoredCalendar") -> dict[str, Any]:
+    from dcron.cli.json_output import instant
+
+    return {
+        "name": stored.name,
+        **stored.content,
+        "changed_at": instant(stored.changed_at),
+        "changed_by": stored.changed_by,
+    }
+
+
+def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
+    from dcron.schedule import zone
+
+    today = now.astimezone(zone(own_zone())).date()
+    for stored in calendars.every():
+        coming = _coming(stored, today, count=1)
+        yield [
+            stored.name,
+            _entries(stored),
+            _day(coming[0]) if coming else "",
+            _some(calendars.users(stored.name)),
+            humanize.ago(stored.changed_at, now),
+        ]
+
+
+def _entries(stored: "StoredCalendar") -> str:
+    """`3 dates, 2 yearly, sat sun, 1 rule`."""
+    content = stored.content
+    dates, annual, rules = (len(content.get(kind, ())) for kind in ("dates", "annual", "recurring"))
+    told = [
+        humanize.plural(dates, "date") if dates else "",
+        f"{annual:,} yearly" if annual else "",
+        " ".join(content.get("weekdays", ())),
+        humanize.plural(rules, "rule") if rules else "",
+    ]
+    return ", ".join(filter(None, told))
+
+
+def _coming(stored: "StoredCalendar", today: date, count: int) -> list[date]:
+    """The first dates from today on that the calendar covers, in order; one that cannot be read is told."""
+    from dcron.schedule import calendar_from_json
+
+    try:
+        calendar = calendar_from_json(stored.name, stored.content)
+    except UsageError as error:
+        console.note(f"{error}; write it anew with `dcron calendar add {stored.name}`")
+        return []
+    days = (today + timedelta(days=number) for number in range(SEARCHED.days))
+    return list(islice(filter(calendar.contains, days), count))
+
+
+def _facts(
+    stored: "StoredCalendar", coming: Sequence[date], using: Sequence[str], now: datetime
+) -> Iterator[tuple[str, str | Sequence[str] | None]]:
+    content = stored.content
+    yield "name", stored.name
+    yield "dates", _shortened(content.get("dates", ()), ENTRIES_SHOWN) or None
+    yield "yearly", _shortened(content.get("annual", ()), ENTRIES_SHOWN) or None
+    yield "weekdays", " ".join(content.get("weekdays", ())) or None
+    yield "rules", _shortened(map(_rule, content.get("recurring", ())), ENTRIES_SHOWN) or None
+    yield "next", [_day(day) for day in coming] or "no dates to come"
+    yield "tasks", _shortened(using, USERS_SHOWN) or "none"
+    yield "changed", f"{humanize.ago(stored.changed_at, now)}, by {stored.changed_by}"
+
+
+def _rule(recurring: dict[str, Any]) -> str:
+    """A rule, and what came with it from an iCalendar file."""
+    told = f"RRULE:{recurring['rule']}"
+    if recurring["start"] != "1970-01-01":
+        told += f" from {recurring['start']}"
+    if recurring["days"] > 1:
+        told += f", {recurring['days']} days each"
+    if recurring["exceptions"]:
+        told += f", but for {humanize.plural(len(recurring['exceptions']), 'date')}"
+    return told
+
+
+def _shortened(lines: Iterable[str], most: int) -> list[str]:
+    listed = list(lines)
+    more = [f"… and {len(listed) - most:,} more"] if len(listed) > most else []
+    return [*listed[:most], *more]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:USERS_LISTED]) + (", …" if len(names) > USERS_LISTED else "")
+
+
+def _day(day: date) -> str:
+    return f"{day:%a %Y-%m-%d}"

@@ -1,0 +1,100 @@
+"""`config`: the settings that all users of the crontab share."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, Verb
+from dcron.cli.tables import TableColumn, print_table
+
+if TYPE_CHECKING:
+    from dcron.services.settings import SettingValue
+
+
+COLUMNS = [
+    TableColumn("SETTING"),
+    TableColumn("VALUE", least=8),
+    TableColumn("CHANGED BY", spare=True),
+    TableColumn("HELP"),
+]
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="SETTING", help="As `dcron config list` shows it.", show_default=False)
+]
+
+
+command = typer.Typer(
+    help="Set what holds for all users of the crontab.", rich_markup_mode=None, add_completion=False
+)
+
+
+@command.command("list", cls=Verb)
+def list_settings(as_json: Json = False, db: Db = None) -> None:
+    """List the settings, with what holds while one is not set."""
+    from dcron.services.settings import SharedSettings
+
+    with opened_crontab(db) as crontab:
+        found = SharedSettings(crontab).every()
+    if as_json:
+        console.emit_list(map(_shape, found))
+    else:
+        print_table(COLUMNS, map(_row, found))
+
+
+@command.command("set", cls=Verb)
+def set_setting(
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its new value.", show_default=False)],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Set a setting for all users of the crontab. Tasks that exist stay as they are.
+
+    \b
+    dcron config set timezone Europe/Berlin
+    """
+    from dcron.services.settings import SharedSettings
+
+    with opened_crontab(db) as crontab:
+        held = SharedSettings(crontab).set(name, value)
+    if as_json:
+        console.emit(_shape(held))
+    else:
+        console.data(f"{name}: {held.text}")
+
+
+@command.command("unset", cls=Verb)
+def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
+    """Let a setting's default hold again."""
+    from dcron.services.settings import SharedSettings
+
+    with opened_crontab(db) as crontab:
+        settings = SharedSettings(crontab)
+        was_set = settings.unset(name)
+        held = settings.get(name)
+    if as_json:
+        console.emit(_shape(held))
+    elif was_set:
+        console.data(f"{name}: not set; {held.setting.unset}")
+    else:
+        console.note(f"{name} was not set")
+
+
+def _row(held: "SettingValue") -> list[str]:
+    value = held.text if held.text is not None else f"not set: {held.setting.unset}"
+    return [held.setting.name, value, held.changed_by or "", held.setting.help]
+
+
+def _shape(held: "SettingValue") -> dict[str, Any]:
+    from dcron.cli.json_output import instant
+
+    return {
+        "name": held.setting.name,
+        "value": held.value,
+        "help": held.setting.help,
+        "changed_at": instant(held.changed_at),
+        "changed_by": held.changed_by,
+    }

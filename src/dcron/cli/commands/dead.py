@@ -1,0 +1,188 @@
+"""`dead`: list and dismiss dead letters."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, tzinfo
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.name_arguments import agreed
+from dcron.cli.options import Db, Force, Json, NounGroup, Verb, run_number
+from dcron.cli.run_table import pages
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.errors import UsageError
+from dcron.model import Run
+from dcron.presentation import humanize
+from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.services.dead_letters import DeadLetters
+
+
+COUNTED = 1000
+"""Dead letters that a question before their end counts."""
+
+
+class Dead(NounGroup):
+    """`dead`, `dead NAME` and `dead dismiss …`: what is no verb of its own is the name of a task."""
+
+    name_option = "--task"
+
+
+command = typer.Typer(
+    cls=Dead, rich_markup_mode=None, add_completion=False, subcommand_metavar="[NAME | dismiss ...]"
+)
+
+
+@command.callback(invoke_without_command=True)
+def list_dead_letters(
+    ctx: typer.Context,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", hidden=True, help="Only of this task.")
+    ] = None,
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
+    before: Annotated[
+        int | None,
+        typer.Option("--before", metavar="RUN", help="Only older ones than this run.", parser=run_number),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List the runs that failed or were lost and are not tried again.
+
+    Of all tasks or of one, the newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN`
+    takes it off the list.
+
+    \b
+    dcron dead -n 50
+    dcron dead backup
+    dcron retry 1307
+    dcron dead dismiss 1307
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from dcron.cli import json_output
+    from dcron.store.runs import RunFilter
+
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        task_id = None if task is None else crontab.task_id(task)
+        found = pages(crontab, RunFilter(task_id, dead=True, before_id=before), count + 1)
+        if as_json:
+            console.emit_list(json_output.run_shape(each, now) for each in islice(found, count))
+        else:
+            _print(found, count, now, task, is_first=before is None)
+
+
+@command.command("dismiss", cls=Verb)
+def dismiss(
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN|NAME...",
+            help="Runs by their numbers, as `dcron dead` shows them; or tasks by their whole names.",
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Take runs off the list, or all that a task has there; their records and output stay.
+
+    \b
+    dcron dead dismiss 1307 1311
+    dcron dead dismiss backup
+    dcron dead dismiss --all
+    """
+    if bool(which) == everything:
+        raise UsageError("give runs by number, or tasks by name, or --all for all of them")
+    with opened_crontab(db) as crontab:
+        from dcron.services.dead_letters import DeadLetters
+
+        letters = DeadLetters(crontab)
+        if everything:
+            _dismiss_all(letters, {None: ""}, force=force, as_json=as_json)
+            return
+        numbers = [word for word in which or [] if word.isascii() and word.isdigit()]
+        if numbers == which:
+            _dismiss_runs(letters, dict.fromkeys(map(run_number, numbers)), crontab.now(), as_json=as_json)
+            return
+        if numbers:
+            raise UsageError("give runs by number or tasks by name, not both at once")
+        tasks = dict(
+            agreed(crontab.exact_task_id, "dismiss", name, force=force, asks=True) for name in which or []
+        )
+        _dismiss_all(letters, tasks, force=force, as_json=as_json)
+
+
+def _print(found: Iterator[Run], count: int, now: datetime, task: str | None, *, is_first: bool) -> None:
+    from dcron.schedule import zone
+
+    here = zone(own_zone())
+    shown: list[int] = []
+    if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
+        of_task = f" of {task}" if task else ""
+        console.note(f"there are no dead letters{of_task}" if is_first else "there are no older ones")
+    if next(found, None):
+        console.note(f"there are more: dcron dead {f'{task} ' if task else ''}--before {shown[-1]}")
+
+
+def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -> Iterator[list[str]]:
+    for run in found:
+        shown[:] = [run.id]
+        yield [
+            str(run.id),
+            run.task,
+            AlarmCell(humanize.result(run, now)),
+            str(run.attempt),
+            humanize.clock(run.scheduled_for, here, now),
+            humanize.ago(run.finished_at, now) if run.finished_at else "",
+            run.node or "",
+            run.reason or "",
+        ]
+
+
+def _columns(here: tzinfo) -> list[TableColumn]:
+    return [
+        TableColumn("RUN", right=True),
+        TableColumn("TASK", least=10),
+        TableColumn("RESULT"),
+        TableColumn("TRY", right=True, spare=True),
+        TableColumn(f"DUE ({here})", least=15),
+        TableColumn("ENDED", right=True),
+        TableColumn("NODE", least=6, spare=True),
+        TableColumn("REASON", least=8),
+    ]
+
+
+def _dismiss_runs(letters: "DeadLetters", run_ids: Iterable[int], now: datetime, *, as_json: bool) -> None:
+    for run_id in run_ids:
+        letters.require_listed(run_id)
+    dismissed = [letters.dismiss(run_id) for run_id in run_ids]
+    if as_json:
+        console.emit({"dismissed": len(dismissed)})
+        return
+    for run in dismissed:
+        console.data(safe(f"dismissed  run {run.id} of {run.task}, {humanize.result(run, now)}"))
+
+
+def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: bool, as_json: bool) -> None:
+    """Dismiss all dead letters of these tasks, names by id; None stands for all tasks."""
+    count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in tasks)
+    of_tasks = f" of {', '.join(filter(None, tasks.values()))}" if None not in tasks else ""
+    if count:
+        told = (
+            f"{COUNTED:,} dead letters or more" if count >= COUNTED else humanize.plural(count, "dead letter")
+        )
+        console.require_consent(f"dismiss {told}{of_tasks}", force=force)
+    dismissed = sum(letters.dismiss_all(task_id) for task_id in tasks)
+    if as_json:
+        console.emit({"dismissed": dismissed})
+    elif dismissed:
+        console.data(f"dismissed  {humanize.plural(dismissed, 'dead letter')}{of_tasks}")
+    else:
+        console.note(f"there are no dead letters{of_tasks}")

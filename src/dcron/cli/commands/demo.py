@@ -1,0 +1,305 @@
+"""`demo`: a throw-away crontab with real agents, to watch how they share it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import own_zone
+from dcron.cli.screen import has_screen, show
+from dcron.errors import DcronError
+from dcron.model import Run, RunState
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
+
+
+SECONDS = 15.0
+"""How long it runs where nobody watches; on a busy machine as long as it takes, up to:"""
+
+
+PATIENT_SECONDS = 45.0
+
+
+LEASE = "10s"
+
+
+PATIENCE = 4.0
+"""Seconds an agent gets to stop."""
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+TASKS: list[dict[str, Any]] = [
+    {
+        "name": "heartbeat",
+        "schedule": "@every 2s",
+        "command": 'echo "beat $DCRON_RUN_ID on $DCRON_NODE"',
+        "describe": "Each turn runs on one agent. 4 shows them all: kill -9 one, and the others go on.",
+    },
+    {"name": "disk", "schedule": "@every 5s", "command": "df -h /"},
+    {"name": "mail", "schedule": "@every 7s", "command": "echo 'no route to mail.example' >&2; exit 3"},
+    {
+        "name": "import",
+        "schedule": "@every 3s",
+        "command": "for part in 1 2 3 4 5; do echo part $part; sleep 1; done",
+        "describe": "Takes longer than its period: a turn that comes while it runs is skipped.",
+    },
+    {
+        "name": "tokyo",
+        "schedule": "0 9 * * mon-fri",
+        "timezone": "Asia/Tokyo",
+        "command": "echo good morning",
+    },
+    {"name": "zurich", "schedule": "30 2 * * *", "timezone": "Europe/Zurich", "command": "echo closed"},
+]
+
+
+class Stopped(BaseException):
+    """A signal asked the demo to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def command(
+    agents: Annotated[int, typer.Option("--agents", metavar="N", help="How many.", min=1, max=20)] = 3,
+) -> None:
+    """Watch agents share a crontab.
+
+    Real agents and a database in a directory of their own, which is removed afterwards. On a terminal
+    it opens `dcron tui` on them until q; elsewhere it runs for 15 seconds, and fails if a task did not run.
+    """
+    number = 0
+    with _signals_as_exceptions(), _throw_away() as directory:
+        try:
+            names = [f"web-{number}" for number in range(1, agents + 1)]
+            with _crontab(directory) as crontab, running_agents(directory, names) as processes:
+                if has_screen():
+                    _watch(directory)
+                    for last in _last_words(directory, processes):
+                        console.note(f"gone: {last}")
+                else:
+                    _run_unwatched(crontab, directory, processes)
+        except Stopped as stopped:
+            number = stopped.number
+    if number and not (number == signal.SIGINT and console.is_terminal()):
+        raise typer.Exit(128 + number)
+
+
+@contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """Let every signal that would end the demo clean up first; while it cleans up, let none disturb it."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    with _handled(stop):
+        yield
+
+
+@contextmanager
+def _handled(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _throw_away() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="dcron-demo-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def _crontab(directory: Path) -> Iterator["Crontab"]:
+    crontab = _connect(directory)
+    try:
+        _add_tasks(crontab)
+        yield crontab
+    finally:
+        crontab.database.close()
+
+
+def _connect(directory: Path) -> "Crontab":
+    from dcron.database import Database
+    from dcron.services.crontab import Crontab
+
+    return Crontab(Database(url_in(directory)), "demo")
+
+
+def _add_tasks(crontab: "Crontab") -> None:
+    from dcron.model import Definition
+
+    for task in TASKS:
+        crontab.add(Definition(**{"timezone": "UTC", **task}))
+
+
+@contextmanager
+def running_agents(directory: Path, names: Sequence[str]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Real agents of these names, on the crontab in this directory; at the end they are stopped."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start_all() -> None:
+        for name in names:
+            processes.append(_start_agent(directory, name))  # noqa: PERF401 - those started count
+
+    # In a thread, because a signal interrupts only the main one: never between a start and its record.
+    starter = threading.Thread(target=start_all)
+    starter.start()
+    try:
+        starter.join()
+        yield processes
+    finally:
+        starter.join()
+        _stop(processes)
+
+
+def _start_agent(directory: Path, name: str) -> subprocess.Popen[bytes]:
+    (directory / "config.toml").touch()
+    own = {
+        "DCRON_DB": url_in(directory),
+        "DCRON_SPOOL": str(directory / f"spool-{name}"),
+        "DCRON_CONFIG": str(directory / "config.toml"),
+    }
+    words = ["agent", "--name", name, "--slots", "2", "--lease", LEASE, "--grace", "1s"]
+    with (directory / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dcron", *words],
+            env={**os.environ, **own},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for the demo, which then stops its agents
+        )
+
+
+def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Ask, ask for haste, and at last make sure."""
+    for ask, patience in ((signal.SIGTERM, PATIENCE), (signal.SIGTERM, PATIENCE), (signal.SIGKILL, PATIENCE)):
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(ask)
+        deadline = time.monotonic() + patience
+        while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def url_in(directory: Path) -> str:
+    """The URL of the crontab in this directory."""
+    return f"sqlite:///{directory / 'dcron.db'}"
+
+
+def _watch(directory: Path) -> None:
+    """Show it until somebody has seen enough."""
+    from dcron.schedule import zone
+    from dcron.tui.app import DcronApp
+    from dcron.tui.settings import TuiSettings
+
+    app = DcronApp(TuiSettings("demo"), lambda: _connect(directory), lambda: zone(own_zone()))
+    caught: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+        app.exit()
+
+    with _handled(stop):
+        show(app)
+    if caught:
+        raise Stopped(caught[0])
+
+
+def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+    from dcron.cli import task_table
+    from dcron.cli.tables import print_table
+
+    names = ", ".join(f"web-{number}" for number in range(1, len(processes) + 1))
+    console.note(f"{len(TASKS)} tasks, agents {names}; {SECONDS:.0f} seconds")
+    begun = time.monotonic()
+    while (passed := time.monotonic() - begun) < PATIENT_SECONDS:
+        time.sleep(0.2)
+        if list(_last_words(directory, processes)) or (
+            passed >= SECONDS and not _missing(crontab, directory, processes)
+        ):
+            break
+    now, runs = crontab.now(), _past_runs(crontab)
+    print_table(task_table.COLUMNS, (task_table.row(view, now) for view in crontab.views()))
+    console.data()
+    _print_completions(runs, now)
+    _print_owners(runs)
+    if missing := _missing(crontab, directory, processes):
+        raise DcronError("the demo failed: " + "; ".join(missing))
+
+
+def _past_runs(crontab: "Crontab") -> list[Run]:
+    from dcron.store.runs import RunFilter
+
+    return crontab.runs(RunFilter(states=[state for state in RunState if state.is_final]), limit=500)
+
+
+def _print_completions(runs: list[Run], now: datetime) -> None:
+    from dcron.cli.run_table import run_columns, run_row
+    from dcron.cli.tables import print_table
+    from dcron.schedule import zone
+
+    here = zone("UTC")
+    print_table(run_columns(here), (run_row(run, here, now) for run in runs[:12]))
+
+
+def _print_owners(runs: list[Run]) -> None:
+    owners = Counter(run.node for run in runs if run.node)
+    console.data()
+    console.data("runs by owner: " + ", ".join(f"{node} {count}" for node, count in sorted(owners.items())))
+
+
+def _last_words(directory: Path, processes: list[subprocess.Popen[bytes]]) -> Iterator[str]:
+    """The last line that each agent logged which is no more."""
+    for number, process in enumerate(processes, 1):
+        if process.poll() is not None:
+            logged = (directory / f"web-{number}.log").read_text("utf-8", "replace").splitlines()
+            yield f"web-{number}, whose last words were: {logged[-1] if logged else process.returncode}"
+
+
+def _missing(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> list[str]:
+    """What should have happened and did not."""
+    ended = Counter((run.task, run.state) for run in _past_runs(crontab))
+    wanted = {
+        ("heartbeat", RunState.SUCCEEDED): 2,
+        ("disk", RunState.SUCCEEDED): 1,
+        ("mail", RunState.FAILED): 1,
+        ("import", RunState.SUCCEEDED): 1,
+        ("import", RunState.SKIPPED): 1,
+    }
+    missing = [
+        f"{task} {state} {ended[task, state]} times, not {least}"
+        for (task, state), least in wanted.items()
+        if ended[task, state] < least
+    ]
+    missing += [f"an agent has stopped by itself: {last}" for last in _last_words(directory, processes)]
+    if len(crontab.nodes()) < len(processes):
+        missing.append("not every agent has joined")
+    return missing

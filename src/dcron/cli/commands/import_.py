@@ -1,0 +1,277 @@
+"""`import`: put the tasks of a crontab file into the crontab."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import new_task_zone, opened_crontab
+from dcron.cli.options import Db, Json
+from dcron.errors import CrontabFileError, Refused
+from dcron.typed import read_text
+
+if TYPE_CHECKING:
+    from dcron.cli.import_source import Origin
+    from dcron.crontabfile import CrontabFile
+    from dcron.model import Definition, Task
+    from dcron.services.crontab import Crontab
+    from dcron.services.imports import Imported
+
+
+SHOWN = 20
+"""Names of one kind that are printed; the rest are counted."""
+
+
+NAMED = 5
+"""Names within a sentence."""
+
+
+WIDEST = 40
+"""Cells of a name beyond which accounts are no longer aligned."""
+
+
+Warned = tuple[int | None, str]
+"""A line of the file, or None, and what to know about it."""
+
+
+def command(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="A crontab, or - for stdin.", show_default=False)
+    ],
+    system: Annotated[
+        bool, typer.Option("--system", help="Each line names an account, as in /etc/crontab and /etc/cron.d.")
+    ] = False,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The account of lines that name none; a file in cron's spool is its owner's."
+        ),
+    ] = None,
+    every_node: Annotated[
+        bool, typer.Option("--every-node", help="Run each line on every node, not on one of them.")
+    ] = False,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG", help="Run the lines only on nodes with this tag. Repeatable."),
+    ] = None,
+    prefix: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="Put this before every name, such as web2-.", show_default=False),
+    ] = "",
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Also change tasks of the same names that come from elsewhere.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Apply changes without asking.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Import a crontab file.
+
+    Adds the new lines, changes tasks that an earlier import of the same file made, and removes nothing. It
+    shows changes and asks first. A line whose name a task from elsewhere has gets a number behind its name.
+    With one bad line nothing is imported.
+
+    \b
+    crontab -l | dcron import - --user deploy
+    dcron import /var/spool/cron/crontabs/deploy
+    dcron import --system /etc/cron.d/sysstat --every-node --dry-run
+    """
+    from dcron.cli.import_source import origin_of, require_system
+
+    origin = origin_of(file, user)
+
+    def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
+        is_root = os.geteuid() == 0
+        return crontab.import_tasks(
+            lines, origin.source, prefix=prefix, adopt=adopt, by_root=is_root, agreed=agreed, dry_run=dry_run
+        )
+
+    with opened_crontab(db) as crontab:
+        content = _read(file, new_task_zone(crontab).name, system=system)
+        if not content.system:
+            require_system(file)
+        lines = [
+            _placed(line, origin.user, every_node=every_node, tags=require or [])
+            for line in content.definitions
+        ]
+        with _located(content, _name_of(file)):
+            done = attempt(crontab, None) if force or dry_run else _agreed(crontab, attempt, as_json=as_json)
+        if dry_run and not as_json:
+            _show_changes(done, crontab)
+    warnings = list(_warnings(content, lines, done, file))
+    if as_json:
+        console.emit(_shape(done, origin, warnings))
+    else:
+        _show(done, dry_run=dry_run)
+    for line, message in warnings:
+        console.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
+
+
+def _read(file: str, timezone: str, *, system: bool) -> "CrontabFile":
+    from dcron.crontabfile import MAX_BYTES, read
+
+    text = read_text(file, "import", MAX_BYTES)
+    return read(text, source=_name_of(file), timezone=timezone, system=system)
+
+
+def _name_of(file: str) -> str:
+    return "<stdin>" if file == "-" else file
+
+
+def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: list[str]) -> "Definition":
+    """Return the line with what the options say of all lines; what it says itself stays."""
+    return replace(
+        line,
+        user=user if line.user is None else line.user,
+        every_node=line.every_node or every_node,
+        require=(*line.require, *(tag for tag in dict.fromkeys(tags) if tag not in line.require)),
+    )
+
+
+@contextmanager
+def _located(content: "CrontabFile", source: str) -> Iterator[None]:
+    """Report what agents cannot run with its place in the file; before a refusal, what is strange in it."""
+    from dcron.services.imports import InvalidTasks
+
+    try:
+        yield
+    except Refused:
+        for notice in content.warnings:
+            console.note(f"{source}:{notice.line}: warning: {notice.message}")
+        raise
+    except InvalidTasks as bad:
+        places = sorted((content.lines.get(name, 1), problem) for name, problem in bad.problems.items())
+        text = "\n".join(f"{source}:{line}:1: {problem}" for line, problem in places)
+        raise CrontabFileError(text) from None
+
+
+def _agreed(
+    crontab: "Crontab", attempt: Callable[["Crontab", "Imported | None"], "Imported"], *, as_json: bool
+) -> "Imported":
+    """Import; where tasks would change, show how and ask first. Raises Refused where the answer is no."""
+    from dcron.services.imports import Imported, NotAgreed
+
+    try:
+        return attempt(crontab, Imported((), (), ()))
+    except NotAgreed as error:
+        wanted = error.imported
+    crontab.database.close()  # no connection waits for a person; it opens again by itself
+    if as_json:
+        raise Refused(f"{_counts(wanted)}: see them with --dry-run, then repeat it with --force")
+    _show_changes(wanted, crontab)
+    console.require_consent(f"{_counts(wanted)}: apply", force=False)
+    return attempt(crontab, wanted)
+
+
+def _show_changes(done: "Imported", crontab: "Crontab") -> None:
+    from dcron.cli.task_differences import show
+    from dcron.services.text_edits import Changes, TaskChange
+
+    if done.changes:
+        show(Changes([TaskChange(before, after) for before, after in done.changes]), crontab.now())
+
+
+def _counts(done: "Imported", would: str = "") -> str:
+    return (
+        f"{len(done.added):,} {would}added, {len(done.changed):,} {would}changed,"
+        f" {len(done.unchanged):,} unchanged"
+    )
+
+
+def _show(done: "Imported", *, dry_run: bool) -> None:
+    for kind, names in (("added", done.added), ("changed", done.changed)):
+        width = min(WIDEST, max(map(len, names[:SHOWN]), default=0))
+        for name in names[:SHOWN]:
+            account = done.accounts[name]
+            console.data(f"{kind:<9}  {name:<{width}}  as {account or 'the account of its agent'}")
+        if len(names) > SHOWN:
+            console.data(f"{kind:<9}  … and {len(names) - SHOWN:,} more")
+    console.data(_counts(done, "would be " if dry_run else ""))
+
+
+def _shape(done: "Imported", origin: "Origin", warnings: list[Warned]) -> dict[str, Any]:
+    return {
+        "added": list(done.added),
+        "changed": list(done.changed),
+        "unchanged": list(done.unchanged),
+        "accounts": dict(done.accounts),
+        "renamed": dict(done.renamed),
+        "source": origin.source,
+        "warnings": [{"line": line, "message": message} for line, message in warnings],
+    }
+
+
+def _warnings(
+    content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
+) -> Iterator[Warned]:
+    """What to know about an import although it was done; lines of the file first."""
+    yield from ((notice.line, notice.message) for notice in content.warnings)
+    for name in done.expired:
+        line = content.lines.get(next((said for said, named in done.renamed.items() if named == name), name))
+        yield line, f"{name}: its last time has passed, so it will not run"
+    yield from _about_names(content, done)
+    if content.system:
+        yield from _about_hosts(content, lines, done, file)
+    yield from _about_accounts(done)
+
+
+def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
+    """The tasks of other sources with names of this file: those that say something else, then the same."""
+    finals = {name: done.renamed.get(name, name) for name in done.others}
+    same = [other for name, other in done.others.items() if finals[name] == other.name]
+    different = [(name, other) for name, other in done.others.items() if finals[name] != other.name]
+    for name, other in different[:SHOWN]:
+        message = f"{other.name} is another task ({_origin(other)}), so this one is {done.renamed[name]}"
+        yield content.lines[name], message
+    if len(different) > SHOWN:
+        yield None, f"{len(different) - SHOWN:,} more have names of other tasks, and got numbers"
+    if same:
+        named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
+        yield (
+            None,
+            f"{len(same):,} there already, with the same words ({named}; {_origin(same[0])}): each stays ONE"
+            " task for all hosts; --every-node runs it on each of them, --prefix makes another",
+        )
+
+
+def _origin(task: "Task") -> str:
+    return f"from {task.source}" if task.source else "not from a file"
+
+
+def _about_hosts(
+    content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
+) -> Iterator[Warned]:
+    """A system file has the jobs of its host; without more they become jobs of the fleet."""
+    from dcron.crontabfile.host_jobs import known
+
+    written = {*done.added, *done.changed}
+    shared = [
+        line
+        for line in lines
+        if done.renamed.get(line.name, line.name) in written and not (line.every_node or line.require)
+    ]
+    for line in shared:
+        if job := known(file, line.command):
+            yield (
+                content.lines[line.name],
+                f"a job of every host: {job}; leave it to cron, or give --every-node",
+            )
+    if shared:
+        yield (
+            None,
+            "this is a system file: its lines were jobs of this host alone, and are now ONE job each that any"
+            " node may run; --every-node runs them on every node, --require TAG on the nodes with that tag",
+        )
+
+
+def _about_accounts(done: "Imported") -> Iterator[Warned]:
+    from dcron.cli.import_source import doubts_about
+
+    for user in sorted({user for user in done.accounts.values() if user}):
+        if doubt := doubts_about(user):
+            yield None, doubt

@@ -1,0 +1,39 @@
+"""`in`: run a command once, after a delay."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli.context import opened_crontab
+from dcron.cli.new_task import add_one_off, chosen_zone
+from dcron.cli.options import Db, Json, Words, takes
+from dcron.cli.task_options import TaskOptions
+from dcron.errors import UsageError
+
+if TYPE_CHECKING:
+    pass
+
+
+Duration = Annotated[str, typer.Argument(metavar="DURATION", help="90s, 5m, 1h30m, 2d…", show_default=False)]
+
+
+@takes(TaskOptions)
+def command(
+    duration: Duration, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None
+) -> None:
+    """Run a command once, after so long.
+
+    \b
+    dcron in 1h 'systemctl restart worker'
+    """
+    from dcron.schedule import parse_duration
+
+    seconds = parse_duration(duration)
+    if seconds <= 0:
+        raise UsageError(f"{duration} is no time at all; give a longer one")
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        at = now + timedelta(seconds=seconds)
+        zone = chosen_zone(crontab, options)
+        add_one_off(crontab, at, command, options, zone, now=now, as_json=as_json)

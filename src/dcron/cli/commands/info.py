@@ -1,0 +1,114 @@
+"""`info`: versions, the database, and where settings come from."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dcron import __version__
+from dcron.cli import console
+from dcron.cli.context import opened_database, own_zone
+from dcron.cli.options import Db, Json
+from dcron.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from dcron.database import Database
+    from dcron.services.database_info import DatabaseFacts
+
+
+def command(as_json: Json = False, db: Db = None) -> None:
+    """Print versions, the database, and where the settings come from."""
+    with opened_database(db) as database:
+        facts, problem = _database_facts(database)
+        known = _known(database, facts)
+    if as_json:
+        console.emit(known)
+    else:
+        from dcron.cli.tables import print_facts
+
+        print_facts(
+            (key.replace("_", " "), None if value is None else str(value)) for key, value in known.items()
+        )
+    for warning in _warnings(facts):
+        console.complain(f"warning: {warning}")
+    if problem:
+        raise problem
+
+
+def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
+    """What the database says of itself, or why it does not."""
+    from dcron import migrations
+    from dcron.services.database_info import database_facts
+
+    facts = None
+    try:
+        facts = database_facts(database)
+        if facts.schema is not None:
+            migrations.require_version(database, facts.schema)
+    except DatabaseError as error:
+        return facts, error
+    return facts, None
+
+
+def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
+    """What keeps commits, and when some were lost."""
+    from dcron.cli.json_output import instant
+
+    known = facts and facts.replication
+    epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)
+    return {
+        "synchronous_replication": known and ("on" if known.is_synchronous else "off"),
+        "synchronous_standby_names": known and known.standby_names,
+        "synchronous_commit": known and known.commit,
+        "last_epoch_at": epoch and instant(epoch.at),
+        "last_epoch_reason": epoch and epoch.after.get("reason"),
+        "clock_set_back_at": step and instant(step.at),
+    }
+
+
+def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
+    """How the connection to Postgres is protected, and who else may put something in its way."""
+    known = facts and facts.protection
+    return {
+        "encryption": known and (known.encryption or ("none: this machine" if known.is_local else "none")),
+        "sslmode": known and known.sslmode,
+        "certificate_verified": known and known.is_verified,
+        "require_auth": known and known.require_auth,
+        "database_schema": known and known.schema,
+        "others_may_create": known and known.others_may_create,
+    }
+
+
+def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
+    """What is not safe about the connection, and what to do about it."""
+    known = facts and facts.protection
+    if known and not known.is_local and not known.is_verified:
+        yield (
+            "the server does not prove who it is: another machine that answers in its place gets the password"
+            " and can run commands on every node; leave out sslmode, or write ?sslmode=verify-full"
+        )
+    if known and known.others_may_create:
+        yield (
+            f"every role of the server may create in schema {known.schema}, and so run code with the rights"
+            f" of those who use it: let its owner REVOKE CREATE ON SCHEMA {known.schema} FROM PUBLIC"
+        )
+
+
+def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
+    from dcron.config import config_path
+    from dcron.schedule import tzdata_version
+
+    config = config_path()
+    return {
+        "version": __version__,
+        "database": str(database.address),
+        "database_kind": database.product,
+        "database_version": facts and facts.version,
+        "journal_mode": facts and facts.journal_mode,
+        **_protection(facts),
+        **_continuity(facts),
+        "schema": facts and facts.schema,
+        "tasks": facts and facts.tasks,
+        "nodes_alive": facts and facts.nodes_alive,
+        "timezone": own_zone(),
+        "tzdata": tzdata_version(),
+        "config_file": str(config) if config.exists() else None,
+    }

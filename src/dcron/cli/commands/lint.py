@@ -1,0 +1,210 @@
+"""`lint`: what is valid and probably not meant, in the shared crontab or in a file before it is imported."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json
+from dcron.errors import CrontabFileError, ExitCode, UsageError
+from dcron.model import Definition, Task
+from dcron.presentation import humanize
+from dcron.safetext import safe
+from dcron.typed import read_text
+
+if TYPE_CHECKING:
+    from dcron.crontabfile import CrontabFile
+    from dcron.schedule import Advice
+
+
+SUSPENDED, NO_CALENDAR, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
+    "suspended",
+    "no-calendar",
+    "no-upstream",
+    "circle",
+    "not-runnable",
+    "crontab-line",
+)
+"""Codes of lint's own; the others are those of schedules."""
+
+
+class LintWarning(NamedTuple):
+    """One thing to look at; the task is None where it is about several."""
+
+    task: str | None
+    code: str
+    message: str
+    line: int | None = None
+
+
+def command(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE|-", help="A crontab file, else the shared crontab.", show_default=False),
+    ] = None,
+    system: Annotated[
+        bool, typer.Option("--system", help="Each line names an account, as in /etc/crontab and /etc/cron.d.")
+    ] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Tell what is valid and probably not meant.
+
+    Looks at every task of the shared crontab, or at a file before it is imported. Exits with 1 if there is
+    anything to look at, with 2 if the file cannot be read.
+
+    \b
+    dcron lint
+    crontab -l | dcron lint -
+    dcron lint --system /etc/crontab
+    """
+    if file is not None:
+        found = _of_file(file, system=system)
+    elif system:
+        raise UsageError("--system is about a file; give one")
+    else:
+        found = _of_crontab(db)
+    count = _print_json(found, with_line=file is not None) if as_json else _print(found, file)
+    if count:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _of_crontab(db: str | None) -> Iterator[LintWarning]:
+    from dcron.cli.progress import watched
+
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        lines = list(watched(crontab.tasks(), "reading tasks"))
+    rows_tell = console.is_terminal()
+    for task in lines if rows_tell else watched(lines, "looking at tasks", len(lines)):
+        yield from _of_task(task, now)
+    yield from _of_order(lines)
+    yield from _of_all([task for task in lines if task.enabled], now)
+
+
+def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
+    if task.error:
+        yield LintWarning(task.name, SUSPENDED, task.error)
+    for name, content in (
+        (task.except_calendar, task.except_content),
+        (task.only_calendar, task.only_content),
+    ):
+        if name and content is None:
+            yield LintWarning(
+                task.name, NO_CALENDAR, f"there is no calendar {name!r}, so it is skipped every time"
+            )
+    try:
+        advice = _advice(task, now)
+    except UsageError as error:
+        if not task.error:  # which says the same
+            yield LintWarning(task.name, SUSPENDED, str(error))
+        return
+    for each in advice:
+        if not (task.once and each.code == "never-fires"):  # its only time is past: that was the purpose
+            yield LintWarning(task.name, each.code, each.message)
+
+
+def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
+    """What is refused where a task is written with dcron, and stands there by other ways."""
+    from dcron.policy import schedule_of
+    from dcron.policy.dependencies import circles
+
+    graph: dict[str, Sequence[str]] = {}
+    for line in lines:
+        try:
+            graph[line.name] = schedule_of(line.schedule, line.name).after
+        except UsageError:  # which is told of the task itself
+            graph[line.name] = ()
+    for name, earlier in graph.items():
+        for each in earlier:
+            if each not in graph:
+                yield LintWarning(
+                    name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs"
+                )
+    for circle in circles(graph):
+        yield LintWarning(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(circle)}")
+
+
+def _of_all(lines: Sequence[Definition], now: datetime) -> Iterator[LintWarning]:
+    from dcron.cli import agenda
+
+    for each in agenda.advice(lines, now):
+        yield LintWarning(None, each.code, each.message)
+
+
+def _of_file(file: str, *, system: bool) -> Iterator[LintWarning]:
+    content = _read(file, system=system)
+    now = datetime.now(UTC)
+    names = {line: name for name, line in content.lines.items()}
+    remarks = [
+        LintWarning(names.get(notice.line), CRONTAB_LINE, notice.message, notice.line)
+        for notice in content.warnings
+    ]
+    for line in content.definitions:
+        remarks += [each._replace(line=content.lines[line.name]) for each in _of_line(line, now)]
+    yield from sorted(remarks, key=lambda each: each.line or 0)
+    yield from _of_all(content.definitions, now)
+
+
+def _of_line(line: Definition, now: datetime) -> Iterator[LintWarning]:
+    from dcron.validation import require_runnable
+
+    try:
+        require_runnable(line)
+    except UsageError as error:
+        yield LintWarning(line.name, NOT_RUNNABLE, str(error))
+        return
+    for each in _advice(line, now):
+        yield LintWarning(line.name, each.code, each.message)
+
+
+def _advice(line: Definition, now: datetime) -> "list[Advice]":
+    from dcron.policy import rules_of, schedule_of
+    from dcron.schedule import advise, zone
+
+    return advise(schedule_of(line.schedule, line.name), zone(line.timezone), now, rules_of(line))
+
+
+def _read(file: str, *, system: bool) -> "CrontabFile":
+    from dcron.crontabfile import MAX_BYTES, read
+
+    text = read_text(file, "lint", MAX_BYTES)
+    try:
+        return read(text, source=_source(file), timezone=own_zone(), system=system)
+    except CrontabFileError as error:
+        console.note(str(error))
+        raise typer.Exit(ExitCode.USAGE) from None
+
+
+def _source(file: str) -> str:
+    return "<stdin>" if file == "-" else file
+
+
+def _print_json(found: Iterable[LintWarning], *, with_line: bool) -> int:
+    shapes = [_shape(each, with_line=with_line) for each in found]
+    console.emit_list(shapes)
+    return len(shapes)
+
+
+def _shape(remark: LintWarning, *, with_line: bool) -> dict[str, Any]:
+    shape = {"task": remark.task, "code": remark.code, "message": remark.message}
+    return {**shape, "line": remark.line} if with_line else shape
+
+
+def _print(found: Iterable[LintWarning], file: str | None) -> int:
+    count = 0
+    for count, each in enumerate(found, 1):  # noqa: B007 - told below
+        place = (
+            "" if file is None else f"{_source(file)}:{each.line}: " if each.line else f"{_source(file)}: "
+        )
+        about = f"{each.task}: " if each.task else ""
+        console.data(f"{safe(place)}{safe(about)}{safe(each.message)} [{each.code}]")
+    console.note(
+        f"{humanize.plural(count, 'remark')}; docs/schedules.md tells what each code means"
+        if count
+        else "nothing to remark on"
+    )
+    return count

@@ -1,0 +1,111 @@
+"""`logs`: what a run printed, while it prints and afterwards, from any machine."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, run_number
+from dcron.cli.run_output import JsonOutput, OutputPrinter, output_here
+from dcron.cli.waiting import exit_code, pauses
+from dcron.errors import NotFound
+from dcron.model import Run, RunState
+from dcron.presentation.humanize import result
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
+    from dcron.store.output import Chunk
+
+
+Which = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN|NAME", help="A run's number, or a task for its latest run.", show_default=False
+    ),
+]
+
+
+def command(
+    which: Which,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on until the run ends; exit as the command did.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Write the bytes as they are, also to a terminal that obeys them.")
+    ] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Print what a run wrote to stdout and stderr, in order.
+
+    On a terminal escape sequences are taken out; in a pipe the bytes are untouched.
+
+    \b
+    dcron logs -f backup
+    dcron logs 8123 > backup.log
+    """
+    from dcron.cli.json_output import chunk_shape
+
+    with opened_crontab(db) as crontab:
+        run = _find(crontab, which, follow=follow)
+        chunks = _chunks(crontab, run, follow=follow)
+        if as_json and not follow:
+            console.emit_list(chunk_shape(chunk) for chunk in chunks if chunk)
+        else:
+            _write(chunks, JsonOutput() if as_json else output_here(raw=raw))
+        if follow:
+            run = crontab.find_run(run.id)
+        told = result(run, crontab.now())
+        ended = _ending(run, told)
+        if follow or ended != told:
+            console.note(f"run {run.id} of {run.task}: {ended}")
+    if follow:
+        raise typer.Exit(exit_code(run))
+
+
+def _find(crontab: "Crontab", which: str, *, follow: bool) -> Run:
+    """A number is a run, unless only a task is called so."""
+    if which.isascii() and which.isdigit():
+        try:
+            return crontab.find_run(run_number(which))
+        except NotFound:
+            if not crontab.names(which, 1):
+                raise
+    return crontab.run_to_follow(which) if follow else crontab.last_run(which)
+
+
+def _ending(run: Run, told: str) -> str:
+    """How it ended, with what its result leaves out: that it could not be started, and why."""
+    if not run.reason or run.state is RunState.SUCCEEDED or run.reason.endswith(told):
+        return told
+    return run.reason if run.reason.startswith(told) else f"{told}: {run.reason}"
+
+
+def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | None"]:
+    """The run's output in order; None where there is nothing new yet."""
+    offset, waiting = 0, pauses()
+    while True:
+        final = (
+            not follow or crontab.find_run(run.id).state.is_final
+        )  # looked at first: then nothing is missed
+        page = crontab.output(run.id, offset)
+        yield from page
+        if page:
+            offset, waiting = page[-1].end, pauses()
+        elif final:
+            return
+        else:
+            yield None
+            time.sleep(next(waiting))
+
+
+def _write(chunks: Iterator["Chunk | None"], output: OutputPrinter) -> None:
+    for chunk in chunks:
+        if chunk:
+            output.write(chunk)
+        else:
+            output.flush()
+    output.end()

@@ -1,0 +1,112 @@
+"""`nodes`: list the agents."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.model import Node, NodeState
+from dcron.presentation import humanize
+from dcron.quantities import format_amount
+
+if TYPE_CHECKING:
+    pass
+
+
+NODES = [
+    TableColumn("NODE", least=12),
+    TableColumn("HOST", least=6),
+    TableColumn("PID", right=True, spare=True),
+    TableColumn("STATE"),
+    TableColumn("ACCOUNT", least=4, spare=True),
+    TableColumn("RUNNING", right=True),
+    TableColumn("STARTED", right=True),
+    TableColumn("LEASE", right=True),
+    TableColumn("CLOCK", right=True),
+    TableColumn("VERSION"),
+    TableColumn("TZDATA"),
+]
+
+
+ROUTES: dict[str, Callable[[Node], str]] = {
+    "TAGS": lambda node: " ".join(node.tags),
+    "QUEUES": lambda node: " ".join(node.queues) or "all",
+    "CAPACITY": lambda node: " ".join(format_amount(*each) for each in node.capacity.items()),
+}
+"""Columns that are shown when a node has something to say in one of them."""
+
+
+CLOCK_TOLERANCE = 2.0
+"""Seconds a node's clock may be off before it catches the eye."""
+
+
+def command(as_json: Json = False, db: Db = None) -> None:
+    """List the running agents, and those that ended within a day.
+
+    With the tags, queues and capacity they were given, when any of them was given some.
+    """
+    from dcron.cli import json_output
+
+    with opened_crontab(db) as crontab:
+        found = crontab.nodes()
+        now = crontab.now()
+        if as_json:
+            console.emit_list(json_output.node_shape(node, now) for node in found)
+        elif not _print_nodes(found, now):
+            console.note("no agents yet: start `dcron agent` on each server that should run tasks")
+        _tell_of_zones(found, now)
+
+
+def _print_nodes(found: Sequence[Node], now: datetime) -> int:
+    said = any(node.tags or node.queues or node.capacity for node in found)
+    routes = ROUTES if said else {}
+    columns = [*NODES, *(TableColumn(title, least=6) for title in routes)]
+    rows = ([*_node_row(node, now), *(told(node) for told in routes.values())] for node in found)
+    return print_table(columns, rows)
+
+
+def _node_row(node: Node, now: datetime) -> list[str]:
+    state = node.state(now)
+    ended = state in (NodeState.STOPPED, NodeState.DEAD)
+    lease = "" if ended else humanize.left(node.alive_until, now)
+    return [
+        node.id,
+        node.host,
+        str(node.pid),
+        AlarmCell(state.value) if state in (NodeState.LATE, NodeState.DEAD) else state.value,
+        humanize.accounts(node),
+        f"{node.running}/{node.slots}",
+        humanize.ago(node.started_at, now),
+        lease,
+        _clock_offset(node),
+        node.version,
+        node.tzdata,
+    ]
+
+
+def _tell_of_zones(found: Iterable[Node], now: datetime) -> None:
+    """Say so where living nodes do not have the same time zones."""
+    living = [node for node in found if node.state(now) in (NodeState.ALIVE, NodeState.DRAINING)]
+    by_zones: dict[tuple[str, str | None], list[str]] = {}
+    for node in living:
+        by_zones.setdefault((node.tzdata, node.tzdata_fingerprint), []).append(node.name)
+    if len(by_zones) > 1:
+        told = "; ".join(
+            f"{version}{f' ({digits})' if digits else ''} on {', '.join(sorted(set(names))[:5])}"
+            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            for (version, digits), names in sorted(by_zones.items(), key=str)
+        )
+        console.complain(
+            f"warning: the nodes' time zones differ: tzdata {told}. Where a zone's rules have changed between"
+            " these, a task's next time depends on which node plans it: install the newest tzdata on all"
+        )
+
+
+def _clock_offset(node: Node) -> str:
+    if node.clock_offset is None:
+        return ""
+    told = f"{node.clock_offset:+.1f}s"
+    return AlarmCell(told) if abs(node.clock_offset) > CLOCK_TOLERANCE else told

@@ -1,0 +1,258 @@
+"""`preview`: when a schedule will run, and what the clocks do to it. An expression needs no database."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json, takes
+from dcron.cli.task_options import RuleOptions
+from dcron.errors import NotFound, ScheduleError, UsageError
+from dcron.model import Definition, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dcron.policy.start_times import TaskStart
+    from dcron.schedule import ClockTransition, Rules
+    from dcron.services.crontab import Crontab
+
+
+DEFAULT_COUNT = 10
+
+
+MOST = 100_000
+"""Occurrences of one preview; `* * * * * *` until next year would have 31 million."""
+
+
+MOST_OF_ALL = 1_000_000
+"""The same for a whole crontab; they are written as they are found."""
+
+
+_HASHED = (
+    "no-name",
+    "the task's name decides what H and ~ pick, so a task has other times than these; "
+    "`dcron add` tells them, and `dcron preview NAME`",
+)
+
+
+@takes(RuleOptions)
+def command(
+    options: RuleOptions,
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="SCHEDULE|NAME", help="A schedule in quotes, or a task.", show_default=False),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="The whole crontab in one list.")] = False,
+    tz: Annotated[
+        str | None,
+        typer.Option("-z", "--tz", metavar="ZONE", help="The zone, else the task's, else your own."),
+    ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Begin there: '2027-03-27', tomorrow, +2d…")
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option("-n", "--count", metavar="N", help="How many; 10 without --until.", min=1, max=MOST),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="End there.")] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Show when a schedule runs, computed just as the agents do.
+
+    \b
+    dcron preview '30 2 * * *' -z Europe/Berlin --from 2027-03-27 -n 3
+    dcron preview backup --fold both
+    dcron preview --all --until tomorrow
+    """
+    if every == (what is not None):
+        raise UsageError("give a schedule, the name of a task, or --all")
+    window = Window(begin, until, count)
+    if what is not None:
+        subject = _subject(what, tz, options, db)
+        (_print_json if as_json else _print)(subject, window)
+    elif options != RuleOptions():
+        raise UsageError("--all shows the tasks as they are; give a schedule or a name with other rules")
+    else:
+        _preview_all(tz, window, db, as_json=as_json)
+
+
+class Window:
+    """From when, until when, and how many."""
+
+    def __init__(self, begin: str | None, until: str | None, count: int | None) -> None:
+        self._begin, self._until, self._count = begin, until, count
+        self.now = datetime.now(UTC)
+
+    def bounds(self, timezone: str, most: int = MOST) -> tuple[datetime, datetime | None, int]:
+        """The instant after which to begin, the last one, the most occurrences. Raises UsageError."""
+        from dcron.schedule import parse_time, zone
+
+        here = zone(timezone)
+        begin = parse_time(self._begin, here, self.now) if self._begin else None
+        until = parse_time(self._until, here, begin or self.now) if self._until else None
+        if until and until <= (begin or self.now):
+            raise UsageError(f"--until {self._until!r} is not after the beginning")
+        # An occurrence exactly at --from counts; one right now is past.
+        after = begin - timedelta(microseconds=1) if begin else self.now
+        return after, until, self._count or (most if until else DEFAULT_COUNT)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is previewed: a line, and the rules that were asked for."""
+
+    line: Definition
+    rules: "Rules"
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """What the task, or that there is none, makes of the times shown: codes and messages."""
+        from dcron.presentation import next_runs
+        from dcron.schedule import zone
+        from dcron.schedule.parser import is_hashed
+
+        task = self.line
+        if not isinstance(task, Task):
+            return [_HASHED] if is_hashed(next_runs.schedule_of(task)) else []
+        told = []
+        if not task.enabled:
+            here = zone(own_zone())
+            told.append(
+                ("paused", f"{task.name} is {next_runs.pause(task, here)}; none of this runs meanwhile")
+            )
+        if task.error:
+            told.append(("suspended", f"{task.name} is suspended: {task.error}"))
+        return told
+
+
+def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) -> Subject:
+    """A schedule as a line without a name, or the task of this name."""
+    from dcron.schedule import parse, zone
+
+    try:
+        parse(what)
+    except ScheduleError as error:
+        return _task(what, tz, options, db, error)
+    timezone = own_zone() if tz is None else zone(tz).key
+    line = Definition(name="", schedule=what, timezone=timezone, command="")
+    line = replace(line, **options.rules(timezone))
+    if line.except_calendar is None and line.only_calendar is None:
+        return _checked(line, {})
+    with opened_crontab(db) as crontab:
+        return _checked(line, _calendars(crontab, line))
+
+
+def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error: ScheduleError) -> Subject:
+    from dcron.schedule import zone
+    from dcron.validation import NAME
+
+    if not NAME.fullmatch(name):
+        raise error
+    with opened_crontab(db) as crontab:
+        try:
+            task = crontab.find(name)
+        except NotFound:
+            raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
+        asked = options.rules(task.timezone if tz is None else tz)
+        if tz is not None:
+            asked["timezone"] = zone(tz).key
+        line = replace(task, **asked)
+        other = {"except_calendar", "only_calendar"} & asked.keys()
+        return _checked(line, _calendars(crontab, line) if other else {})
+
+
+def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
+    """The calendars that the line names, as rules have them. Raises NotFound."""
+    from dcron.services.calendars import Calendars
+
+    known = Calendars(crontab)
+    return {
+        field: (known.read(name),) if name else ()
+        for field, name in (("except_on", line.except_calendar), ("only_on", line.only_calendar))
+    }
+
+
+def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
+    from dcron.policy import rules_of
+
+    if line.not_before and line.not_after and line.not_after < line.not_before:
+        raise UsageError("not-after: it lies before not-before, so nothing would run")
+    return Subject(line, replace(rules_of(line), **calendars))
+
+
+def _print_json(subject: Subject, window: Window) -> None:
+    from dcron.cli import json_output
+    from dcron.presentation import next_runs
+
+    line = subject.line
+    after, until, count = window.bounds(line.timezone)
+    found = list(islice(next_runs.starts(line, after, subject.rules, count=count, until=until), MOST))
+    warnings = [*subject.remarks(), *next_runs.warnings(line, window.now, subject.rules)]
+    shape = json_output.preview_shape(line.schedule, line.timezone, next_runs.explanation(line), warnings)
+    shape["clock_changes"] = [
+        {"at": json_output.instant(change.at), "local": change.local.isoformat(), "text": change.text}
+        for change in _clock_changes(line, after, subject.rules, found)
+    ]
+    console.emit_streaming(shape, "occurrences", map(json_output.occurrence_shape, found))
+
+
+def _clock_changes(
+    line: Definition, after: datetime, rules: "Rules", found: "Sequence[TaskStart]"
+) -> "list[ClockTransition]":
+    """The changes that no occurrence found tells of, and those that come next."""
+    from dcron.presentation import next_runs
+    from dcron.schedule import clock_transitions, zone
+
+    shown = [start.occurrence for start in found]
+    return clock_transitions(next_runs.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
+
+
+def _print(subject: Subject, window: Window) -> None:
+    from dcron.cli import warnings
+    from dcron.cli.tables import print_facts, shown_line
+    from dcron.presentation import next_runs
+
+    line = subject.line
+    after, until, count = window.bounds(line.timezone)
+    found = islice(next_runs.starts(line, after, subject.rules, count=count, until=until), MOST)
+    print_facts([("schedule", line.schedule), ("when", next_runs.explanation(line)), ("zone", line.timezone)])
+    shown = []
+    for start in found:
+        shown.append(start)
+        for text in next_runs.occurrence_lines([start], window.now, utc=True):
+            console.drawn(f"  {shown_line(text)}")
+    if not shown:
+        console.note("no runs" + (" in this window" if until else "") + _why_none(line))
+    if len(shown) == MOST or (until and len(shown) == count):
+        console.note(f"there are more than {len(shown):,} until then; the rest is left out")
+    for _, message in subject.remarks():
+        console.complain(f"warning: {message}")
+    warnings.print_clock_changes(_clock_changes(line, after, subject.rules, shown))
+    warnings.print_doubts(next_runs.warnings(line, window.now, subject.rules))
+
+
+def _why_none(line: Definition) -> str:
+    from dcron.presentation import next_runs
+
+    return "" if next_runs.schedule_of(line).timed else f": it runs {next_runs.explanation(line)}"
+
+
+def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: bool) -> None:
+    from dcron.cli import agenda
+    from dcron.cli.progress import watched
+    from dcron.schedule import zone
+
+    timezone = own_zone() if tz is None else zone(tz).key
+    after, until, count = window.bounds(timezone, MOST_OF_ALL)
+    with opened_crontab(db) as crontab:
+        lines = [task for task in watched(crontab.tasks(), "reading tasks") if task.enabled]
+    found = agenda.starts(lines, after, until, count, MOST_OF_ALL)
+    show = agenda.print_json if as_json else agenda.print_agenda
+    shown = show(found, lines, zone(timezone), window.now)
+    if until and shown >= count:
+        console.note(f"there are more than {shown:,} starts until then; the rest is left out")

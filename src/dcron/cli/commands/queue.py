@@ -1,0 +1,106 @@
+"""`queue`: limit how many runs of a queue are active at once."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, Verb
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.errors import UsageError
+from dcron.model import Queue
+from dcron.presentation import humanize
+
+if TYPE_CHECKING:
+    pass
+
+
+QUEUES = [
+    TableColumn("QUEUE", least=10),
+    TableColumn("LIMIT", right=True),
+    TableColumn("RUNNING", right=True),
+]
+
+
+command = typer.Typer(
+    help="Limit how many runs of a queue are alive at once, over all nodes.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@command.command("set", cls=Verb)
+def set_queue(
+    queue: Annotated[
+        str, typer.Argument(metavar="QUEUE", help="The queue's name, as in --queue of tasks and agents.")
+    ],
+    max_running: Annotated[
+        str,
+        typer.Option(
+            "--max-running", metavar="N|none", help="Runs alive at once, over all nodes; 0 stops it."
+        ),
+    ],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Set how many runs of a queue may be alive at once. What runs runs on.
+
+    \b
+    dcron queue set mail --max-running 3
+    dcron queue set mail --max-running none
+    """
+    from dcron.cli import json_output
+
+    limit = _limit(max_running)
+    with opened_crontab(db) as crontab:
+        from dcron.services.fleet import Fleet
+
+        fleet = Fleet(crontab)
+        fleet.set_queue(queue, limit)
+        alive = sum(each.alive for each in fleet.queues() if each.name == queue)
+        changed = Queue(name=queue, max_running=limit, alive=alive)
+        if as_json:
+            console.emit(json_output.queue_shape(changed))
+        else:
+            console.data(f"queue {queue}: {_told(changed)}")
+
+
+@command.command("list", cls=Verb)
+def list_queues(as_json: Json = False, db: Db = None) -> None:
+    """List the queues that were given a limit, or in which something runs."""
+    from dcron.cli import json_output
+
+    with opened_crontab(db) as crontab:
+        from dcron.services.fleet import Fleet
+
+        found = Fleet(crontab).queues()
+        if as_json:
+            console.emit_list(map(json_output.queue_shape, found))
+        elif not print_table(QUEUES, map(_queue_row, found)):
+            console.note("no queue has a limit; `dcron queue set NAME --max-running N` sets one")
+
+
+def _limit(text: str) -> int | None:
+    if text == "none":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"--max-running {text!r}: give a number, 0 to stop the queue, or none for no limit")
+    return int(text[:9])
+
+
+def _told(queue: Queue) -> str:
+    if queue.max_running is None:
+        return "no limit"
+    if queue.max_running == 0:
+        limit = "nothing is started from now on"
+    else:
+        limit = f"at most {humanize.plural(queue.max_running, 'run')} at once"
+    over = queue.alive > queue.max_running
+    return limit + (f"; {queue.alive:,} are alive now, and run on" if over else "")
+
+
+def _queue_row(queue: Queue) -> list[str]:
+    limit = "none" if queue.max_running is None else f"{queue.max_running:,}"
+    over = queue.max_running is not None and queue.alive > queue.max_running
+    return [queue.name, limit, AlarmCell(f"{queue.alive:,}") if over else f"{queue.alive:,}"]

@@ -1,0 +1,127 @@
+"""`restore`: read a crontab that `dump` wrote."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json
+from dcron.errors import UsageError
+from dcron.typed import read_text
+
+if TYPE_CHECKING:
+    from dcron.services.dumping import Restoration, Restored
+
+
+SHOWN = 20
+"""Names of one kind, and differences, that are printed; the rest are counted."""
+
+
+LONGEST = 1_000
+"""Characters of a line in a difference."""
+
+
+def command(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE|-", help="What `dcron dump` wrote, or - for stdin.", show_default=False),
+    ],
+    force: Annotated[bool, typer.Option("-f", "--force", help="Change what differs without asking.")] = False,
+    paused: Annotated[
+        bool, typer.Option("--paused", help="Pause every task that is written, so that nothing starts.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Bring back what `dcron dump` wrote.
+
+    Adds what is missing and changes what differs, after a question; removes nothing. It is done wholly or
+    not at all. A run that was to come before now is due at once, and the task's catch-up rule says what of
+    it runs; a task that had only that one time left is not started.
+
+    \b
+    dcron restore /var/backups/dcron.json --dry-run
+    dcron --db postgresql://db.example.org/cron restore --paused dcron.json
+    """
+    from dcron.dumpfile import MAX_BYTES, read
+    from dcron.services.dumping import DumpService, Restored
+
+    source = "<stdin>" if file == "-" else file
+    text = read_text(file, "restore", MAX_BYTES)
+    with opened_crontab(db) as crontab:
+        dumping = DumpService(crontab)
+        try:
+            wanted = read(text)
+            planned = dumping.compare(wanted, paused=paused)
+        except UsageError as error:
+            raise UsageError(f"{source}: {error}; nothing was restored") from None
+        if not as_json:
+            _show_differences(planned)
+        restored = Restored((), {})
+        if not dry_run:
+            _require_consent(planned, force=force)
+            restored = dumping.apply(wanted, planned, paused=paused)
+    _report(planned, restored, dry_run=dry_run, as_json=as_json)
+
+
+def _show_differences(planned: "Restoration") -> None:
+    for each in planned.changed[:SHOWN]:
+        console.data(f"changed    {each.kind} {each.name}")
+        for line in each.lines():
+            console.data(f"  {line[:LONGEST]}" + ("…" if len(line) > LONGEST else ""))
+    if len(planned.changed) > SHOWN:
+        console.data(f"changed    … and {len(planned.changed) - SHOWN:,} more")
+    sys.stdout.flush()
+
+
+def _require_consent(planned: "Restoration", *, force: bool) -> None:
+    if planned.changed:
+        number = len(planned.changed)
+        what = f"change {'what differs' if number == 1 else f'these {number:,}'} to what the dump has"
+        console.require_consent(what, force=force)
+
+
+def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_json: bool) -> None:
+    from dcron.services.dumping import KINDS
+
+    if as_json:
+        kinds = {
+            f"{kind}s": {
+                "added": list(planned.added[kind]),
+                "changed": planned.changed_names(kind),
+                "unchanged": list(planned.unchanged[kind]),
+            }
+            for kind in KINDS
+        }
+        ends = {"not_started": list(restored.over), "suspended": dict(restored.suspended)}
+        console.emit({"dry_run": dry_run, **kinds, **ends})
+    else:
+        for kind in KINDS:
+            names = planned.added[kind]
+            for name in names[:SHOWN]:
+                console.data(f"added      {kind} {name}")
+            if len(names) > SHOWN:
+                console.data(f"added      … and {len(names) - SHOWN:,} {kind}s more")
+        would = "would be " if dry_run else ""
+        counts = [sum(map(len, planned.added.values())), len(planned.changed)]
+        counts.append(sum(map(len, planned.unchanged.values())))
+        told = "{:,} {}added, {:,} {}changed, {:,} unchanged"
+        console.data(told.format(counts[0], would, counts[1], would, counts[2]))
+    _warn(restored)
+
+
+def _warn(restored: "Restored") -> None:
+    for name in restored.over[:SHOWN]:
+        console.complain(
+            f"warning: {name} was to run once more, at a time that has passed: it was not started;"
+            f" `dcron run {name}` starts it now"
+        )
+    if len(restored.over) > SHOWN:
+        console.complain(f"warning: {len(restored.over) - SHOWN:,} more were not started for this reason")
+    for name, reason in list(restored.suspended.items())[:SHOWN]:
+        console.complain(f"warning: {name} is suspended: {reason}")
+    if len(restored.suspended) > SHOWN:
+        console.complain(f"warning: {len(restored.suspended) - SHOWN:,} more are suspended; see `dcron lint`")

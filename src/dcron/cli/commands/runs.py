@@ -1,0 +1,105 @@
+"""`runs`: list runs."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json, MaybeName, run_number
+from dcron.cli.run_details import show_run
+from dcron.cli.run_table import PAGE, pages, run_columns, run_row
+from dcron.cli.tables import print_table
+from dcron.cli.times import past_time
+from dcron.errors import UsageError
+from dcron.model import Run, RunState
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
+
+
+def command(
+    name: MaybeName = None,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help=f"Only these: {', '.join(RunState)}; repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only runs since then: 2h, today, '2027-01-01 09:00'…"),
+    ] = None,
+    flow: Annotated[
+        int | None,
+        typer.Option(
+            "--flow",
+            metavar="ID",
+            help="Only this flow: the run it began with, and what came after.",
+            parser=run_number,
+        ),
+    ] = None,
+    run_id: Annotated[
+        int | None,
+        typer.Option("--id", metavar="RUN", help="Show this run whole.", parser=run_number),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List runs, the newest first: those to come, under way and past.
+
+    TRIGGER tells why there is a run: `retry 2/3` is the second attempt of three, `flow 41` names what it is
+    part of.
+
+    \b
+    dcron runs backup -n 50 --state failed,lost
+    dcron runs --flow 41
+    dcron runs --id 1307
+    """
+    from dcron.cli import json_output
+    from dcron.schedule import zone
+    from dcron.store.runs import RunFilter
+
+    states = _states(state or [])
+    if run_id is not None and (name or states or since or flow is not None):
+        raise UsageError("--id is one run; leave the other options out")
+    with opened_crontab(db) as crontab:
+        if run_id is not None:
+            show_run(crontab, run_id, as_json=as_json)
+            return
+        now = crontab.now()
+        task_id = crontab.task_id(name) if name is not None else None
+        moment = past_time(since, zone(own_zone()), now) if since else None
+        if flow is not None:
+            crontab.require_flow(flow)
+        found = pages(crontab, RunFilter(task_id, states, moment, flow=flow), count)
+        if as_json:
+            console.emit_list(json_output.run_shape(each, now) for each in found)
+        elif not _print_runs(crontab, found, now):
+            asked = name or states or since or flow is not None
+            console.note("no such runs" if asked else "nothing has run yet, and nothing is due")
+
+
+def _states(names: Sequence[str]) -> list[RunState] | None:
+    wanted = [name for text in names for name in text.split(",")]
+    for name in wanted:
+        if name not in list(RunState):
+            raise UsageError(f"--state {name!r}: give {', '.join(RunState)}")
+    return [RunState(name) for name in wanted] or None
+
+
+def _print_runs(crontab: "Crontab", found: Iterator[Run], now: datetime) -> int:
+    from dcron.schedule import zone
+
+    here = zone(own_zone())
+    return print_table(run_columns(here), _rows(crontab, found, here, now))
+
+
+def _rows(crontab: "Crontab", found: Iterator[Run], here: tzinfo, now: datetime) -> Iterator[list[str]]:
+    """The rows, and for retries how many attempts their tasks have; looked up a page at a time."""
+    while page := list(islice(found, PAGE)):
+        again = {run.task_id for run in page if run.attempt > 1}
+        tries = {task.id: task.tries for task in crontab.tasks_by_id(again).values()} if again else {}
+        yield from (run_row(run, here, now, tries.get(run.task_id)) for run in page)

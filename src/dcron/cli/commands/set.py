@@ -1,0 +1,110 @@
+"""`set`: change tasks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.changed_tasks import print_changed, print_json
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import all_to_change
+from dcron.cli.options import Db, Json, WholeNames, takes
+from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared, require_one_wish
+from dcron.errors import UsageError
+from dcron.model import TIMES_FIELDS
+
+if TYPE_CHECKING:
+    from dcron.model import Task
+    from dcron.services.crontab import Crontab
+
+
+_ROUTES = ("user", "queue", "require", "need")
+"""What decides which agents can take its runs."""
+
+
+_TELLING = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
+"""What advice depends on."""
+
+
+@takes(TaskOptions)
+def command(
+    targets: WholeNames,
+    options: TaskOptions,
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", metavar="SCHEDULE", help="When it runs.")
+    ] = None,
+    command: Annotated[
+        str | None, typer.Option("--command", metavar="LINE", help="What it runs, as a shell line.")
+    ] = None,
+    clear: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--clear",
+            metavar="OPTION",
+            help=f"Back to the default: {', '.join(CLEARABLE)}, env.NAME, need.NAME, limit.NAME.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Change tasks: only what is given.
+
+    -e, --need and --limit add a value or replace the one of that name; the others stay. --require replaces
+    all tags.
+
+    \b
+    dcron set backup --schedule '0 4 * * *' --timeout 2h
+    dcron set backup -e LEVEL=9 --clear env.DEBUG --clear timeout
+    dcron set backup --name backup-full
+    """
+    with opened_crontab(db) as crontab:
+        tasks = all_to_change(crontab, "set", targets)
+        if options.name is not None and len(tasks) > 1:
+            raise UsageError("--name: give one task, for a name belongs to one")
+        given = options.words() | options.policies()
+        if schedule is not None:
+            given["schedule"] = schedule
+        if command is not None:
+            given |= {"command": command, "argv": None}
+        edits = [(task, _changed(task, given, options, clear or [])) for task in tasks]
+        if not clear and not any(changed for _, changed in edits):
+            raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
+        changed = crontab.edit_all(edits)
+        if as_json:
+            print_json(crontab, changed)
+        for before, after in zip(tasks, changed, strict=True):
+            _tell(crontab, after, before=before, as_json=as_json)
+
+
+def _changed(
+    task: "Task", given: dict[str, Any], options: TaskOptions, clear: Sequence[str]
+) -> dict[str, Any]:
+    """The fields of this task that were given or cleared; times are in its zone, or in that it gets."""
+    changed = cleared(clear, task)
+    given = given | options.rules(task.timezone if options.tz is None else options.tz)
+    require_one_wish(clear, given)
+    return changed | _added(given, replace(task, **changed))
+
+
+def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
+    """The fields that were given; values that have names, on top of those that the task has."""
+    named = {field: {**getattr(task, field), **given[field]} for field in BY_NAME if field in given}
+    return given | named
+
+
+def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
+    from dcron.cli import warnings
+
+    if not as_json:
+        if task.version == before.version:
+            console.data(f"unchanged  {task.name}")
+        else:
+            print_changed("changed", task, crontab)
+    if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
+        now = crontab.now()
+        warnings.print_warnings(task, now)
+        warnings.print_crowd(crontab, crontab.view(task.name), now)
+    if any(getattr(task, field) != getattr(before, field) for field in _ROUTES):
+        warnings.print_unserved(crontab, crontab.view(task.name))

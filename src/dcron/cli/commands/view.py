@@ -1,0 +1,198 @@
+"""`view`: one task or one run in full."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json, ReadName, run_number
+from dcron.cli.run_details import show_run
+from dcron.cli.tables import print_facts
+from dcron.errors import UsageError
+from dcron.model import Run, RunState, Trigger
+from dcron.presentation import humanize
+from dcron.presentation.graph import graph_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dcron.services.crontab import Crontab
+    from dcron.services.tasks import TaskView
+
+
+LISTED = 5
+"""Waiting runs and dead letters that are told one by one."""
+
+
+READ = 100
+
+
+Fact = tuple[str, str | list[str] | None]
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """What stands around a task beside its next and last run."""
+
+    waiting: Sequence[Run]
+    """All of them, the first due first; READ at most."""
+    dead: Sequence[Run]
+    """The newest first; READ at most."""
+    graph: "Mapping[str, Sequence[str]]"
+
+
+def command(
+    name: ReadName = None,
+    run_id: Annotated[
+        int | None, typer.Option("--run", metavar="RUN", help="Show this run instead.", parser=run_number)
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Show all there is to know about a task, or about one run.
+
+    Also what waits to be tried again or is held back, and why; its dead letters; and the tasks that come
+    before and after it, with its own name in brackets.
+    """
+    from dcron.cli import json_output
+
+    if (name is None) == (run_id is None):
+        raise UsageError("give the name of a task, or --run with the number of a run")
+    with opened_crontab(db) as crontab:
+        if name is None:
+            show_run(crontab, run_id or 0, as_json=as_json)
+            return
+        found = crontab.view(name)
+        around = _surroundings(crontab, found)
+        now = crontab.now()
+        if as_json:
+            console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
+        else:
+            print_facts(_facts(found, around, now))
+
+
+def _surroundings(crontab: "Crontab", view: "TaskView") -> TaskContext:
+    from dcron.store.runs import RunFilter
+
+    task_id = view.task.id
+    waiting = crontab.runs(RunFilter(task_id, [RunState.WAITING]), READ)
+    return TaskContext(
+        sorted(waiting, key=lambda run: (run.due_at, run.id)),
+        crontab.runs(RunFilter(task_id, dead=True), READ),
+        crontab.dependency_graph(view.task),
+    )
+
+
+def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
+    from dcron.cli import json_output
+
+    return {
+        "waiting": [json_output.run_shape(run, now) for run in around.waiting],
+        "dead_letters": [json_output.run_shape(run, now) for run in around.dead],
+        "graph": {name: list(earlier) for name, earlier in sorted(around.graph.items())},
+    }
+
+
+def _facts(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fact]:
+    from dcron.presentation import next_runs
+
+    task = view.task
+    yield "name", task.name
+    yield "about", task.describe
+    yield "schedule", task.schedule
+    yield "when", next_runs.explanation(task)
+    yield "zone", task.timezone
+    yield "next", _coming(view, now)
+    yield "agents", f"none takes its next run: {view.unserved}" if view.unserved and task.enabled else None
+    yield "waiting", _waiting(view, around.waiting, now)
+    yield "suspended", task.error
+    yield "graph", graph_lines(around.graph, task.name) or None
+    yield from _of_the_command(view)
+    yield from _of_the_times(view)
+    yield from _of_the_runs(view, around, now)
+    yield "source", task.source
+    yield (
+        "changed",
+        f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'somebody'}",
+    )
+
+
+def _of_the_command(view: "TaskView") -> Iterator[Fact]:
+    from dcron.presentation import next_runs
+
+    task = view.task
+    yield "command", next_runs.command_line(task)
+    for name, value in task.env.items():
+        yield "env", f"{name}={value}"
+    yield "stdin", task.stdin
+    yield "directory", task.cwd
+    yield "user", task.user
+    yield "timeout", humanize.span(task.timeout) if task.timeout else None
+
+
+def _of_the_times(view: "TaskView") -> Iterator[Fact]:
+    from dcron.presentation import policies as policies
+    from dcron.schedule import zone
+
+    task = view.task
+    yield "gap", "skip: a run at a time that the clock leaves out is dropped" if task.gap == "skip" else None
+    yield "fold", "both: a run at a time that comes twice is made twice" if task.fold == "both" else None
+    for name, moment in (("not before", task.not_before), ("not after", task.not_after)):
+        yield name, humanize.full(moment.astimezone(zone(own_zone()))) if moment else None
+    yield "except", _calendar(task.except_calendar, task.except_content)
+    yield "only", _calendar(task.only_calendar, task.only_content)
+    yield "max running", "no limit" if task.max_running is None else str(task.max_running)
+    yield from policies.asked(task)
+    yield "once", "it leaves the crontab when its run has succeeded" if task.once else None
+
+
+def _of_the_runs(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fact]:
+    for run in view.alive:
+        yield "now", _run_line(run, now)
+    yield "last", _run_line(view.last_run, now) if view.last_run and not view.alive else None
+    letters = [f"{_run_line(run, now)}: dcron retry {run.id}" for run in around.dead[:LISTED]]
+    yield "dead", _and_more(letters, around.dead, "dcron dead") or None
+
+
+def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
+    from dcron.presentation import next_runs
+    from dcron.schedule import zone
+
+    task = view.task
+    if task.enabled:
+        return next_runs.next_runs(task, now, planned=view.next_run_at)
+    return next_runs.pause(task, zone(own_zone()))
+
+
+def _waiting(view: "TaskView", waiting: Sequence[Run], now: datetime) -> list[str] | None:
+    """What waits besides the line's turn, and the turn itself when it is held back."""
+    told = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
+    lines = [f"run {run.id}, {humanize.waits(run, view.task.tries, now)}" for run in told[:LISTED]]
+    return _and_more(lines, told, f"dcron runs {view.task.name} --state waiting") or None
+
+
+def _and_more(lines: list[str], runs: Sequence[Run], where: str) -> list[str]:
+    more = len(runs) - len(lines)
+    least = " or more" if len(runs) >= READ else ""
+    return [*lines, f"and {more}{least} more: {where}"] if more > 0 else lines
+
+
+def _calendar(name: str | None, content: str | None) -> str | None:
+    if name is None:
+        return None
+    return f"on the dates of calendar {name}" + ("" if content else ", which is gone: nothing runs")
+
+
+def _run_line(run: Run, now: datetime) -> str:
+    parts = [f"run {run.id}", humanize.result(run, now)]
+    if run.started_at:
+        parts.append(f"started {humanize.ago(run.started_at, now)}")
+    if run.owner:
+        parts.append(f"on {run.owner}")
+    if run.refused_by:
+        parts.append(f"after {humanize.refusals(run)}")
+    return ", ".join(parts)

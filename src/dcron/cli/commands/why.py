@@ -1,0 +1,64 @@
+"""`why`: why a task did, did not, or will not run."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, Name
+from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.services.why import Cause, Span
+
+
+def command(
+    name: Name,
+    when: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WHEN]",
+            help="A time in the task's zone, or a date for the whole day; else lately, now and next.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Tell why a task did, did not, or will not run. One sentence a cause.
+
+    \b
+    dcron why backup                     how it did last, what it does now, when it runs next
+    dcron why backup 09:00               today's 09:00; also yesterday 09:00, '2027-06-01 09:00'
+    dcron why backup 2027-06-01          all of that day
+    """
+    from dcron.services.why import Why
+
+    with opened_crontab(db) as crontab:
+        asked = Why(crontab)
+        moment = asked.meant(name, " ".join(when)) if when else None
+        causes = asked.explain(name, moment)
+        if as_json:
+            console.emit({"task": name, **_when_shape(moment), "causes": list(map(_shape, causes))})
+        else:
+            for cause in causes:
+                console.data(safe(cause.sentence))
+
+
+def _when_shape(moment: "datetime | Span | None") -> dict[str, str | None]:
+    from dcron.cli.json_output import instant
+
+    if moment is None or isinstance(moment, datetime):
+        return {"when": instant(moment), "until": None}
+    return {"when": instant(moment.first), "until": instant(moment.end)}
+
+
+def _shape(cause: "Cause") -> dict[str, Any]:
+    from dcron.cli.json_output import instant
+
+    facts = {
+        name: instant(value) if isinstance(value, datetime) else value for name, value in cause.facts.items()
+    }
+    return {"code": cause.code, "sentence": cause.sentence, **facts}

@@ -1,0 +1,123 @@
+"""What `add`, `at` and `in` share: make a task of the options, and report what was added."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dcron.cli import console
+from dcron.cli.context import new_task_zone
+from dcron.cli.policy_options import with_tries
+from dcron.cli.task_options import TaskOptions, command_text
+from dcron.cli.warnings import mention_idleness
+from dcron.typed import default_name
+
+if TYPE_CHECKING:
+    from dcron.model import Definition, Task
+    from dcron.services.crontab import Crontab
+    from dcron.services.settings import ChosenZone
+    from dcron.services.tasks import TaskView
+
+
+_OPTION_OF_ADD = re.compile(
+    r"(?:--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|describe|json|db"
+    r"|overlap|tries|backoff|backoff-factor|backoff-max|on-lost|deadline|catch-up|catch-up-window|jitter"
+    r"|priority|queue|require|every-node|need|limit"
+    r"|gap|fold|not-before|not-after|except|only)(?:=.*)?|-[nz])",
+    re.DOTALL,
+)
+
+
+def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
+    """The zone that was asked for, else that of new tasks. Raises ZoneError."""
+    from dcron.schedule import zone
+    from dcron.services.settings import ChosenZone
+
+    return new_task_zone(crontab) if options.tz is None else ChosenZone(zone(options.tz).key, "as asked for")
+
+
+def add_one_off(
+    crontab: "Crontab",
+    moment: datetime,
+    command: Sequence[str],
+    options: TaskOptions,
+    chosen: "ChosenZone",
+    *,
+    now: datetime,
+    as_json: bool,
+) -> None:
+    """Add a task that runs once, at `moment`. It runs even if that time passes while it is being added."""
+    if moment.microsecond:  # a schedule has whole seconds; never early
+        moment = moment.replace(microsecond=0) + timedelta(seconds=1)
+    # A time on the zone's clock stays one: then it is told what daylight saving does to it.
+    zulu = "" if moment.tzinfo is None else "Z"
+    line = new_definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options, chosen)
+    task = crontab.add(line, once=True, numbered=options.name is None, since=now)
+    report_added(crontab, task, options, chosen, now=now, as_json=as_json)
+    warn_of_late_options(command)
+
+
+def new_definition(
+    schedule: str, command: Sequence[str], options: TaskOptions, chosen: "ChosenZone"
+) -> "Definition":
+    from dcron.model import Definition
+
+    text, argv = command_text(command)
+    made = {"timezone": chosen.name, "name": options.name if options.name is not None else default_name(text)}
+    said = with_tries(options.values(chosen.name))
+    return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})
+
+
+def report_added(
+    crontab: "Crontab",
+    task: "Task",
+    options: TaskOptions,
+    chosen: "ChosenZone",
+    *,
+    now: datetime | None = None,
+    as_json: bool,
+) -> None:
+    from dcron.cli import json_output, warnings
+    from dcron.cli.tables import print_facts
+
+    now = now or crontab.now()
+    view = crontab.view(task.name)
+    if as_json:
+        console.emit(json_output.task_shape(view, now))
+    else:
+        print_facts(_facts(view, options, chosen, now))
+    warnings.print_warnings(task, now)
+    warnings.print_homelessness(task)
+    warnings.print_crowd(crontab, view, now)
+    warnings.print_unserved(crontab, view)
+    mention_idleness(crontab)
+
+
+def _facts(
+    view: "TaskView", options: TaskOptions, chosen: "ChosenZone", now: datetime
+) -> Iterator[tuple[str, str | list[str] | None]]:
+    from dcron.presentation import next_runs
+    from dcron.presentation import policies as policies
+
+    task = view.task
+    yield "added", task.name
+    yield "when", next_runs.explanation(task)
+    count = 1 if task.once else 3
+    yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
+    if options.tz is None:
+        hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all"
+        yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
+    yield "command", next_runs.command_line(task)
+    yield "with", policies.lines(task)
+    if options.on_lost == "retry" and options.tries is None:
+        yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
+
+
+def warn_of_late_options(command: Sequence[str]) -> None:
+    """`add '0 9 * * *' backup --timeout 5m` gives backup an option that was meant for dcron."""
+    late = next((word for word in command[1:] if _OPTION_OF_ADD.fullmatch(word)), None)
+    if len(command) > 1 and late is not None:
+        console.complain(
+            f"warning: {late} stands after the command, so the command gets it;"
+            " options for dcron stand before the command"
+        )

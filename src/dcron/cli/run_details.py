@@ -1,0 +1,90 @@
+"""One run in full, for `view --run` and `runs --id`."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dcron.cli import console
+from dcron.cli.context import own_zone
+from dcron.cli.tables import print_facts
+from dcron.model import Run, RunState
+from dcron.presentation import humanize
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
+
+
+Fact = tuple[str, str | list[str] | None]
+
+
+def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
+    """Print all there is to know about a run. Raises NotFound."""
+    run = crontab.find_run(run_id)
+    retry, size, now = crontab.retry_of(run), crontab.output_size(run_id), crontab.now()
+    if as_json:
+        from dcron.cli import json_output
+
+        more = {
+            "retried_as": retry.id if retry else None,
+            "cancel_requested_by": run.cancel_requested_by,
+            "for_node": run.for_node,
+            "refused_by": dict(run.refused_by) if run.refused_by else None,
+            "output_bytes": size,
+            "payload": run.payload,
+            "spec": dict(run.spec),
+        }
+        console.emit({**json_output.run_shape(run, now), **more})
+    else:
+        print_facts(_facts(run, retry, size, now))
+
+
+def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fact]:
+    yield "run", str(run.id)
+    yield "task", run.task
+    yield "state", run.state.value
+    result = humanize.result(run, now)
+    yield "result", result if run.state.is_final and result != run.state else None
+    yield "reason", run.reason if run.reason != result else None
+    yield "waits", humanize.HELD[run.blocked] if run.blocked and run.state is RunState.WAITING else None
+    yield "trigger", run.trigger.value
+    yield "attempt", str(run.attempt) + (f", after run {run.retry_of}" if run.retry_of else "")
+    yield "tried again", f"as run {retry.id}, {humanize.result(retry, now)}" if retry else None
+    yield "flow", None if run.flow is None else f"{run.flow}: dcron runs --flow {run.flow}"
+    yield "event", None if run.event_id is None else str(run.event_id)
+    yield from _times(run, now)
+    yield "node", run.owner
+    yield "only on", run.for_node
+    yield "refused by", [f"{node}: {why}" for node, why in (run.refused_by or {}).items()] or None
+    yield "cancelled by", run.cancel_requested_by
+    yield "dead letter", f"dcron retry {run.id}, or dcron dead dismiss {run.id}" if run.dead_at else None
+    yield "queue", run.queue
+    yield from _command(run.spec)
+    yield "payload", run.payload
+    yield "output", f"{size:,} bytes: dcron logs {run.id}" if size else "none"
+
+
+def _times(run: Run, now: datetime) -> Iterator[Fact]:
+    from dcron.schedule import zone
+
+    here = zone(own_zone())
+    times = {
+        "for": run.scheduled_for,
+        "due": run.due_at,
+        "not after": run.expires_at if run.state is RunState.WAITING else None,
+        "claimed": run.claimed_at,
+        "started": run.started_at,
+        "ended": run.finished_at,
+    }
+    for name, moment in times.items():
+        yield name, humanize.full(moment.astimezone(here)) if moment else None
+    duration = run.duration(now)
+    yield "took" if run.state.is_final else "runs for", None if duration is None else humanize.took(duration)
+
+
+def _command(spec: Mapping[str, Any]) -> Iterator[Fact]:
+    """What it executes, as copied from its task; values that tasks have by default are left out."""
+    for name, value in spec.items():
+        if name == "env":
+            yield from (("env", f"{key}={text}") for key, text in value.items())
+        else:
+            yield name.replace("_", " "), value if isinstance(value, str) else repr(value)

@@ -1,0 +1,66 @@
+"""The table of runs, for `runs` and `demo`, and lists of runs read in pages."""
+
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+
+from dcron.cli.tables import AlarmCell, TableColumn
+from dcron.model import Run, RunState
+from dcron.presentation import humanize
+from dcron.presentation.humanize import HELD
+
+if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
+    from dcron.store.runs import RunFilter
+
+
+PAGE = 500
+
+
+def pages(crontab: "Crontab", wanted: "RunFilter", count: int) -> Iterator[Run]:
+    """The newest `count` runs, read a page at a time."""
+    from dataclasses import replace
+
+    while count > 0:
+        page = crontab.runs(wanted, min(count, PAGE))
+        yield from page
+        if len(page) < min(count, PAGE):
+            return
+        count -= len(page)
+        wanted = replace(wanted, before_id=page[-1].id)
+
+
+def run_columns(here: tzinfo) -> list[TableColumn]:
+    """The table of runs, its times in one zone."""
+    return [
+        TableColumn("RUN", right=True),
+        TableColumn("TASK", least=10),
+        TableColumn("STATE"),
+        TableColumn("TRIGGER", spare=True),
+        TableColumn(f"DUE ({here})", least=15),
+        TableColumn("TOOK", right=True),
+        TableColumn("NODE", least=6, spare=True),
+        TableColumn("REASON", least=8),
+    ]
+
+
+def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> list[str]:
+    """A run as this table shows it; `tries` is how many attempts its task has."""
+    duration = run.duration(now)
+    return [
+        str(run.id),
+        run.task,
+        AlarmCell(run.state.value) if run.state in (RunState.FAILED, RunState.LOST) else run.state.value,
+        _trigger(run, tries),
+        humanize.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
+        humanize.took(duration) if duration is not None else "",
+        run.node or "",
+        run.reason or (HELD[run.blocked] if run.blocked else humanize.refusals(run)),
+    ]
+
+
+def _trigger(run: Run, tries: int | None) -> str:
+    told = run.trigger.value
+    if run.attempt > 1:
+        told += f" {run.attempt}/{tries}" if tries and run.attempt <= tries else f" {run.attempt}"
+    return told if run.flow is None else f"{told}, flow {run.flow}"

@@ -1,0 +1,64 @@
+"""The table of tasks, for `list` and `demo`."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from dcron.cli.tables import AlarmCell, TableColumn
+from dcron.model import Run, RunState
+from dcron.presentation import humanize
+
+if TYPE_CHECKING:
+    from dcron.services.tasks import TaskView
+
+
+COLUMNS = [
+    TableColumn("NAME", least=10),
+    TableColumn("SCHEDULE", least=9, spare=True),
+    TableColumn("TZ", least=7, keep_end=True, spare=True),
+    TableColumn("NEXT"),
+    TableColumn("LEFT", right=True),
+    TableColumn("LAST", right=True, spare=True),
+    TableColumn("RESULT"),
+    TableColumn("OWNER", least=5),
+]
+
+
+UNHAPPY = (RunState.FAILED, RunState.LOST)
+
+
+def row(view: "TaskView", now: datetime) -> list[str]:
+    """A task as TASKS shows it, whoever may be there to run it."""
+    task, latest = view.task, view.alive[-1] if view.alive else view.last_run
+    return [
+        task.name,
+        task.schedule,
+        task.timezone,
+        _next(view, now),
+        _left(view, now),
+        humanize.ago(latest.started_at, now) if latest and latest.started_at else "",
+        _result(latest, now) if latest else "",
+        (latest.node or "") if latest else "",
+    ]
+
+
+def _left(view: "TaskView", now: datetime) -> str:
+    told = humanize.to_next(view.next_run, view.comes_at, None, now)
+    return AlarmCell(told) if told.startswith("late") else told
+
+
+def _next(view: "TaskView", now: datetime) -> str:
+    from dcron.errors import ZoneError
+    from dcron.schedule import zone
+
+    due = view.comes_at
+    if due is None:
+        return "paused" if not view.task.enabled else AlarmCell("suspended") if view.task.error else ""
+    try:
+        return humanize.clock(due, zone(view.task.timezone), now)
+    except ZoneError:  # this machine's tz database does not have it
+        return humanize.clock(due, UTC, now) + "Z"
+
+
+def _result(run: Run, now: datetime) -> str:
+    told = humanize.result(run, now)
+    return AlarmCell(told) if run.state in UNHAPPY else told

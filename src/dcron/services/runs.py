@@ -1,0 +1,162 @@
+"""Read the runs of a crontab, make new ones, and cancel them."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from dcron.errors import NotFound, Refused
+from dcron.model import LAST_RUN, Node, Run, RunState, Task, Trigger
+from dcron.schedule import repeatable
+from dcron.services import task_names
+from dcron.services.service import Service
+from dcron.store import audit_log, dependencies, finishing, nodes, output, planning, runs, skipping, tasks
+from dcron.store.output import Chunk
+from dcron.store.runs import RunFilter
+from dcron.validation import require_runnable, require_text
+
+ENDED_NODES_SHOWN = timedelta(hours=24)
+MOST_WAITING = 500
+"""Waiting runs of a task among which `run_to_follow` looks for one that is due."""
+_STARTED = [RunState.RUNNING, RunState.SUCCEEDED, RunState.FAILED, RunState.LOST, RunState.CANCELLED]
+
+
+class Runs(Service):
+    """The runs of a crontab, and the nodes that take them."""
+
+    # Make and cancel --------------------------------------------------------------------------------
+
+    def run(self, task: Task, payload: str | None = None) -> Run:
+        """Make a run of the task that is due now, paused or not. Raises UsageError."""
+        (run,) = self.run_all([task], payload)
+        return run
+
+    def run_all(self, chosen: Sequence[Task], payload: str | None = None) -> list[Run]:
+        """Make a run of each of these tasks that is due now, paused or not. Raises UsageError."""
+        for task in chosen:
+            require_runnable(task)
+        if payload is not None:
+            require_text("payload", payload)
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            made = []
+            for task in chosen:
+                run_id = planning.run_now(connection, task, now, payload)
+                audit_log.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+                made.append(run_id)
+            self.database.notify(connection)
+            return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
+
+    @repeatable
+    def cancel(self, run_id: int) -> Run:
+        """End a waiting run, or ask the node of a living one to stop it.
+
+        Raises NotFound, or Refused when the run is over.
+        """
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            run = runs.by_id(connection, run_id)
+            if run is None:
+                raise _no_run(run_id)
+            finishing.lock_lines(connection, {run.task_id: run.task})
+            waiting = skipping.cancel(connection, run, now, self.actor)
+            if not waiting and not runs.request_cancel(connection, run_id, self.actor):
+                raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
+            if waiting:
+                self._continue_without(connection, run, now)
+            self.database.notify(connection)
+            cancelled = runs.by_id(connection, run_id)
+        assert cancelled
+        return cancelled
+
+    # Read -------------------------------------------------------------------------------------------
+
+    def find_run(self, run_id: int) -> Run:
+        """Return the run of this id. Raises NotFound."""
+        with self.database.read() as connection:
+            run = runs.by_id(connection, run_id) if run_id <= LAST_RUN else None
+        if run is None:
+            raise _no_run(run_id)
+        return run
+
+    def runs(self, wanted: RunFilter, limit: int) -> list[Run]:
+        """Return the runs that pass the filter, the newest first."""
+        with self.database.read() as connection:
+            return runs.newest(connection, wanted, limit)
+
+    def fan_out(self, run_id: int) -> list[Run]:
+        """Return the run, and for a task of every node the runs of all nodes with it. Raises NotFound."""
+        run = self.find_run(run_id)
+        if run.for_node is None:
+            return [run]
+        with self.database.read() as connection:
+            return runs.shares(connection, run)
+
+    def retry_of(self, run: Run) -> Run | None:
+        """Return the attempt that follows this run, if there is one."""
+        with self.database.read() as connection:
+            return runs.retry_of(connection, run.id)
+
+    def require_flow(self, flow: int) -> None:
+        """Raise NotFound unless there are runs of this flow, or a run that may yet begin it."""
+        with self.database.read() as connection:
+            known = runs.newest(connection, RunFilter(flow=flow), 1) or runs.by_id(connection, flow)
+        if not known:
+            raise NotFound(f"there is no flow {flow}; `dcron runs` shows flows under TRIGGER")
+
+    def last_run(self, name: str) -> Run:
+        """Return the latest run of the task that was started. Raises NotFound or UsageError."""
+        with self.database.read() as connection:
+            return self._last_run(connection, name, task_names.id_of(connection, name))
+
+    def run_to_follow(self, name: str) -> Run:
+        """Return the run to watch: a living one, else one that is due, else the latest.
+
+        Raises NotFound or UsageError.
+        """
+        with self.database.read() as connection:
+            task_id = task_names.id_of(connection, name)
+            now = self.database.now(connection)
+            living = RunFilter(task_id, [RunState.RUNNING, RunState.CLAIMED])
+            if found := runs.newest(connection, living, 1):
+                return found[0]
+            waiting = runs.newest(connection, RunFilter(task_id, [RunState.WAITING]), MOST_WAITING)
+            due = (run for run in waiting if run.due_at <= now)
+            return next(due, None) or self._last_run(connection, name, task_id)
+
+    def output(self, run_id: int, offset: int) -> list[Chunk]:
+        """Return a page of the run's stored output, from byte `offset` on."""
+        with self.database.read() as connection:
+            return output.read(connection, run_id, offset)
+
+    def output_size(self, run_id: int) -> int:
+        """Return how many bytes the run wrote, stored or dropped."""
+        with self.database.read() as connection:
+            return output.size(connection, run_id)
+
+    def nodes(self) -> list[Node]:
+        """Return the living nodes, and those that ended within ENDED_NODES_SHOWN."""
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            return nodes.listing(connection, now, ended_since=now - ENDED_NODES_SHOWN)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _last_run(self, connection: Connection, name: str, task_id: int) -> Run:
+        for run in runs.newest(connection, RunFilter(task_id, _STARTED), limit=20):
+            if run.started_at:
+                return run
+        raise NotFound(f"{name} has not run yet")
+
+    def _continue_without(self, connection: Connection, run: Run, now: datetime) -> None:
+        """Plan the run after a cancelled scheduled run, and skip the downstream tasks of its flow."""
+        task = tasks.by_id(connection, run.task_id)
+        if run.trigger is Trigger.SCHEDULE and task and task.planned_version == task.version:
+            planning.plan_after(connection, task, max(now, run.scheduled_for))
+        if run.flow is not None or run.trigger is Trigger.RETRY:
+            step = dependencies.Step(run.id, run.task, run.flow, run.scheduled_for)
+            dependencies.step_ended(connection, self.database, step, RunState.CANCELLED, now)
+
+
+def _no_run(run_id: int) -> NotFound:
+    return NotFound(f"there is no run {run_id}")

@@ -1,0 +1,202 @@
+"""Write tasks inside one transaction: check them, plan their next runs, and record who changed what."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from dcron import policy
+from dcron.database import Database
+from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
+from dcron.model import Definition, Task
+from dcron.policy.dependencies import Graph
+from dcron.services import dependency_rules, sources
+from dcron.store import audit_log, name_prefix, planning, tasks
+from dcron.validation import require_valid
+
+PAGE = 500
+NAMES_COMPARED = 100_000
+
+
+class TaskWriter:
+    """Writes tasks in the caller's transaction, on behalf of one actor.
+
+    The caller has called `dependency_rules.guard` before.
+    """
+
+    def __init__(self, connection: Connection, database: Database, actor: str) -> None:
+        """Write through this connection; all changes bear the database's time of now."""
+        self.connection = connection
+        self.now: datetime = database.now(connection)
+        self._database = database
+        self._actor = actor
+
+    def add(self, definition: Definition, *, once: bool = False) -> Task:
+        """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken."""
+        try:
+            with self.connection.begin_nested():
+                task_id = tasks.add(self.connection, definition, self.now, self._actor, once=once)
+        except IntegrityError:
+            if tasks.by_name(self.connection, definition.name) is None:
+                raise
+            raise Refused(
+                f"there is a task {definition.name!r} already;"
+                " choose another name with -n, or change it with `dcron set`"
+            ) from None
+        return self._settle(task_id, "add", before=None)
+
+    def add_many(self, definitions: Sequence[Definition], source: str | None) -> dict[str, str]:
+        """Add tasks with their first runs, a page at a time. Return, by name, what is wrong with which.
+
+        Raises Conflict when one of the names is taken.
+        """
+        problems: dict[str, str] = {}
+        for start in range(0, len(definitions), PAGE):
+            try:
+                with self.connection.begin_nested():
+                    page = definitions[start : start + PAGE]
+                    written = tasks.add_many(self.connection, page, self.now, self._actor, source)
+            except IntegrityError:
+                raise Conflict("a task of one of these names was added meanwhile; repeat it") from None
+            for task in written:
+                try:
+                    self._require_calendars(task, before=None)
+                except UsageError as error:
+                    problems[task.name] = str(error)
+            planning.plan_new(
+                self.connection, [task for task in written if task.name not in problems], self.now
+            )
+            audit_log.record_added(self.connection, self.now, self._actor, written)
+        # Only now: a task may come after one that is written further down.
+        graphs: dict[str, Graph] = {}
+        for definition in definitions:
+            if definition.name not in problems and (
+                problem := dependency_rules.problem_of(self.connection, definition, graphs)
+            ):
+                problems[definition.name] = problem
+        self._database.notify(self.connection)
+        return problems
+
+    def replace(self, task: Task, definition: Definition) -> Task:
+        """Give the task this definition and plan it anew.
+
+        Raises UsageError, Refused when a new name is taken or other tasks need the old one, and Conflict when
+        the task is no longer as it was read.
+        """
+        if definition == task.definition():
+            return task
+        try:
+            with self.connection.begin_nested():
+                replaced = tasks.replace(self.connection, task, definition, self.now, self._actor)
+        except IntegrityError:
+            if definition.name == task.name or tasks.by_name(self.connection, definition.name) is None:
+                raise
+            raise Refused(f"there is a task {definition.name!r} already; choose another name") from None
+        if not replaced:
+            raise self.conflict(task)
+        if definition.name != task.name or definition.every_node:
+            dependency_rules.require_nothing_behind(self.connection, task)
+        return self._settle(task.id, "set", before=task)
+
+    def remove(self, task: Task, removed: Collection[str] = ()) -> None:
+        """Remove the task; its waiting runs are skipped.
+
+        `removed` are the names of all tasks that this transaction removes. Raises Refused while other tasks
+        come after this one, and Conflict when it is no longer as it was read.
+        """
+        dependency_rules.require_nothing_behind(self.connection, task, removed)
+        if not tasks.remove(self.connection, task):
+            raise self.conflict(task)
+        planning.withdraw(self.connection, task, self.now, f"no longer wanted: removed by {self._actor}")
+        audit_log.record(self.connection, self.now, self._actor, "rm", before=task)
+
+    def pause(self, task: Task, reason: str | None, until: datetime | None) -> Task:
+        """Pause the task.
+
+        Raises Refused where it is paused already, UsageError where `until` has passed, or Conflict.
+        """
+        if not task.enabled:
+            because = f": {task.paused_reason}" if task.paused_reason else ""
+            raise Refused(f"{task.name} is paused already{because}")
+        if until and until <= self.now:
+            raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
+        values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self._actor}
+        values |= {"paused_at": self.now, "paused_until": until}
+        return self._change(task, values, "pause", {"reason": reason})
+
+    def resume(self, task: Task) -> Task:
+        """End the pause, and record what it missed in one skipped run. Raises Refused or Conflict."""
+        if task.enabled:
+            raise Refused(f"{task.name} is not paused")
+        columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
+        resumed = self._change(task, {"enabled": True, **dict.fromkeys(columns)}, "resume")
+        planning.record_paused_span(self.connection, task, self.now)
+        return resumed
+
+    def conflict(self, task: Task) -> Conflict | NotFound:
+        """Return the error for a task that was changed or removed since it was read: by whom, and when."""
+        last = audit_log.last_of_line(self.connection, task.id)
+        who = (
+            f"{audit_log.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
+            if last
+            else "somebody"
+        )
+        if tasks.by_id(self.connection, task.id) is None:
+            return NotFound(f"{task.name} was removed meanwhile ({who})")
+        return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
+
+    def free_name(self, name: str) -> str:
+        """Return the name, or if it is taken the first of `name-2`, `name-3` and so on that is not."""
+        beginning = name[: sources.NUMBERED_NAME]
+        taken = name_prefix.beginning(self.connection, name_prefix.TASKS, beginning, limit=NAMES_COMPARED)
+        return sources.free_name(name, set(taken))
+
+    def _change(
+        self, task: Task, values: dict[str, Any], action: str, detail: Mapping[str, Any] | None = None
+    ) -> Task:
+        if not tasks.change(self.connection, task, values, self.now, self._actor):
+            raise self.conflict(task)
+        return self._settle(task.id, action, before=task, detail=detail)
+
+    def _settle(
+        self, task_id: int, action: str, *, before: Task | None, detail: Mapping[str, Any] | None = None
+    ) -> Task:
+        """Plan the task as it now is, and record who changed it."""
+        task = tasks.by_id(self.connection, task_id)
+        assert task
+        # Not at a pause: a task whose calendars are gone, or that waits for itself, may be paused.
+        is_changed = before is None or before.definition() != task.definition()
+        if is_changed:
+            self._require_calendars(task, before)
+        planning.plan(self.connection, task, self.now)
+        if is_changed and (problem := dependency_rules.problem_of(self.connection, task)):
+            raise ScheduleError(problem)
+        audit_log.record(
+            self.connection, self.now, self._actor, action, before=before, after=task, detail=detail
+        )
+        self._database.notify(self.connection)
+        settled = tasks.by_id(self.connection, task_id)
+        assert settled
+        return settled
+
+    def _require_calendars(self, task: Task, before: Task | None) -> None:
+        """Raise UsageError unless the task's calendars exist and leave it an occurrence."""
+        for name, content in (
+            (task.except_calendar, task.except_content),
+            (task.only_calendar, task.only_content),
+        ):
+            if name and content is None:
+                raise NoCalendar(f"there is no calendar {name!r}; `dcron calendar list` shows what there is")
+        if (task.except_calendar or task.only_calendar) and not policy.has_ended(task, self.now):
+            as_before = before and _calendars_of(before) == _calendars_of(task)
+            try:
+                require_valid(task, self.now, before if as_before else None)
+            except ScheduleError as error:  # its schedule alone is valid: that was checked before
+                named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
+                raise ScheduleError(f"{error} (calendar {named})") from None
+
+
+def _calendars_of(definition: Definition) -> tuple[str | None, str | None]:
+    return definition.except_calendar, definition.only_calendar

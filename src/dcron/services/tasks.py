@@ -1,0 +1,314 @@
+"""Read and change the tasks of a crontab: list, view, add, edit, remove, pause, resume and import them."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dcron import policy
+from dcron.errors import UsageError
+from dcron.model import Block, Definition, Node, Run, Task, Trigger
+from dcron.schedule import repeatable
+from dcron.services import dependency_rules, imports, task_names
+from dcron.services.imports import Imported, InvalidTasks, NotAgreed
+from dcron.services.service import Service
+from dcron.services.task_writer import TaskWriter
+from dcron.store import dependencies, listings, name_prefix, nodes, planning, runs, tasks
+from dcron.store.search_terms import Term
+from dcron.validation import require_text, require_valid
+
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """A task with what is known of its runs."""
+
+    task: Task
+    next_run: Run | None
+    """The first waiting run; a calendar may yet exclude it."""
+    last_run: Run | None
+    alive: Sequence[Run]
+    unserved: str | None = None
+    """Why no living node can take the next run; None when one can, or there is no next run."""
+
+    @property
+    def next_run_at(self) -> datetime | None:
+        """When the task runs next, calendars considered; None when it will not."""
+        if self.next_run is None:
+            return None
+        run = self.next_run
+        if run.blocked is Block.DELAY:
+            return None  # it is counted from the end of a run that is not over
+        if run.trigger is not Trigger.SCHEDULE:
+            return run.due_at
+        try:
+            if not policy.rules_of(self.task).has_calendars:
+                return run.due_at
+            wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+        except UsageError:
+            return None  # its calendar cannot be read, so its runs are skipped
+        return wanted and policy.due_at(self.task, wanted)
+
+    @property
+    def comes_at(self) -> datetime | None:
+        """Like `next_run_at`, but None while a pause holds the run back."""
+        held = self.next_run is not None and self.next_run.blocked is Block.PAUSED
+        return None if held else self.next_run_at
+
+
+class Tasks(Service):
+    """The tasks of a crontab."""
+
+    # Read -------------------------------------------------------------------------------------------
+
+    def names(self, beginning: str, limit: int) -> list[str]:
+        """Return the first names with this beginning, in order."""
+        with self.database.read() as connection:
+            return name_prefix.beginning(connection, name_prefix.TASKS, beginning, limit)
+
+    def get(self, name: str) -> Task:
+        """Return the task of exactly this name. Raises NotFound, as NotExact where names begin with it."""
+        with self.database.read() as connection:
+            return task_names.exact(connection, name)
+
+    def find(self, name: str) -> Task:
+        """Return the task of this name, or the only one whose name begins with it.
+
+        Raises NotFound or UsageError.
+        """
+        with self.database.read() as connection:
+            return task_names.find(connection, name)
+
+    def view(self, name: str) -> TaskView:
+        """Return the task with its next, last and living runs. Raises NotFound or UsageError."""
+        with self.database.read() as connection:
+            return self._views(connection, [task_names.find(connection, name)])[0]
+
+    def views(
+        self, *, paused: bool = False, failed: bool = False, order: str = "name", reverse: bool = False
+    ) -> Iterator[TaskView]:
+        """Yield the tasks of a list in one of TASK_ORDERS; each page is a short transaction of its own."""
+        terms = [Term(field) for field, wanted in (("failed", failed), ("paused", paused)) if wanted]
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            ids = listings.task_ids(connection, terms, order, now, reverse=reverse)
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            with self.database.read() as connection:
+                found = {task.id: task for task in tasks.by_ids(connection, page)}
+                views = self._views(connection, [found[task_id] for task_id in page if task_id in found])
+            yield from views
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield all tasks in the order of names; each page is a transaction of its own."""
+        after = ""
+        while True:
+            with self.database.read() as connection:
+                page = tasks.page(connection, after, PAGE)
+            yield from page
+            if len(page) < PAGE:
+                return
+            after = page[-1].name
+
+    def tasks_by_id(self, task_ids: Collection[int]) -> dict[int, Task]:
+        """Return the tasks of these ids, by id; removed tasks are left out."""
+        with self.database.read() as connection:
+            return {task.id: task for task in tasks.by_ids(connection, task_ids)}
+
+    def due_in_minute(self, minute: datetime, limit: int) -> list[Task]:
+        """Return the tasks whose next scheduled runs are due in this minute, `limit` at most."""
+        with self.database.read() as connection:
+            return tasks.by_ids(connection, planning.starting(connection, minute, limit))
+
+    def dependency_graph(self, task: Task) -> Mapping[str, Sequence[str]]:
+        """Return the dependency graph around the task: for each name the names of its upstream tasks."""
+        with self.database.read() as connection:
+            return dependencies.graph_around(connection, task.name)
+
+    def task_id(self, name: str) -> int:
+        """Return the task id of the runs under this name, also of a removed task. Raises NotFound."""
+        with self.database.read() as connection:
+            return task_names.id_of(connection, name)
+
+    def exact_task_id(self, name: str) -> tuple[int, str]:
+        """Return the same for exactly this name, and the name. Raises NotFound, as `get` does."""
+        with self.database.read() as connection:
+            removed = task_names.removed_id(connection, name)
+            return (task_names.exact(connection, name).id if removed is None else removed), name
+
+    # Change -----------------------------------------------------------------------------------------
+
+    @repeatable
+    def add(
+        self,
+        definition: Definition,
+        *,
+        once: bool = False,
+        numbered: bool = False,
+        since: datetime | None = None,
+    ) -> Task:
+        """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken.
+
+        With `numbered`, a taken name becomes `name-2`, `name-3` and so on. With `since`, the task counts as
+        added at that time: an occurrence between then and now is due at once, not missed.
+        """
+        with self.database.write() as connection:
+            writer = self._writer(connection)
+            writer.now = since or writer.now
+            if numbered:
+                definition = replace(definition, name=writer.free_name(definition.name))
+            require_valid(definition, writer.now)
+            dependency_rules.guard(connection, self.database, [(None, definition)])
+            return writer.add(definition, once=once)
+
+    def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
+        """Set fields of the task as it was read. Raises UsageError, Refused, or Conflict when it changed."""
+        (edited,) = self.edit_all([(task, changed)])
+        return edited
+
+    @repeatable
+    def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
+        """Set fields of these tasks as they were read. Raises UsageError, Refused or Conflict."""
+        wanted = {task.id: replace(task.definition(), **changed) for task, changed in edits}
+        with self.database.write() as connection:
+            writer = self._writer(connection)
+            for task, _ in edits:
+                require_valid(wanted[task.id], writer.now, task)
+            dependency_rules.guard(connection, self.database, [(task, wanted[task.id]) for task, _ in edits])
+            locked = _locked(connection, [task for task, _ in edits])
+            edited = {task.id: writer.replace(task, wanted[task.id]) for task in locked}
+        return [edited[task.id] for task, _ in edits]
+
+    @repeatable
+    def remove(self, *removed: Task) -> None:
+        """Remove the tasks; their waiting runs are skipped. Raises Refused or Conflict."""
+        with self.database.write() as connection:
+            dependency_rules.guard(connection, self.database, [(task, None) for task in removed])
+            writer = self._writer(connection)
+            names = {task.name for task in removed}
+            for task in _locked(connection, removed):
+                writer.remove(task, names)
+
+    def pause(self, task: Task, reason: str | None = None, until: datetime | None = None) -> Task:
+        """Pause the task until it is resumed, or until `until`. Raises Refused or Conflict."""
+        (paused,) = self.pause_all([(task, until)], reason)
+        return paused
+
+    @repeatable
+    def pause_all(self, pauses: Sequence[tuple[Task, datetime | None]], reason: str | None) -> list[Task]:
+        """Pause these tasks, each until its own time, or until it is resumed. Raises Refused or Conflict."""
+        if reason is not None:
+            require_text("reason", reason)
+        ends = {task.id: until for task, until in pauses}
+        with self.database.write() as connection:
+            writer = self._writer(connection)
+            locked = _locked(connection, [task for task, _ in pauses])
+            paused = {task.id: writer.pause(task, reason, ends[task.id]) for task in locked}
+        return [paused[task.id] for task, _ in pauses]
+
+    def resume(self, task: Task) -> Task:
+        """End the pause, and record what it missed in one skipped run. Raises Refused or Conflict."""
+        (resumed,) = self.resume_all([task])
+        return resumed
+
+    @repeatable
+    def resume_all(self, paused: Sequence[Task]) -> list[Task]:
+        """End the pauses of these tasks. Raises Refused or Conflict."""
+        with self.database.write() as connection:
+            writer = self._writer(connection)
+            resumed = {task.id: writer.resume(task) for task in _locked(connection, paused)}
+        return [resumed[task.id] for task in paused]
+
+    # Files ------------------------------------------------------------------------------------------
+
+    @repeatable
+    def import_tasks(
+        self,
+        definitions: Sequence[Definition],
+        source: str | None = None,
+        *,
+        prefix: str = "",
+        adopt: bool = False,
+        by_root: bool = False,
+        agreed: Imported | None = None,
+        dry_run: bool = False,
+    ) -> Imported:
+        """Add new tasks and change those that differ, in one transaction; nothing is removed.
+
+        Only tasks of this source are changed; with `adopt`, all tasks of these names, and the source becomes
+        theirs. A definition whose name belongs to another source becomes a task with a number behind its
+        name. `prefix` is put before all names. `by_root` says that root imports. `agreed` holds the changes
+        that the person agreed to; None allows all.
+
+        Raises InvalidTasks for tasks that agents cannot run, Refused where a task of a source would run as
+        root although it names no account, and NotAgreed where the import changes more than was agreed. Then
+        nothing is written.
+        """
+        self._compute_ahead(definitions)
+        with self.database.write() as connection, connection.begin_nested() as attempt:
+            writer = self._writer(connection)
+            matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
+            changes = ((each.task, each.definition) for each in matches)
+            dependency_rules.guard(connection, self.database, changes)
+            imported, problems = imports.write(writer, matches, source)
+            if problems:
+                raise InvalidTasks(imports.by_file_name(matches, problems))
+            if source:
+                imports.refuse_open_accounts(writer, imported, by_root=by_root)
+            if agreed and not imported.is_agreed(agreed):
+                raise NotAgreed(imported)
+            if dry_run:
+                attempt.rollback()
+        return imported
+
+    def export_tasks(self) -> list[Definition]:
+        """Return the definitions of all tasks but one-offs, in the order of names."""
+        with self.database.read() as connection:
+            return [task.definition() for task in tasks.every(connection) if not task.once]
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _writer(self, connection: Connection) -> TaskWriter:
+        return TaskWriter(connection, self.database, self.actor)
+
+    def _compute_ahead(self, definitions: Sequence[Definition]) -> None:
+        """Compute the times of these schedules, so that the transaction finds them in the cache."""
+        now = self.now()
+        for definition in definitions:
+            with suppress(UsageError):  # the transaction reports it
+                require_valid(definition, now)
+
+    def _views(self, connection: Connection, found: Sequence[Task]) -> list[TaskView]:
+        ids = [task.id for task in found]
+        if not ids:
+            return []
+        following = runs.next_runs(connection, ids)
+        last = runs.last_started(connection, ids)
+        living = runs.alive(connection, ids)
+        fleet = nodes.living(connection, self.database.now(connection))
+        return [
+            TaskView(
+                task,
+                following.get(task.id),
+                last.get(task.id),
+                living.get(task.id, ()),
+                _unserved(following.get(task.id), fleet),
+            )
+            for task in found
+        ]
+
+
+def _locked(connection: Connection, changed: Sequence[Task]) -> list[Task]:
+    """Lock the tasks if there are several; return them in the order in which all transactions write them."""
+    if len(changed) > 1:
+        tasks.lock(connection, [task.id for task in changed])
+    return sorted(changed, key=lambda task: task.id)
+
+
+def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:
+    lane = run and policy.read_lane(run.lane)
+    return policy.why_unschedulable(lane, fleet) if lane else None

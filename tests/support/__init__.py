@@ -1,0 +1,1 @@
+"""What tests share: databases, crontabs, nodes, real agents, command lines and screens."""

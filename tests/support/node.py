@@ -1,0 +1,168 @@
+"""A node taken tick by tick: a clock that stands still, a crontab, and no threads."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from dcron.agent.dispatcher import Dispatcher
+from dcron.agent.heartbeat import Heartbeat
+from dcron.agent.lease import Lease, OtherLeases
+from dcron.agent.reconciliation import Reconciler
+from dcron.agent.rollback_detection import Memory, RollbackDetector
+from dcron.agent.running import ActiveRuns
+from dcron.agent.settings import AgentSettings
+from dcron.database import Database
+from dcron.model import Definition, Node, Run, RunState, Task
+from dcron.services.crontab import Crontab
+from dcron.store import finishing, nodes, planning
+from dcron.store.finishing import RunResult
+from dcron.store.runs import RunFilter
+from dcron.warden.client import Job
+
+NINE = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+
+class StandingClock:
+    """The database's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = NINE
+        self.ahead = timedelta()
+        """By how much it is wrong."""
+
+    def __call__(self) -> datetime:
+        return self.now + self.ahead
+
+    def boottime(self) -> float:
+        """Seconds of a clock that is never wrong."""
+        return self.now.timestamp()
+
+    def forward(self, **duration: float) -> None:
+        self.now += timedelta(**duration)
+
+
+class HandNode:
+    """One agent's turns and heart on a real database; commands are collected instead of started."""
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        slots: int = 4,
+        lease: float = 60,
+        memory: Memory | None = None,
+    ) -> None:
+        self.settings = AgentSettings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
+        self.id = self.settings.new_node_id()
+        self.database = database
+        self.active_runs = ActiveRuns(slots)
+        self.launched: list[Job] = []
+        self.killed: list[int] = []
+        self.deadlines: list[float] = []
+        self.drained = False
+        self.outgrown: list[str] = []
+        self.doubts: list[bool] = []
+        self.memory = memory or Memory()
+        self.rollback_detector = RollbackDetector(
+            database, self.id, self.memory, lambda: self.doubts.append(True)
+        )
+        self.lease = Lease(
+            self.id, self.settings, self.rollback_detector, self.deadlines.append, self._boottime
+        )
+        launch, kill = self.launched.extend, self.killed.extend
+        self.dispatcher = Dispatcher(
+            database,
+            self.settings,
+            self.id,
+            self.lease,
+            self.rollback_detector,
+            self.active_runs,
+            launch,
+            kill,
+        )
+        reconciler = Reconciler(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill)
+        others = OtherLeases(2 * self.settings.beat)
+        self.heartbeat = Heartbeat(
+            database,
+            self.lease,
+            others,
+            self.rollback_detector,
+            reconciler,
+            self.settings.beat,
+            self._drain,
+            self.outgrown.append,
+        )
+
+    def _boottime(self) -> float:
+        with self.database.read() as connection:
+            return self.database.now(connection).timestamp()
+
+    def _drain(self, draining: bool) -> None:
+        self.drained = draining
+
+    def register(self, *, reboot: bool = False) -> "HandNode":
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            self.rollback_detector.opened(connection, now)
+            nodes.register(
+                connection,
+                Node(
+                    id=self.id,
+                    name=self.settings.name,
+                    host="host",
+                    pid=1,
+                    slots=self.settings.slots,
+                    version="1",
+                    tzdata="2026f",
+                    started_at=now,
+                    alive_until=now + timedelta(seconds=self.settings.lease),
+                    draining=False,
+                    died_at=None,
+                    died_how=None,
+                    clock_offset=None,
+                ),
+            )
+            if reboot:
+                planning.add_reboot_runs(connection, self.id, now)
+        self.rollback_detector.settled(0)
+        return self
+
+    def take_turns(self) -> list[int]:
+        """Step until there is nothing to do; the runs that were launched."""
+        before = len(self.launched)
+        for _ in range(20):
+            if self.dispatcher.step() > 0:
+                break
+        return [job.run_id for job in self.launched[before:]]
+
+    def finish(self, run_ids: Sequence[int], state: RunState = RunState.SUCCEEDED) -> set[int]:
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            ended = [RunResult(run_id, state, now, exit_code=0) for run_id in run_ids]
+            recorded = finishing.finish(connection, self.database, self.id, ended, now)
+        self.active_runs.remove(run_ids)
+        return recorded
+
+
+class World:
+    """A crontab, its clock, and as many nodes as a test wants."""
+
+    def __init__(self, database: Database, clock: StandingClock) -> None:
+        self.database = database
+        self.clock = clock
+        self.crontab = Crontab(database, "tester@here")
+
+    def add(self, name: str, schedule: str = "* * * * *", **fields: Any) -> Task:
+        line = {"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields}
+        return self.crontab.add(Definition(**line))
+
+    def node(self, name: str = "web-1", **settings: float) -> HandNode:
+        return HandNode(self.database, name, **settings).register()  # type: ignore[arg-type]
+
+    def runs(self, *states: RunState) -> list[Run]:
+        """The runs in these states, the oldest first; all without states."""
+        return self.crontab.runs(RunFilter(states=states or None), limit=1000)[::-1]
+
+    def run(self, run_id: int) -> Run:
+        return self.crontab.find_run(run_id)

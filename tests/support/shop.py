@@ -1,0 +1,136 @@
+"""A crontab as a shop might have it, with a history: for snapshots and for the pictures in the README."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import insert
+
+from dcron import policy
+from dcron.model import RunState, Task
+from dcron.schema import runs
+from tests.support.stage import Stage
+
+NODES = ("web-1", "web-2", "db-1")
+_STATES = {
+    "+": RunState.SUCCEEDED,
+    "x": RunState.FAILED,
+    "?": RunState.LOST,
+    ",": RunState.SKIPPED,
+    ":": RunState.CANCELLED,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A task, how long it takes, and how it went the last times, the latest at the end."""
+
+    name: str
+    schedule: str
+    zone: str
+    command: str
+    seconds: float
+    went: str
+    describe: str | None = None
+    queue: str = "default"
+
+
+LINES: Sequence[Line] = (
+    Line(
+        *("backup-db", "30 2 * * *", "Europe/Berlin", "pg_dump shop | gzip > /srv/backup/shop.gz", 412),
+        *("++++++++++", "The shop's database, every night."),
+    ),
+    Line("billing-close", "0 0 1 * *", "Europe/Berlin", "close-month", 1840, "++++++++++"),
+    Line("cert-renew", "17 4 * * mon", "UTC", "certbot renew --quiet", 9, "+++++x++++"),
+    Line("digest-mail", "0 9 * * mon-fri", "America/New_York", "digest --weekday", 31, "++++++++++"),
+    Line("disk-usage", "*/15 * * * *", "UTC", "df -h / | mail -s disk ops", 2, "++++++++++"),
+    Line(
+        *("import-orders", "*/5 * * * *", "UTC", "import-orders --markets all", 74, "+++,++++++"),
+        *("The orders of the market places.", "imports"),
+    ),
+    Line("log-rotate", "10 0 * * *", "UTC", "logrotate /etc/logrotate.d/shop", 6, "++++++++++"),
+    Line("morning-tokyo", "0 9 * * mon-fri", "Asia/Tokyo", "open-shop tokyo", 4, "++++++++++"),
+    Line(
+        "price-feed", "*/10 6-22 * * *", "Europe/London", "curl -fsS https://prices.example", 12, "++x+++++x+"
+    ),
+    Line("reindex-search", "@daily", "UTC", "reindex products", 655, "+++++++++:"),
+    Line("report-weekly", "0 7 * * mon", "Europe/Berlin", "report --week", 188, "++++++++++"),
+    Line(
+        "sync-mirror", "0 * * * *", "UTC", "rsync -a --delete mirror.example::pub /srv/pub", 240, "+++++++++x"
+    ),
+    Line("thumbnails", "@every 20m", "UTC", "thumbnails --missing", 45, "++++++?+++"),
+    Line("vacuum", "45 3 * * sun", "UTC", "vacuumdb --analyze shop", 300, "++++++++++"),
+)
+PAUSED = "reindex-search"
+
+
+def seed(stage: Stage, **fields: Any) -> dict[str, Task]:
+    """The tasks with their past, by name; all have these fields."""
+    found = {}
+    for number, line in enumerate(LINES):
+        found[line.name] = task = stage.task(
+            line.name,
+            line.schedule,
+            timezone=line.zone,
+            command=line.command,
+            describe=line.describe,
+            queue=line.queue,
+            **fields,
+        )
+        _history(stage, line, task, number)
+    paused = stage.crontab.get(PAUSED)
+    stage.crontab.pause(paused, "until the new index is in", stage.now + timedelta(days=3))
+    return found
+
+
+def _history(stage: Stage, line: Line, task: Task, number: int) -> None:
+    """What happened at the last turns, each a little longer or shorter than the one before."""
+    rows = []
+    for turn, (sign, begun) in enumerate(
+        zip(line.went, _turns(task, stage.now, len(line.went)), strict=True)
+    ):
+        state = _STATES[sign]
+        took = line.seconds * (1 + 0.4 * ((turn * 7 + number * 3) % 5 - 2) / 2)
+        ran = state is not RunState.SKIPPED
+        rows.append(
+            {
+                "task_id": task.id,
+                "task": line.name,
+                "trigger": "schedule",
+                "state": state,
+                "scheduled_for": begun,
+                "due_at": begun,
+                "spec": {},
+                "owner": f"{NODES[(turn + number) % 3]}-00000000" if ran else None,
+                "claimed_at": begun if ran else None,
+                "started_at": begun if ran else None,
+                "finished_at": min(begun + timedelta(seconds=took if ran else 0), stage.now),
+                "exit_code": {RunState.SUCCEEDED: 0, RunState.FAILED: 2}.get(state),
+                "dead_at": stage.now if state in (RunState.FAILED, RunState.LOST) and turn > 7 else None,
+                "reason": _REASONS.get(state),
+                "queue": line.queue,
+            }
+        )
+    with stage.database.write() as connection:
+        connection.execute(insert(runs), rows)
+
+
+_REASONS = {
+    RunState.SKIPPED: "overlap: the run before it still ran",
+    RunState.LOST: "its node was lost",
+    RunState.CANCELLED: "cancelled by ann@desk",
+}
+
+
+def _turns(task: Task, now: datetime, count: int) -> list[datetime]:
+    """The last turns before now, the latest at the end."""
+    for days in (1, 8, 60, 400):
+        found: list[datetime] = []
+        turn = policy.next_wanted(task, now - timedelta(days=days))
+        while turn and turn < now:
+            found.append(turn)
+            turn = policy.next_wanted(task, turn)
+        if len(found) >= count:
+            break
+    return found[-count:]

@@ -1,0 +1,124 @@
+"""A screen on a real database, driven by keys."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, tzinfo
+from typing import Any
+
+from textual.pilot import Pilot
+
+from dcron.database import Database
+from dcron.model import Definition, Task
+from dcron.services.crontab import Crontab
+from dcron.tui.app import DcronApp
+from dcron.tui.pane import TablePane
+from dcron.tui.settings import TuiSettings
+from dcron.tui.table import RowTable
+
+
+class Screen:
+    """The app, with what a person can do and see."""
+
+    def __init__(self, app: DcronApp, pilot: Pilot[Any]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def pane(self) -> TablePane:
+        assert isinstance(self.app.main.pane, TablePane)
+        return self.app.main.pane
+
+    @property
+    def table(self) -> RowTable:
+        return self.pane.table
+
+    def lines(self) -> list[str]:
+        """What the screen shows, line by line."""
+        width, height = self.app.size
+        shown = self.app.screen._compositor.render_strips()
+        assert all(strip.cell_length == width for strip in shown[:height])
+        return [strip.text.rstrip() for strip in shown]
+
+    def text(self) -> str:
+        return "\n".join(self.lines())
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.app.typed_through()
+
+    async def type(self, text: str) -> None:
+        names = {" ": "space", ":": "colon", "!": "exclamation_mark", "-": "minus"}
+        await self.press(*(names.get(letter, letter) for letter in text))
+
+    async def until(self, condition: Callable[[], Any], seconds: float = 20) -> None:
+        """Wait until it is so."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, self.text()
+            await asyncio.sleep(0.01)
+        await self.pilot.pause()
+
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.text())
+
+    async def shows_not(self, text: str) -> None:
+        await self.until(lambda: text not in self.text())
+
+
+class Stage:
+    """A crontab, and screens on it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.database = Database(url)
+        self.crontab = Crontab(self.database, "ann@desk")
+
+    def add(self, name: str, schedule: str = "30 2 * * *", command: str = "true", **fields: Any) -> Task:
+        values = {"timezone": "UTC", **fields}
+        return self.crontab.add(Definition(name=name, schedule=schedule, command=command, **values))
+
+    def connect(self) -> Crontab:
+        return Crontab(Database(self.url), "bob@desk")
+
+    @asynccontextmanager
+    async def screen(
+        self,
+        *,
+        size: tuple[int, int] = (80, 24),
+        connect: Callable[[], Crontab] | None = None,
+        awaited: str = "",
+        zone: tzinfo = UTC,
+        **settings: Any,
+    ) -> AsyncIterator[Screen]:
+        """A screen of this size, that shows what there is, or `awaited`."""
+        opened: list[Crontab] = []
+
+        def open_crontab() -> Crontab:
+            opened.append((connect or self.connect)())
+            return opened[-1]
+
+        app = DcronApp(TuiSettings("sqlite:///srv/cron.db", **settings), open_crontab, lambda: zone)
+        app.health.interval = 0.1
+        try:
+            async with app.run_test(size=size, notifications=True) as pilot:
+                screen = Screen(app, pilot)
+                if awaited:
+                    await screen.shows(awaited)
+                else:
+                    await screen.until(lambda: app.main.pane and screen.table.rows)
+                yield screen
+        finally:
+            for thread in (app.reads.thread, app.writes.thread):
+                if thread.ident:
+                    thread.join(10)  # its connection is closed below
+            for crontab in opened:
+                crontab.database.close()
+
+
+def many(stage: Stage) -> None:
+    """Tasks on many pages."""
+    named = (f"task{number:02}" for number in range(99))
+    lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
+    stage.crontab.import_tasks(lines)

@@ -1,0 +1,89 @@
+"""The way to what can be seen on the screen of a seeded crontab."""
+
+from dcron.tui.forms.form import Form
+from tests.support.tui import Screen
+
+
+async def tasks(screen: Screen) -> None:
+    """The tasks."""
+    await screen.shows("import-orders")
+    await screen.shows_not(" ... ")
+
+
+async def detail(screen: Screen) -> None:
+    """The tasks, and all about one that runs."""
+    await go(screen, "import-orders")
+    await screen.shows("The orders of the market places")
+    await screen.shows(" by ann@desk")
+
+
+async def runs(screen: Screen) -> None:
+    """What ran."""
+    await screen.press("2")
+    await screen.shows("result")
+    await screen.shows("exit 2")
+
+
+async def timeline(screen: Screen) -> None:
+    """The next 24 hours."""
+    await screen.press("3")
+    await screen.shows("busiest minute")
+
+
+async def nodes(screen: Screen) -> None:
+    """The agents."""
+    await screen.press("4")
+    await screen.shows("db-1")
+
+
+async def dead(screen: Screen) -> None:
+    """The dead letters."""
+    await screen.press("5")
+    await screen.shows("exit 2")
+
+
+async def log(screen: Screen) -> None:
+    """What the run under way prints."""
+    await go(screen, "import-orders")
+    await screen.press("l")
+    await screen.shows("has no address")
+    await screen.shows("FOLLOW")
+
+
+async def editor(screen: Screen, name: str = "backup-db") -> None:
+    """A task in its form, with what its schedule will do."""
+    await go(screen, name)
+    await screen.press("e")
+    await screen.until(lambda: isinstance(screen.app.screen, Form))
+    await screen.shows("00Z  in ")
+
+
+async def delete(screen: Screen) -> None:
+    """The question before a task is deleted."""
+    await go(screen, "vacuum")
+    await screen.press("D")
+    await screen.shows("delete vacuum?")
+
+
+async def filtered(screen: Screen) -> None:
+    """The tasks that failed."""
+    await screen.press("slash")
+    await screen.until(lambda: screen.app.screen.query("Prompt"))
+    await screen.type("failed")
+    await screen.press("enter")
+    await screen.shows("filter: failed")
+    await screen.shows_not("vacuum")
+
+
+async def help_(screen: Screen) -> None:
+    """The keys."""
+    await screen.press("question_mark")
+    await screen.shows("run now")
+
+
+async def go(screen: Screen, name: str) -> None:
+    """Put the cursor on a task."""
+    await screen.shows("vacuum")
+    rows = screen.table.rows
+    screen.table.move_to(next(at for at, i in enumerate(screen.table.ids) if rows[i].task.name == name))
+    await screen.pilot.pause()
