@@ -311,7 +311,7 @@ def test_no_form_dialog_prompt_or_toast_lets_it_through(crontab: Hostile) -> Non
         screen.paste(PASTED)
         screen.sees("[@click=app.quit]", "cannot be a task's name")
         screen.type(ESCAPE)
-        screen.sees("lose what was changed")
+        screen.sees("lose the changes")
         screen.insist("y", "a-suspended")
         screen.type("/")
         screen.sees("/" + " " * 100)

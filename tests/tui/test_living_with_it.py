@@ -43,7 +43,7 @@ def test_rows_are_not_sorted_anew_just_after_a_key(stage: Stage, monkeypatch: py
             monkeypatch.setattr(screen.pane, "reload", lambda: asked.append(screen.app.is_typing))
             screen.pane.refresh_data()
             assert asked == [False]
-            monkeypatch.setattr(app_module, "STILL", 1000.0)
+            monkeypatch.setattr(app_module, "TYPING_SECONDS", 1000.0)
             await screen.press("j")
             screen.pane.refresh_data()
             assert asked == [False]

@@ -67,7 +67,7 @@ def _running(stage: Seeded, task: Task, since: datetime) -> None:
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time stands still, and the database is always well."""
     monkeypatch.setattr(Health, "now", lambda self: NOON)
-    monkeypatch.setattr(Health, "told", lambda self: "* live 2s")
+    monkeypatch.setattr(Health, "summary", lambda self: "* live 2s")
 
 
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {
