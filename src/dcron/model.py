@@ -55,6 +55,39 @@ class Trigger(StrEnum):
     """Its turn, taken on another node, belongs to every node."""
 
 
+class SkipCode(StrEnum):
+    """Why a run was skipped. `dcron why` shows these codes, so they never change (docs/cli.md)."""
+
+    OVERLAP = "overlap"
+    """As many runs of its task as allowed were alive."""
+    MISSED = "missed"
+    """No agent was there, or free, at its time, and catch-up does not run it."""
+    EXPIRED = "expired"
+    """It was not started before its deadline."""
+    PAUSED = "paused"
+    """Its task was paused."""
+    RAN_EARLY = "ran-early"
+    """Its occurrence already ran while the database's clock was ahead."""
+    CALENDAR = "calendar"
+    """A calendar excludes its date, or is missing."""
+    SUSPENDED = "suspended"
+    """Agents cannot run its task, or it, as it is written."""
+    REMOVED = "removed"
+    """Its task was removed."""
+    EDITED = "edited"
+    """An edit of its task replaced it."""
+    NODE_GONE = "node-gone"
+    """The only node that could run it is gone."""
+    CALLED_OFF = "called-off"
+    """It was a retry of a run that had not failed after all."""
+    UPSTREAM = "upstream"
+    """A task that its task comes after did not succeed."""
+    FLOW_CLOSED = "flow-closed"
+    """Its flow ended without it."""
+    OTHER = "skipped"
+    """Only the reason says why."""
+
+
 class Block(StrEnum):
     """Why a waiting run is not looked at; whatever ends the cause lets it go on."""
 
@@ -77,10 +110,10 @@ class Definition:
     """A shell line; with `argv`, the same words quoted for reading."""
     argv: tuple[str, ...] | None = None
     """The words to execute without a shell, or None to hand `command` to `shell`."""
-    shell: str = "/bin/sh"
     stdin: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
+    shell: str = "/bin/sh"
     user: str | None = None
     """The account the command runs as; None is the agent's own."""
     timeout: float | None = None
@@ -154,6 +187,7 @@ TIMES_FIELDS = ("schedule", "timezone", "gap", "fold", "not_before", "not_after"
 """What decides when a line runs; calendars are asked only when the time has come."""
 COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "timeout", "limit")
 SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
+REQUIRED_FIELDS = ("name", "schedule", "timezone", "command")
 SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields(Definition)}
 
 
@@ -226,6 +260,24 @@ class Run:
     event_id: int | None
     refused_by: Mapping[str, str] | None = None
     """Why the nodes that took it before could not begin its command, by their IDs; None where none did."""
+    skip_code: SkipCode | None = None
+    """Why it was skipped; None where it was not, or where an agent of an earlier version skipped it."""
+    caused_by: int | None = None
+    """The other run because of which it was skipped."""
+    covers_from: datetime | None = None
+    covers_until: datetime | None = None
+    """The first and the last of several occurrences that the row stands for; None where it is one alone."""
+    covers_count: int | None = None
+    """How many these are; `policy.COUNT_LIMIT` where there are at least as many."""
+    timed_out: bool | None = None
+    """Whether it failed because it took longer than it may."""
+
+    @property
+    def covers(self) -> tuple[datetime, datetime] | None:
+        """Return the first and the last of the occurrences that the row stands for, if these are several."""
+        if self.covers_from is None or self.covers_until is None:
+            return None
+        return self.covers_from, self.covers_until
 
     @property
     def node(self) -> str | None:

@@ -73,7 +73,7 @@ def test_a_long_list_is_printed_a_page_at_a_time(
         for number in range(620)
     ]
     database = Database(sqlite.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     database.close()
     listed = sqlite.done("list").out.splitlines()
     assert len(listed) == 621

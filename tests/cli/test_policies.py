@@ -1,4 +1,4 @@
-"""`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` tell of policies."""
+"""`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` show about policies."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -125,7 +125,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
         for number in range(30)
     ]
     database = Database(dcron.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     moment = datetime.now(UTC)
     ended = {"trigger": "manual", "scheduled_for": moment, "due_at": moment, "spec": {}}
     ended |= {"claimed_at": moment, "started_at": moment, "finished_at": moment, "owner": "web-1-00000000"}

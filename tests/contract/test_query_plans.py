@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, event, text
 from sqlalchemy.engine import make_url
 
-from dcron.model import RunState
+from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.store import (
     audit_log,
@@ -32,6 +32,7 @@ from dcron.store import (
     queues,
     reaping,
     runs,
+    skipping,
     tasks,
     unclaimable,
 )
@@ -106,6 +107,12 @@ def claim_batch(connection: Connection, stage: Stage) -> ClaimResult:
     return claims.claim(connection, stage.database, offer, NOON, [Lane()])
 
 
+def a_run(connection: Connection) -> Run:
+    run = runs.by_id(connection, 7)
+    assert run
+    return run
+
+
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "heads": lambda connection, stage: planning.heads(connection),
     "has_to_plan": lambda connection, stage: tasks.has_to_plan(connection, NOON),
@@ -149,7 +156,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "starting": lambda connection, stage: planning.starting(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
-    "next_turns": lambda connection, stage: runs.next_turns(connection, list(range(1, 500))),
+    "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
     "last_started": lambda connection, stage: runs.last_started(connection, list(range(1, 500))),
     "alive": lambda connection, stage: runs.alive(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
@@ -164,7 +171,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
         connection, RunFilter(states=[RunState.RUNNING]), 20
     ),
     "a run": lambda connection, stage: runs.by_id(connection, 7),
-    "cancel": lambda connection, stage: runs.cancel_waiting(connection, 7, NOON, "no", NOON),
+    "cancel": lambda connection, stage: skipping.cancel(connection, a_run(connection), NOON, "ann"),
     "a page of lines": lambda connection, stage: tasks.page(connection, "line-5", 500),
     "waiting runs of a task": lambda connection, stage: runs.newest(
         connection, RunFilter(task_id=7, states=[RunState.WAITING]), 20
@@ -195,16 +202,16 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "runs of a time": lambda connection, stage: history.finished(connection, 7, NOON, NOON, 100),
     "unfinished runs": lambda connection, stage: history.unfinished(connection, 7),
     "runs of the latest times": lambda connection, stage: history.latest(connection, 7, 1),
-    "turns before a time": lambda connection, stage: history.turns_before(connection, 7, NOON, 5),
-    "turns after a time": lambda connection, stage: history.turns_after(connection, 7, NOON, 5),
+    "runs before a time": lambda connection, stage: history.scheduled_runs_before(connection, 7, NOON, 5),
+    "runs after a time": lambda connection, stage: history.scheduled_runs_after(connection, 7, NOON, 5),
     "the nearest runs": lambda connection, stage: [
         history.nearest(connection, 7, NOON, later=later) for later in (False, True)
     ],
     "runs alive at a time": lambda connection, stage: history.alive_at(
         connection, stage.crontab.find_run(LINES + 7), NOON, 5
     ),
-    "changes of a line": lambda connection, stage: history.line_changes(connection, 77),
-    "the line of a name": lambda connection, stage: history.line_of_name(connection, "line-77", NOON),
+    "changes of a task": lambda connection, stage: history.task_changes(connection, 77),
+    "the task of a name": lambda connection, stage: history.task_of_name(connection, "line-77", NOON),
     "nodes at a time": lambda connection, stage: (
         history.nodes_at(connection, NOON, 5),
         history.last_node(connection, NOON),

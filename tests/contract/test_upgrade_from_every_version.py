@@ -51,7 +51,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
             ("schedule", "waiting", {}),
             ("schedule", "succeeded", {"started_at": THEN, "finished_at": THEN, "exit_code": "0"}),
             ("manual", "failed", {"started_at": THEN, "finished_at": THEN, "dead_at": THEN}),
-            ("schedule", "skipped", {"finished_at": THEN, "reason": "'overlap'"}),
+            ("schedule", "skipped", {"finished_at": THEN, "reason": "'overlap: the run before'"}),
             (
                 "manual",
                 "running",

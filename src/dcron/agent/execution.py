@@ -74,7 +74,9 @@ def outcome(result: Result, started_at: datetime, now: datetime, cancelled_by: s
         result.reason in _STOPPED_BY_US and result.started_at is None
     )
     return RunResult(
-        result.run_id, state, finished_at, reason, result.exit_code, result.signal, never_begun=never_begun
+        *(result.run_id, state, finished_at, reason, result.exit_code, result.signal),
+        timed_out=state is RunState.FAILED and result.reason == "timeout",
+        never_begun=never_begun,
     )
 
 

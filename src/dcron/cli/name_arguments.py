@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from dcron.cli import console
-from dcron.services.name_prefix import NotWhole
+from dcron.services.name_prefix import NotExact
 
 if TYPE_CHECKING:
     from dcron.model import Task
@@ -17,12 +17,12 @@ def agreed(find: Callable[[str], T], verb: str, typed: str, *, force: bool = Fal
     """Return what `find` finds under the whole name that was typed.
 
     Where only one name begins so, a person on a terminal is asked about it: `run deploy-prod? [y/N]`. A verb
-    that `asks` names it in a question of its own, so this one is left out. Raises NotWhole without a terminal
+    that `asks` names it in a question of its own, so this one is left out. Raises NotExact without a terminal
     and with `force`, and Refused where the answer is no.
     """
     try:
         return find(typed)
-    except NotWhole as beginning:
+    except NotExact as beginning:
         if force or len(beginning.names) != 1 or not console.is_attended():
             raise
         (name,) = beginning.names

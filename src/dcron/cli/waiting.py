@@ -110,7 +110,7 @@ class Waiting:
         """Wait for the shares of all nodes, too: they are made when an agent sees the run."""
         first, latest = next(iter(group.items()))
         if latest.run.for_node:
-            for share in self._crontab.shares(first):
+            for share in self._crontab.fan_out(first):
                 if share.id not in group:
                     group[share.id] = self._new(share)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 
 from dcron import migrations
 from dcron.database import Database
@@ -19,7 +19,7 @@ class UpgradeEstimate:
     """What lies between the tables as they are and this program's."""
 
     runs: int
-    """Rows that have to be gone through, estimated from the highest id; 0 where columns are only added."""
+    """Rows that the upgrade goes through, at most by one revision; 0 where it only adds columns."""
     seconds: float
     agents: tuple[str, ...]
     """The IDs of the nodes whose leases are not over."""
@@ -39,17 +39,24 @@ def outlook(database: Database) -> UpgradeEstimate:
         return UpgradeEstimate(0, 0.0, (), 0.0)
     pending = [each for each in migrations.known_versions() if each > version]
     with database.read() as connection:
-        passes = sum(map(_goes_through_runs, pending))
-        rows = connection.scalar(select(func.max(runs.c.id))) or 0 if passes else 0
-        return UpgradeEstimate(
-            rows, rows * passes / RUNS_A_SECOND, *_agents(connection, database.now(connection))
-        )
+        read = [_runs_read_by(connection, each) for each in pending]
+        seconds = sum(read) / RUNS_A_SECOND
+        return UpgradeEstimate(max(read, default=0), seconds, *_agents(connection, database.now(connection)))
 
 
-def _goes_through_runs(version: str) -> bool:
-    """Whether the revision says so, as `GOES_THROUGH_RUNS = True`."""
+def _runs_read_by(connection: Connection, version: str) -> int:
+    """Return how many rows of `runs` a revision goes through.
+
+    `GOES_THROUGH_RUNS = True` in the revision means all of them: estimated from the highest id, because
+    counting takes long. A text is the condition of those it goes through, which an index has.
+    """
     (path,) = (path.stem for path in migrations.VERSIONS.glob(f"{version}_*.py"))
-    return bool(getattr(import_module(f"dcron.migrations.versions.{path}"), "GOES_THROUGH_RUNS", False))
+    which = getattr(import_module(f"dcron.migrations.versions.{path}"), "GOES_THROUGH_RUNS", False)
+    if not which:
+        return 0
+    if which is True:
+        return connection.scalar(select(func.max(runs.c.id))) or 0
+    return connection.scalar(select(func.count()).select_from(runs).where(text(which))) or 0
 
 
 def _agents(connection: Connection, now: datetime) -> tuple[tuple[str, ...], float]:

@@ -1,6 +1,6 @@
 """What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
 
-from dcron.policy.admission import Admit, Skip, Wait, admit, expired
+from dcron.policy.admission import Admit, Wait, admit, expired
 from dcron.policy.catch_up import (
     COUNT_LIMIT,
     INSTANT,
@@ -9,7 +9,6 @@ from dcron.policy.catch_up import (
     catch_up,
     missed_as_planned,
     missed_between,
-    missed_reason,
 )
 from dcron.policy.lanes import (
     Lane,
@@ -41,6 +40,7 @@ from dcron.policy.occurrences import (
     too_late_after,
 )
 from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, wait_after
+from dcron.policy.skips import Skip, missed_skip, paused_skip
 
 __all__ = [
     "COUNT_LIMIT",
@@ -68,9 +68,10 @@ __all__ = [
     "lane_of",
     "missed_as_planned",
     "missed_between",
-    "missed_reason",
+    "missed_skip",
     "next_occurrence",
     "next_wanted",
+    "paused_skip",
     "read_lane",
     "rerouted",
     "reservation",

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from dcron.model import Block, Task, Trigger
+from dcron.model import Block, SkipCode, Task, Trigger
+from dcron.policy.skips import Skip
 from dcron.schedule import format_duration
 
 _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
@@ -13,13 +14,6 @@ _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 @dataclass(frozen=True)
 class Admit:
     """It may start now."""
-
-
-@dataclass(frozen=True)
-class Skip:
-    """It will not run."""
-
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -50,13 +44,13 @@ def admit(
         return Wait(Block.LIMIT)  # what is made up for comes behind what is due
     if task.overlap == "skip" and trigger is not Trigger.EVENT:
         runs = "the previous run is" if alive == 1 else f"{alive} runs are"
-        return Skip(f"overlap: {runs} still alive")
+        return Skip(SkipCode.OVERLAP, f"overlap: {runs} still alive")
     return Wait(Block.LIMIT, replaces=task.overlap == "replace")
 
 
-def expired(task: Task, expires_at: datetime | None, now: datetime) -> str | None:
-    """Why it is too late to start a run, or None."""
+def expired(task: Task, expires_at: datetime | None, now: datetime) -> Skip | None:
+    """Return the skip of a run that is too late to start; None while it may start."""
     if expires_at is None or now <= expires_at:
         return None
     within = f" within {format_duration(task.deadline)}" if task.deadline else " in time"
-    return f"expired: not started{within}"
+    return Skip(SkipCode.EXPIRED, f"expired: not started{within}")

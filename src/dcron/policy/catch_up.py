@@ -9,7 +9,6 @@ from typing import Any
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition
 from dcron.policy.occurrences import next_occurrence, next_wanted
-from dcron.schedule import format_duration
 
 INSTANT = timedelta(microseconds=1)
 
@@ -109,16 +108,6 @@ def _make_up_for_last(
 def _nothing(line: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
     passed_over = missed_between(line, scheduled_for, max(scheduled_for, horizon) + INSTANT)
     return CatchUp(None, passed_over, next_occurrence(line, max(scheduled_for, horizon)))
-
-
-def missed_reason(line: Definition, *, too_old: bool) -> str:
-    """Why occurrences were passed over."""
-    if not too_old:
-        return "missed: no agent was there, or free, to run it"
-    if line.catch_up == "skip":
-        return "missed: no agent was there, or free, to run it, and catch-up is skip"
-    window = format_duration(line.catch_up_window or 0)
-    return f"missed: no agent was there, or free, to run it within the catch-up window of {window}"
 
 
 def missed_between(line: Definition, first: datetime, end: datetime) -> MissedRange | None:

@@ -137,7 +137,7 @@ def result(run: Run, now: datetime) -> str:
 
 
 def _failure(run: Run) -> str:
-    if run.reason and run.reason.startswith("timeout"):
+    if run.timed_out:
         return "timeout"
     if run.signal is not None:
         return signal_name(run.signal)

@@ -31,7 +31,7 @@ from dcron.schema.tables import (
 )
 from dcron.schema.types import Instant
 
-SCHEMA_VERSION = "0009"
+SCHEMA_VERSION = "0010"
 """The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [

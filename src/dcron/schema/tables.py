@@ -19,6 +19,7 @@ from dcron.model import (
     MOST_TRIES,
     Block,
     RunState,
+    SkipCode,
     Trigger,
 )
 from dcron.schema.conditions import (
@@ -47,7 +48,7 @@ from dcron.schema.constraints import (
     one_word,
     partial_index,
 )
-from dcron.schema.types import BigWhole, Id, Instant, Json, Login, Name, Number, Whole, Words
+from dcron.schema.types import BigWhole, Code, Id, Instant, Json, Login, Name, Number, Whole, Words
 
 metadata = MetaData()
 
@@ -209,6 +210,15 @@ runs = Table(
     Column("event_id", BigWhole),
     # Why the nodes that took it before could not begin its command, by their IDs.
     Column("refused_by", Json(of=str)),
+    # Why it was skipped, and the other run because of which. NULL where an earlier version wrote the row.
+    Column("skip_code", Code(SkipCode)),
+    Column("caused_by", BigWhole),
+    # The occurrences that the row stands for, where these are several.
+    Column("covers_from", Instant),
+    Column("covers_until", Instant),
+    Column("covers_count", Whole),
+    # Whether it failed because it took longer than it may.
+    Column("timed_out", Boolean),
     CheckConstraint(one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
     CheckConstraint("attempt >= 1", name="runs_attempt_positive"),

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Float, Integer, Text, TypeDecorator
@@ -161,6 +162,25 @@ def _read_number(value: Any) -> float | None:
     if value is None:
         return None
     return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+class Code(TypeDecorator[StrEnum]):
+    """Keep a member of an enumeration; whatever else is stored is read as NULL."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        """`kind` is the enumeration."""
+        super().__init__()
+        self.kind = kind
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> StrEnum | None:
+        """Return the member; None for a value that an agent of a later version, or a person, wrote."""
+        try:
+            return self.kind(value)
+        except ValueError:
+            return None
 
 
 class Login(FunctionElement[str]):

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from dcron.errors import NotFound, Refused, UsageError
+from dcron.fields.kinds import NAME
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
 from dcron.services.crontab import Crontab
-from dcron.services.name_prefix import ENOUGH, only_one, whole
+from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
 from dcron.store import calendars, name_prefix
-from dcron.validation import NAME
 
 PAGE = 500
 USERS_SHOWN = 5
@@ -66,7 +66,7 @@ class Calendars:
         """
         _require_name(beginning)
         with self._database.read() as connection:
-            name = only_one(
+            name = unique_match(
                 beginning, name_prefix.beginning(connection, name_prefix.CALENDARS, beginning, ENOUGH)
             )
         if name is None:
@@ -79,11 +79,11 @@ class Calendars:
             return name_prefix.beginning(connection, name_prefix.CALENDARS, beginning, limit)
 
     def whole(self, name: str) -> str:
-        """Return the name of this calendar. Raises NotFound, as NotWhole where it only begins names."""
+        """Return the name of this calendar. Raises NotFound, as NotExact where it only begins names."""
         _require_name(name)
         with self._database.read() as connection:
             if (
-                whole(
+                require_exact(
                     "calendar", name, name_prefix.beginning(connection, name_prefix.CALENDARS, name, ENOUGH)
                 )
                 is None

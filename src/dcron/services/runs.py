@@ -5,13 +5,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from dcron import policy
 from dcron.errors import NotFound, Refused
 from dcron.model import LAST_RUN, Node, Run, RunState, Task, Trigger
 from dcron.schedule import repeatable
 from dcron.services import task_names
 from dcron.services.service import Service
-from dcron.store import audit_log, dependencies, finishing, nodes, output, planning, runs, tasks
+from dcron.store import audit_log, dependencies, finishing, nodes, output, planning, runs, skipping, tasks
 from dcron.store.output import Chunk
 from dcron.store.runs import RunFilter
 from dcron.validation import require_runnable, require_text
@@ -60,7 +59,7 @@ class Runs(Service):
             if run is None:
                 raise _no_run(run_id)
             finishing.lock_lines(connection, {run.task_id: run.task})
-            waiting = self._cancel_waiting(connection, run, now)
+            waiting = skipping.cancel(connection, run, now, self.actor)
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
             if waiting:
@@ -85,7 +84,7 @@ class Runs(Service):
         with self.database.read() as connection:
             return runs.newest(connection, wanted, limit)
 
-    def shares(self, run_id: int) -> list[Run]:
+    def fan_out(self, run_id: int) -> list[Run]:
         """Return the run, and for a task of every node the runs of all nodes with it. Raises NotFound."""
         run = self.find_run(run_id)
         if run.for_node is None:
@@ -148,15 +147,6 @@ class Runs(Service):
             if run.started_at:
                 return run
         raise NotFound(f"{name} has not run yet")
-
-    def _cancel_waiting(self, connection: Connection, run: Run, now: datetime) -> bool:
-        """End a run that has not been claimed. An overdue scheduled run covers all occurrences since then."""
-        reason, scheduled_for = f"cancelled by {self.actor}", run.scheduled_for
-        if run.trigger is Trigger.SCHEDULE and scheduled_for <= now:
-            span = policy.missed_as_planned(run.task, run.spec, scheduled_for, now + policy.INSTANT)
-            if span and span.count > 1:
-                reason, scheduled_for = f"{reason} ({span})", span.last
-        return runs.cancel_waiting(connection, run.id, now, reason, scheduled_for)
 
     def _continue_without(self, connection: Connection, run: Run, now: datetime) -> None:
         """Plan the run after a cancelled scheduled run, and skip the downstream tasks of its flow."""

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, 
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import Block, Task, Trigger
+from dcron.model import Block, SkipCode, Task, Trigger
+from dcron.policy import Skip
 from dcron.schema import ALIVE, BLOCKED, DUE, runs
 from dcron.store import skipping, tasks, unclaimable
-from dcron.store.skipping import MissedOccurrences
 
 _UNBLOCKED_AT_ONCE = 500
 
@@ -124,11 +124,8 @@ def _after_a_hold(connection: Connection, task: Task, row: Row[Any], now: dateti
         return {}
     if turn.run_for is None or turn.passed_over is None:
         return {}
-    skipping.record(
-        connection,
-        [MissedOccurrences(task, turn.passed_over, "overlap: the run before was still alive")],
-        now,
-    )
+    overlap = "overlap: the run before was still alive"
+    skipping.record(connection, [(task, Skip(SkipCode.OVERLAP, overlap, covers=turn.passed_over))], now)
     due_at = policy.due_at(task, turn.run_for)
     return {
         "scheduled_for": turn.run_for,

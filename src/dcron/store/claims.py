@@ -11,13 +11,11 @@ from functools import cache
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Executable,
     FromClause,
     Text,
     bindparam,
-    literal,
     select,
     text,
     update,
@@ -26,7 +24,7 @@ from sqlalchemy import (
 from dcron import policy
 from dcron.database import Columns, Database, beside_id, locked
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
-from dcron.model import Block, RunState, Task, Trigger
+from dcron.model import Block, RunState, SkipCode, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
 from dcron.schema import ALIVE, Instant, runs
 from dcron.store import (
@@ -41,6 +39,7 @@ from dcron.store import (
     tasks,
 )
 from dcron.store.candidates import Capacity, ClaimedRun
+from dcron.store.runs import is_in_state
 from dcron.unreadable import Unreadable
 from dcron.validation import require_runnable
 
@@ -50,12 +49,13 @@ class ClaimResult:
     """What became of the due runs that one claim has locked."""
 
     claimed: list[ClaimedRun] = field(default_factory=list)
-    skipped: list[tuple[ClaimedRun, str]] = field(default_factory=list)
+    skipped: list[tuple[ClaimedRun, Skip]] = field(default_factory=list)
     blocked: list[tuple[ClaimedRun, Block]] = field(default_factory=list)
     spread: list[ClaimedRun] = field(default_factory=list)
     """Turns that belong to every node; this node's share is among the others here."""
     replacing: list[ClaimedRun] = field(default_factory=list)
-    passed_over: list[skipping.MissedOccurrences] = field(default_factory=list)
+    missed: list[tuple[Task, Skip]] = field(default_factory=list)
+    """Occurrences that are recorded together, beside the runs of their tasks."""
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
 
     @property
@@ -87,7 +87,7 @@ def claim(
     _write_owner(connection, database, offer.node_id, now, batch)
     _write_skipped(connection, database, now, batch)
     _write_blocked(connection, database, offer.node_id, now, batch)
-    skipping.record(connection, batch.passed_over, now)
+    skipping.record(connection, batch.missed, now)
     for task, error in batch.unplannable.values():
         tasks.mark_planned(connection, task, error)
     return batch
@@ -111,7 +111,7 @@ _STARTED = Columns(id=BigInteger())
 def _start(batch: FromClause) -> Executable:
     return (
         update(runs)
-        .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"), _still(RunState.CLAIMED))
+        .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"), is_in_state(RunState.CLAIMED))
         .values(state=RunState.RUNNING, started_at=bindparam("now"))
         .returning(runs.c.id)
     )
@@ -145,13 +145,13 @@ def _decide(
     alive: candidates.Alive,
     now: datetime,
     batch: ClaimResult,
-    early: Callable[[ClaimedRun], str | None],
+    early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
     for run in found:
         try:
             _decide_on(run, alive, now, batch, early)
         except ROW_ERRORS as error:
-            _set_aside(run, f"cannot be prepared: {unexpected(error)}", batch)
+            _set_aside(run, Skip(SkipCode.OTHER, f"cannot be prepared: {unexpected(error)}"), batch)
 
 
 def _decide_on(
@@ -159,11 +159,11 @@ def _decide_on(
     alive: candidates.Alive,
     now: datetime,
     batch: ClaimResult,
-    early: Callable[[ClaimedRun], str | None],
+    early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
     turn, too_late = _with_successor(run, now, batch)
-    if reason := too_late or _refusal(turn, now) or early(turn):
-        batch.skipped.append((turn, reason))
+    if skip := too_late or _refusal(turn, now) or early(turn):
+        batch.skipped.append((turn, skip))
         return
     in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
     trigger = _beginning(turn)
@@ -172,8 +172,8 @@ def _decide_on(
     if turn.task.every_node and turn.for_node is None:
         batch.spread.append(turn)
     match decision:
-        case Skip(reason):
-            batch.skipped.append((turn, reason))
+        case Skip():
+            batch.skipped.append((turn, decision))
         case Wait(block, replaces):
             batch.blocked.append((turn, block))
             if replaces:
@@ -184,26 +184,30 @@ def _decide_on(
             batch.claimed.append(turn)
 
 
-def _set_aside(run: ClaimedRun, reason: str, batch: ClaimResult) -> None:
+def _set_aside(run: ClaimedRun, skip: Skip, batch: ClaimResult) -> None:
     """Skip the run. Where it was its task's next run, suspend the task until it is edited."""
     run.successor = run.delay = None
-    batch.skipped.append((run, reason))
+    batch.skipped.append((run, skip))
     if run.trigger is Trigger.SCHEDULE:
-        batch.unplannable[run.task.id] = (run.task, reason)
+        batch.unplannable[run.task.id] = (run.task, skip.reason)
 
 
-def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[ClaimedRun], str | None]:
-    """Why a turn is skipped that ran while the clock was ahead; the database is asked only of such times."""
+def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[ClaimedRun], Skip | None]:
+    """Return a function that skips what already ran while the clock was ahead.
 
-    def reason(turn: ClaimedRun) -> str | None:
+    It asks the database only about occurrences up to `ran_until`.
+    """
+
+    def skip(turn: ClaimedRun) -> Skip | None:
         if ran_until is None or turn.trigger is not Trigger.SCHEDULE or turn.scheduled_for > ran_until:
             return None
         run_id = clock_steps.early_run(connection, turn.task.id, turn.scheduled_for, turn.id)
         if run_id is None:
             return None
-        return f"it ran ahead of its time, as run {run_id}, while the clock was ahead"
+        reason = f"it ran ahead of its time, as run {run_id}, while the clock was ahead"
+        return Skip(SkipCode.RAN_EARLY, reason, caused_by=run_id)
 
-    return reason
+    return skip
 
 
 def _beginning(turn: ClaimedRun) -> Trigger:
@@ -215,20 +219,22 @@ def _beginning(turn: ClaimedRun) -> Trigger:
     return turn.trigger
 
 
-def _refusal(turn: ClaimedRun, now: datetime) -> str | None:
-    """Why the turn is skipped although its time has come, whatever else is running."""
+def _refusal(turn: ClaimedRun, now: datetime) -> Skip | None:
+    """Return why the run is skipped although its time has come, whatever else is running."""
     if isinstance(turn.spec, Unreadable):
-        return "what it should execute cannot be read: its spec is not a JSON object"
+        reason = "what it should execute cannot be read: its spec is not a JSON object"
+        return Skip(SkipCode.SUSPENDED, reason)
     expired = policy.expired(turn.task, turn.expires_at, now)
     if turn.trigger is not Trigger.SCHEDULE:
         return expired
     try:
-        return policy.excluded_by(turn.task, turn.scheduled_for) or expired
+        excluded = policy.excluded_by(turn.task, turn.scheduled_for)
     except UsageError as error:  # of a zone or a calendar that cannot be read
-        return str(error)
+        return Skip(SkipCode.OTHER, str(error))
+    return Skip(SkipCode.CALENDAR, excluded) if excluded else expired
 
 
-def _with_successor(run: ClaimedRun, now: datetime, batch: ClaimResult) -> tuple[ClaimedRun, str | None]:
+def _with_successor(run: ClaimedRun, now: datetime, batch: ClaimResult) -> tuple[ClaimedRun, Skip | None]:
     """The run as it will start: for the occurrence that is made up for after downtime, knowing the next one;
     and why there is none to make up for."""
     if run.trigger is not Trigger.SCHEDULE:
@@ -247,22 +253,12 @@ def _with_successor(run: ClaimedRun, now: datetime, batch: ClaimResult) -> tuple
     if turn.run_for is None:
         assert turn.passed_over
         run.scheduled_for = turn.passed_over.last
-        return run, f"{policy.missed_reason(run.task, too_old=True)} ({turn.passed_over})"
+        return run, policy.missed_skip(run.task, turn.passed_over, too_old=True)
     if turn.passed_over:
-        reason = policy.missed_reason(run.task, too_old=False)
-        batch.passed_over.append(skipping.MissedOccurrences(run.task, turn.passed_over, reason))
+        batch.missed.append((run.task, policy.missed_skip(run.task, turn.passed_over, too_old=False)))
     run.scheduled_for = turn.run_for
     run.expires_at = policy.too_late_after(run.task, policy.due_at(run.task, turn.run_for))
     return run, None
-
-
-def _still(state: RunState) -> ColumnElement[bool]:
-    """Whether a run found by its id is in this state.
-
-    Said with a subquery, so that Postgres follows the id: it thinks few rows wait, and would rather go
-    through all of them by their partial index, once for each id of the batch (17 ms against 1 ms).
-    """
-    return runs.c.state == select(literal(state.value)).scalar_subquery()
 
 
 def _write_spread(
@@ -298,7 +294,7 @@ def _own(batch: FromClause) -> Executable:
     mine = {"state": RunState.CLAIMED, "owner": bindparam("node_id"), "claimed_at": bindparam("now")}
     return (
         update(runs)
-        .where(runs.c.id == batch.c.id, _still(RunState.WAITING))
+        .where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
         .values(beside_id(batch) | mine)
         .returning(runs.c.id)
     )
@@ -307,23 +303,12 @@ def _own(batch: FromClause) -> Executable:
 def _write_skipped(connection: Connection, database: Database, now: datetime, batch: ClaimResult) -> None:
     if not batch.skipped:
         return
-    rows = ((run.id, reason, run.scheduled_for) for run, reason in batch.skipped)
-    given = database.values(_SKIPPED, rows) | {"now": now}
-    connection.execute(_skip(database.rows(_SKIPPED)), given)
+    skips = [(run.id, run.scheduled_for, skip) for run, skip in batch.skipped]
+    skipping.end_each(connection, database, skips, now)
     successors.add(connection, database, [run for run, _ in batch.skipped], now, running=False)
     for run, _ in batch.skipped:
         step = dependencies.Step(run.id, run.task.name, run.flow, run.scheduled_for)
         finishing.skipped(connection, database, step, run.trigger, now)
-
-
-_SKIPPED = Columns(id=BigInteger(), reason=Text(), scheduled_for=Instant())
-
-
-@cache
-def _skip(batch: FromClause) -> Executable:
-    ended = {"state": RunState.SKIPPED, "finished_at": bindparam("now")}
-    query = update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING))
-    return query.values(beside_id(batch) | ended)
 
 
 def _write_blocked(
@@ -351,7 +336,7 @@ _BLOCKED = Columns(
 
 @cache
 def _block(batch: FromClause) -> Executable:
-    query = update(runs).where(runs.c.id == batch.c.id, _still(RunState.WAITING))
+    query = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
     return query.values(beside_id(batch))
 
 

@@ -14,10 +14,11 @@ from sqlalchemy import BindParameter, Connection, Executable, bindparam, insert,
 
 from dcron import policy
 from dcron.database import Database
-from dcron.model import RunState, Task, Trigger
+from dcron.model import RunState, SkipCode, Task, Trigger
+from dcron.policy import Skip
 from dcron.policy.dependencies import Graph, behind, cannot_come, missing, roots
 from dcron.schema import crontab, runs, subscriptions
-from dcron.store import planning, tasks
+from dcron.store import planning, skipping, tasks
 
 MOST_TASKS = 1000
 """Tasks that may hang together by `@after`: more are refused, and not all of them looked at."""
@@ -48,7 +49,8 @@ def step_ended(
             _go_on(connection, database, graph, lines, name, flow, step.scheduled_for, now)
     else:
         reason = f"{step.task} {_ENDS[state]} (run {step.run_id})"
-        _leave_out(connection, lines, lines, flow, step.scheduled_for, reason, now)
+        skip = Skip(SkipCode.UPSTREAM, reason, caused_by=step.run_id)
+        _leave_out(connection, lines, lines, flow, step.scheduled_for, skip, now)
 
 
 _ENDS = {
@@ -180,7 +182,8 @@ def _close(
         absent = sorted(roots(graph, [name]) - part.keys())
         if absent and name not in part:
             reason = f"{', '.join(absent)} did not run before {step.task} ran again (run {step.run_id})"
-            _leave_out(connection, lines, [name], flow, step.scheduled_for, reason, now)
+            skip = Skip(SkipCode.FLOW_CLOSED, reason)
+            _leave_out(connection, lines, [name], flow, step.scheduled_for, skip, now)
 
 
 def _go_on(
@@ -200,8 +203,8 @@ def _go_on(
     succeeded = [each for each, states in part.items() if RunState.SUCCEEDED in states]
     wanting = missing(graph, name, succeeded)
     if not wanting and name in lines and (error := lines[name].error):
-        reason = f"{name} is suspended: {error}"
-        _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, reason, now)
+        skip = Skip(SkipCode.FLOW_CLOSED, f"{name} is suspended: {error}")
+        _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, skip, now)
         return
     if not wanting and name in lines:
         values = planning.waiting(lines[name], Trigger.AFTER, scheduled_for)
@@ -212,7 +215,8 @@ def _go_on(
     if never:
         are = "is" if len(never) == 1 else "are"
         reason = f"{', '.join(never)} {are} not part of flow {flow}, which began further on"
-        _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, reason, now)
+        skip = Skip(SkipCode.FLOW_CLOSED, reason)
+        _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, skip, now)
 
 
 def _leave_out(
@@ -221,14 +225,14 @@ def _leave_out(
     names: Iterable[str],
     flow: int,
     scheduled_for: datetime,
-    reason: str,
+    skip: Skip,
     now: datetime,
 ) -> None:
     """Record that these tasks do not run in the flow; those that are part of it already are let be."""
     part = members(connection, flow)
     values: list[dict[str, Any]] = [
         planning.waiting(lines[name], Trigger.AFTER, scheduled_for)
-        | {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "flow": flow}
+        | {"flow": flow, **skipping.columns(skip, now)}
         for name in names
         if name in lines and name not in part
     ]

@@ -7,11 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, select, text, update
 
+from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
-from dcron.model import Event, RunState, Task, Trigger
+from dcron.model import Event, SkipCode, Task, Trigger
+from dcron.policy import Skip
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
-from dcron.store import planning, tasks
+from dcron.store import planning, skipping, tasks
 from dcron.validation import require_text
 
 COLUMNS = [events.c[name] for name in Event.__dataclass_fields__]
@@ -67,12 +69,13 @@ def handle(connection: Connection, database: Database, event: Event | News, now:
     for task in listeners:
         values = planning.waiting(task, Trigger.EVENT, now) | {"payload": event.payload, "event_id": event.id}
         if unusable:
-            values |= _never(f"no command can be given what event {event.id} carries: {unusable}", now)
-            values["payload"] = None
+            reason = f"no command can be given what event {event.id} carries: {unusable}"
+            values |= {"payload": None, **skipping.columns(Skip(SkipCode.OTHER, reason), now)}
         elif task.error:
-            values |= _never(f"suspended: {task.error}", now)
+            suspended = Skip(SkipCode.SUSPENDED, f"suspended: {task.error}")
+            values |= skipping.columns(suspended, now)
         elif not task.enabled:
-            values |= _never(planning.paused_reason(task), now)
+            values |= skipping.columns(policy.paused_skip(task), now)
         connection.execute(database.insert_if_absent(runs).values(values))
     connection.execute(update(events).where(events.c.id == event.id).values(handled_at=now))
     return listeners
@@ -84,10 +87,6 @@ def _problem(what: str, value: Any) -> str | None:
     except UsageError as error:
         return str(error)
     return None
-
-
-def _never(reason: str, now: datetime) -> dict[str, Any]:
-    return {"state": RunState.SKIPPED, "reason": reason, "finished_at": now}
 
 
 def _listeners(connection: Connection, name: str) -> list[Task]:

@@ -1,18 +1,19 @@
 """Runs that were not started in time: skipped, whether anybody could take them or not."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, text, update
+from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, text
 
 from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
-from dcron.model import Block, RunState, Task, Trigger
-from dcron.policy import INSTANT
+from dcron.model import Block, SkipCode, Task, Trigger
+from dcron.policy import INSTANT, Skip
 from dcron.schema import EXPIRING, crontab, runs
-from dcron.store import dependencies, finishing, planning, tasks
+from dcron.store import dependencies, finishing, planning, skipping, tasks
 
 
 def expire(connection: Connection, database: Database, now: datetime, limit: int) -> int:
@@ -46,14 +47,13 @@ def _expired() -> Executable:
 
 
 def _expire(connection: Connection, database: Database, row: Row[Any], task: Task, now: datetime) -> None:
-    reason = policy.expired(task, row.expires_at, now) or "expired"
+    skip = policy.expired(task, row.expires_at, now) or Skip(SkipCode.EXPIRED, "expired")
     last = row.scheduled_for
     if row.trigger == Trigger.SCHEDULE:
         span = _too_late(task, row.scheduled_for, now)
         if span and span.count > 1:
-            last, reason = span.last, f"{reason} ({span})"
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
-    connection.execute(update(runs).where(runs.c.id == row.run_id).values({**ended, "scheduled_for": last}))
+            last, skip = span.last, replace(skip, covers=span)
+    skipping.end(connection, [runs.c.id == row.run_id], skip, now, scheduled_for=last)
     if row.trigger == Trigger.SCHEDULE and task.planned_version == task.version:
         was_held = row.blocked == Block.LIMIT and task.overlap == "queue"
         backlog_until = now if was_held else row.backlog_until

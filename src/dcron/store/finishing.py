@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Connection,
     Executable,
@@ -32,10 +33,10 @@ from sqlalchemy import (
 
 from dcron import policy
 from dcron.database import Columns, Database, beside_id
-from dcron.model import RunState, Task, Trigger
-from dcron.policy import Lane
+from dcron.model import RunState, SkipCode, Task, Trigger
+from dcron.policy import Lane, Skip
 from dcron.schema import ALIVE, Instant, runs, subscriptions
-from dcron.store import blocked, dependencies, planning, refusals, tasks, unclaimable
+from dcron.store import blocked, dependencies, planning, refusals, skipping, tasks, unclaimable
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _BAD = (RunState.FAILED, RunState.LOST)
@@ -52,6 +53,8 @@ class RunResult:
     reason: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    timed_out: bool | None = None
+    """Whether it failed because it took longer than it may."""
     never_begun: bool = False
     """Its command was certainly never started: it can be tried again without a doubt. A lost run waits for
     any node, a failed one goes to a node that has not refused it."""
@@ -137,7 +140,10 @@ def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
     rows = (
-        (each.id, each.state.value, each.reason, each.exit_code, each.signal, each.finished_at)
+        (
+            *(each.id, each.state.value, each.reason, each.exit_code, each.signal),
+            *(each.finished_at, each.timed_out),
+        )
         for each in ended
     )
     given = database.values(_ENDED, rows) | {"node_id": node_id}
@@ -151,6 +157,7 @@ _ENDED = Columns(
     exit_code=Integer(),
     signal=Integer(),
     finished_at=Instant(),
+    timed_out=Boolean(),
 )
 
 
@@ -257,7 +264,6 @@ def skipped(
 
 def _call_off_retry(connection: Connection, end: RunResult, now: datetime) -> None:
     """The late truth of a run that was taken for lost: there is nothing to try again."""
-    waiting = update(runs).where(runs.c.retry_of == end.id, runs.c.state == RunState.WAITING)
     reason = f"run {end.id} had {_AFTER_ALL[end.state]} after all"
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
-    connection.execute(waiting.values(ended))
+    skip = Skip(SkipCode.CALLED_OFF, reason, caused_by=end.id)
+    skipping.end(connection, [runs.c.retry_of == end.id], skip, now)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -21,13 +21,12 @@ from sqlalchemy import (
 
 from dcron import policy
 from dcron.errors import ROW_ERRORS, UsageError
-from dcron.model import Block, RunState, Task, Trigger
-from dcron.policy import INSTANT, Lane
+from dcron.model import Block, RunState, SkipCode, Task, Trigger
+from dcron.policy import INSTANT, Lane, Skip
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, runs
 from dcron.store import audit_log, blocked, clock_steps, queues, skipping, tasks
 from dcron.store import nodes as store_nodes
-from dcron.store.skipping import MissedOccurrences
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
@@ -68,11 +67,12 @@ def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
         wanted, moved = _wanted_turn(connection, task, now)
     except (UsageError, *ROW_ERRORS) as error:
         problem = str(error) if isinstance(error, UsageError) else f"cannot be read: {error}"
-        _take_away(connection, task, now, f"suspended: {problem}")
+        _take_away(connection, task, now, Skip(SkipCode.SUSPENDED, f"suspended: {problem}"))
         tasks.mark_planned(connection, task, problem)
         return None
     if wanted is None:
-        _take_away(connection, task, now, "no longer wanted" if task.enabled else paused_reason(task))
+        skip = Skip(SkipCode.EDITED, "no longer wanted") if task.enabled else policy.paused_skip(task)
+        _take_away(connection, task, now, skip)
     else:
         _put(connection, task, wanted, now)
     tasks.mark_planned(connection, task, None)
@@ -184,7 +184,7 @@ def record_paused_span(connection: Connection, task: Task, now: datetime) -> Non
     except UsageError:
         return  # planning says what is wrong with the line; nobody can say what it missed
     if span:
-        skipping.record(connection, [MissedOccurrences(task, span, paused_reason(task))], now)
+        skipping.record(connection, [(task, policy.paused_skip(task, span))], now)
 
 
 def waiting(task: Task, trigger: Trigger, scheduled_for: datetime) -> dict[str, Any]:
@@ -293,11 +293,10 @@ def starting(connection: Connection, minute: datetime, limit: int) -> list[int]:
 
 
 def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:
-    """End all that waits for the line, for it is going away."""
-    _take_away(connection, task, now, reason)
-    waiting = (runs.c.task_id == task.id, runs.c.state == RunState.WAITING)
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
-    connection.execute(update(runs).where(*waiting).values(ended))
+    """Skip all that waits for the task, which is being removed."""
+    skip = Skip(SkipCode.REMOVED, reason)
+    _take_away(connection, task, now, skip)
+    skipping.end(connection, [runs.c.task_id == task.id], skip, now)
 
 
 def _first_open(connection: Connection, task: Task, after: datetime) -> datetime | None:
@@ -361,7 +360,8 @@ def _not_later(
 
 
 def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
-    _end_overdue(connection, task, now, "replaced by an edit", kept=wanted)
+    replaced = Skip(SkipCode.EDITED, "replaced by an edit")
+    _end_overdue(connection, task, now, replaced, kept=wanted)
     turn = update(runs).where(runs.c.task_id == task.id, *TURN)
     fitted = waiting(task, Trigger.SCHEDULE, wanted)
     # A turn that stays where it was waits on for what it waited for; `unblock` knows when that is over.
@@ -405,14 +405,14 @@ def _is_claimed(connection: Connection, task: Task) -> bool:
     return connection.scalar(turn) is not None
 
 
-def _take_away(connection: Connection, task: Task, now: datetime, reason: str) -> None:
-    """A turn still to come vanishes; one whose time has come stays in the record as skipped."""
-    _end_overdue(connection, task, now, reason)
+def _take_away(connection: Connection, task: Task, now: datetime, skip: Skip) -> None:
+    """Delete the scheduled run if its time is still to come; else keep it in the record as skipped."""
+    _end_overdue(connection, task, now, skip)
     connection.execute(delete(runs).where(runs.c.task_id == task.id, *TURN))
 
 
 def _end_overdue(
-    connection: Connection, task: Task, now: datetime, reason: str, kept: datetime | None = None
+    connection: Connection, task: Task, now: datetime, skip: Skip, kept: datetime | None = None
 ) -> None:
     """Skip the turn whose time has come, unless it is for `kept`; its row tells all that passed with it."""
     # By its own time: one that its jitter holds back has had its time. One that is counted from the end of
@@ -426,9 +426,8 @@ def _end_overdue(
         return
     span = policy.missed_as_planned(turn.task, turn.spec, turn.scheduled_for, now + INSTANT)
     if span and span.count > 1:
-        reason = f"{reason} ({span})"
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
-    connection.execute(update(runs).where(runs.c.id == turn.id, *TURN).values(ended))
+        skip = replace(skip, covers=span)
+    skipping.end(connection, [runs.c.id == turn.id], skip, now)
 
 
 def _starts_with_node(task: Task) -> bool:
@@ -437,8 +436,3 @@ def _starts_with_node(task: Task) -> bool:
     except UsageError:
         return False  # planning says what is wrong with the line
     return policy.starts_with_node(task)
-
-
-def paused_reason(task: Task) -> str:
-    by = f" by {task.paused_by}" if task.paused_by else ""
-    return f"paused{by}: {task.paused_reason}" if task.paused_reason else f"paused{by}"

@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     insert,
+    literal,
     or_,
     select,
     text,
@@ -83,7 +84,16 @@ def _conditions(wanted: RunFilter) -> Iterator[ColumnElement[bool] | TextClause]
         yield text(DEAD)
 
 
-def next_turns(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
+def is_in_state(state: RunState) -> ColumnElement[bool]:
+    """Return the condition that a run found by its id is in this state.
+
+    It uses a subquery, so that Postgres follows the id. Postgres expects few waiting rows, and would rather
+    read all of them by their partial index, once for each id of the batch (17 ms against 1 ms).
+    """
+    return runs.c.state == select(literal(state.value)).scalar_subquery()
+
+
+def next_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
     """The first waiting run of each of these lines."""
     of_line = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text("state = 'waiting'"))
     first = of_line.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
@@ -106,16 +116,6 @@ def alive(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Run
     for row in connection.execute(query.order_by(runs.c.id)):
         found.setdefault(row.task_id, []).append(run_from(row))
     return found
-
-
-def cancel_waiting(
-    connection: Connection, run_id: int, now: datetime, reason: str, scheduled_for: datetime
-) -> bool:
-    """End a run that has not been claimed; whether it was still waiting."""
-    waiting = update(runs).where(runs.c.id == run_id, runs.c.state == RunState.WAITING)
-    values = {"state": RunState.CANCELLED, "reason": reason, "finished_at": now, "blocked": None}
-    values["scheduled_for"] = scheduled_for
-    return connection.execute(waiting.values(values)).rowcount == 1
 
 
 def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:

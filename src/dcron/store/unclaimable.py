@@ -6,11 +6,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, select, text, update
 
-from dcron.model import RunState
-from dcron.policy import Lane
+from dcron.model import RunState, SkipCode
+from dcron.policy import Lane, Skip
 from dcron.schema import DUE, crontab, nodes, runs
+from dcron.store import skipping
 
-REMOVED = "no longer wanted: removed"
+REMOVED = Skip(SkipCode.REMOVED, "no longer wanted: removed")
+_NODE_GONE = Skip(SkipCode.NODE_GONE, "its node is gone")
 _LOOKED_AT = 1000
 """Due rows among which rows without a line are searched for in one pass."""
 
@@ -33,7 +35,7 @@ def settle_nodeless(connection: Connection, now: datetime, limit: int) -> int:
     node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
     gone = node.correlate(runs).scalar_subquery().is_(None)
     waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
-    return settle(connection, select(runs.c.id).where(*waits).limit(limit), "its node is gone", now)
+    return settle(connection, select(runs.c.id).where(*waits).limit(limit), _NODE_GONE, now)
 
 
 def bury(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
@@ -42,11 +44,9 @@ def bury(connection: Connection, failed: ColumnElement[bool], now: datetime) -> 
     connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
 
 
-def settle(connection: Connection, found: Select[Any], reason: str, now: datetime) -> int:
+def settle(connection: Connection, found: Select[Any], skip: Skip, now: datetime) -> int:
     """Skip the waiting runs of these ids; how many. Where one was a retry, it was the last."""
-    query = update(runs).where(runs.c.id.in_(found), runs.c.state == RunState.WAITING)
-    ended = {"state": RunState.SKIPPED, "reason": reason, "finished_at": now, "blocked": None}
-    settled = connection.scalars(query.values(ended).returning(runs.c.retry_of)).all()
+    settled = skipping.end(connection, [runs.c.id.in_(found)], skip, now)
     if failed := [run_id for run_id in settled if run_id]:
         bury(connection, runs.c.id.in_(failed), now)
     return len(settled)

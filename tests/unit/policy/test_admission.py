@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dcron import policy
-from dcron.model import Block, Trigger
+from dcron.model import Block, SkipCode, Trigger
 from dcron.policy import Admit, Skip, Wait
 from tests.support.definitions import NOON, task
 
@@ -29,14 +29,14 @@ def test_a_run_starts_while_fewer_are_alive_than_may_be(
     max_running: int | None, alive: int, reason: str | None
 ) -> None:
     admitted = policy.admit(task(max_running=max_running), Trigger.SCHEDULE, alive, in_backlog=False)
-    assert admitted == (Skip(reason) if reason else Admit())
+    assert admitted == (Skip(SkipCode.OVERLAP, reason) if reason else Admit())
 
 
 @pytest.mark.parametrize("trigger", TURNS)
 @pytest.mark.parametrize(
     ("overlap", "wanted"),
     [
-        ("skip", Skip("overlap: the previous run is still alive")),
+        ("skip", Skip(SkipCode.OVERLAP, "overlap: the previous run is still alive")),
         ("queue", Wait(Block.LIMIT)),
         ("replace", Wait(Block.LIMIT, replaces=True)),
     ],
@@ -69,6 +69,8 @@ def test_a_paused_line_starts_nothing_but_what_somebody_asks_for(trigger: Trigge
 def test_a_run_is_expired_after_its_last_moment_and_not_in_it() -> None:
     late = NOON + timedelta(microseconds=1)
     assert policy.expired(task(deadline=90.0), NOON, NOON) is None
-    assert policy.expired(task(deadline=90.0), NOON, late) == "expired: not started within 1m30s"
-    assert policy.expired(task(), NOON, late) == "expired: not started in time"
+    assert policy.expired(task(deadline=90.0), NOON, late) == Skip(
+        SkipCode.EXPIRED, "expired: not started within 1m30s"
+    )
+    assert policy.expired(task(), NOON, late) == Skip(SkipCode.EXPIRED, "expired: not started in time")
     assert policy.expired(task(deadline=90.0), None, late) is None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
     from dcron.services.crontab import Crontab
-    from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask
+    from dcron.services.text_edits import BadText, Changes, CrontabText, EditConflict
 
 
 SHOWN = 50
@@ -65,7 +65,7 @@ def command(
 
 
 def _edited(
-    crontab: "Crontab", editing: "BulkEdit", draft: "EditedTask", file: "TextFile", *, force: bool
+    crontab: "Crontab", editing: "BulkEdit", draft: "CrontabText", file: "TextFile", *, force: bool
 ) -> "Changes":
     """The changes that a person has made and agreed to; none if there are none."""
     from dcron.editor import open_editor
@@ -85,7 +85,7 @@ def _edited(
 
 
 @contextmanager
-def _nothing_lost(file: "TextFile", draft: "EditedTask") -> Iterator[None]:
+def _nothing_lost(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
     """However it ends, a text that was not applied is kept, and said where; and what was wrong with it."""
     from dcron.services import text_edits
     from dcron.services.bulk_edit import keep
