@@ -5,12 +5,41 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from dcron.database import Database
 from dcron.schedule import zones
 from tests.support import databases
 
 BACKENDS = ("sqlite", "postgres")
+TESTS = Path(__file__).parent
+SLOW_MARKERS = ("terminal", "fault", "simulation")
+SLOW_FOLDERS = {"faults": "fault", "simulation": "simulation"}
+EXAMPLES = int(os.environ.get("DCRON_TEST_EXAMPLES", "300"))
+
+settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True)
+settings.register_profile(
+    "full", max_examples=EXAMPLES, deadline=None, derandomize="DCRON_TEST_EXAMPLES" not in os.environ
+)
+settings.load_profile("quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what `make test` leaves to `make check`; pyproject.toml describes the markers."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in SLOW_FOLDERS:
+            item.add_marker(SLOW_FOLDERS[folder])
+        if any(item.get_closest_marker(name) for name in SLOW_MARKERS) or _repeats_on_postgres(item, folder):
+            item.add_marker("slow")
+
+
+def _repeats_on_postgres(item: pytest.Item, folder: str) -> bool:
+    """Whether this is a test of the screen on Postgres, which draws the same."""
+    callspec = getattr(item, "callspec", None)
+    is_postgres = callspec is not None and callspec.params.get("database_url") == "postgres"
+    return folder == "tui" and is_postgres and not item.get_closest_marker("both_databases")
 
 
 @pytest.fixture(autouse=True)

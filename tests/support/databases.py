@@ -17,7 +17,7 @@ from dcron import migrations
 from dcron.database import Database
 from tests.support.cluster import wait_for
 
-_NOT_DURABLE = ("fsync = off", "full_page_writes = off", "synchronous_commit = off")
+_NOT_DURABLE = ("fsync = off", "full_page_writes = off")
 
 
 class PostgresServer:
