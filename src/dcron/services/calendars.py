@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from dcron.errors import NotFound, Refused, UsageError
+from dcron.fields.kinds import NAME
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
 from dcron.services.crontab import Crontab
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
 from dcron.store import calendars
-from dcron.validation import NAME
 
 PAGE = 500
 USERS_SHOWN = 5
