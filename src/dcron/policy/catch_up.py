@@ -8,7 +8,7 @@ from typing import Any
 
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition
-from dcron.policy.occurrences import next_occurrence, next_wanted
+from dcron.policy.occurrences import next_not_excluded, next_occurrence
 
 INSTANT = timedelta(microseconds=1)
 
@@ -39,9 +39,9 @@ class MissedRange:
 class CatchUp:
     """Which occurrence a due turn runs, what it passes over, and what comes next."""
 
-    run_for: datetime | None
+    runs_at: datetime | None
     """None when the turn comes too late to be made up for: `passed_over` is all it was."""
-    passed_over: MissedRange | None
+    missed: MissedRange | None
     successor: datetime | None
     backlog_until: datetime | None = None
     """Occurrences up to then come in their turn, one after the other."""
@@ -84,8 +84,8 @@ def _make_up_for_all(
         first = next_occurrence(line, oldest - INSTANT)
     if first is None or first > horizon:
         return _nothing(line, scheduled_for, horizon)
-    passed_over = missed_between(line, scheduled_for, first)
-    return CatchUp(first, passed_over, next_occurrence(line, first), horizon)
+    missed = missed_between(line, scheduled_for, first)
+    return CatchUp(first, missed, next_occurrence(line, first), horizon)
 
 
 def _make_up_for_last(
@@ -94,20 +94,20 @@ def _make_up_for_last(
     last = _last_occurrence(scheduled_for, horizon, partial(next_occurrence, line))
     if oldest and last < oldest:
         return _nothing(line, scheduled_for, horizon)
-    run_for = last
-    wanted = next_wanted(line, max(scheduled_for, oldest or scheduled_for) - INSTANT)
+    runs_at = last
+    wanted = next_not_excluded(line, max(scheduled_for, oldest or scheduled_for) - INSTANT)
     if wanted and wanted <= horizon:
-        run_for = _last_occurrence(wanted, horizon, partial(next_wanted, line))
-    passed_over = missed_between(line, scheduled_for, last)
-    if run_for != last and passed_over:
-        first = next_occurrence(line, scheduled_for) if run_for == scheduled_for else scheduled_for
-        passed_over = replace(passed_over, first=first or last, last=last)
-    return CatchUp(run_for, passed_over, next_occurrence(line, horizon))
+        runs_at = _last_occurrence(wanted, horizon, partial(next_not_excluded, line))
+    missed = missed_between(line, scheduled_for, last)
+    if runs_at != last and missed:
+        first = next_occurrence(line, scheduled_for) if runs_at == scheduled_for else scheduled_for
+        missed = replace(missed, first=first or last, last=last)
+    return CatchUp(runs_at, missed, next_occurrence(line, horizon))
 
 
 def _nothing(line: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
-    passed_over = missed_between(line, scheduled_for, max(scheduled_for, horizon) + INSTANT)
-    return CatchUp(None, passed_over, next_occurrence(line, max(scheduled_for, horizon)))
+    missed = missed_between(line, scheduled_for, max(scheduled_for, horizon) + INSTANT)
+    return CatchUp(None, missed, next_occurrence(line, max(scheduled_for, horizon)))
 
 
 def missed_between(line: Definition, first: datetime, end: datetime) -> MissedRange | None:

@@ -48,14 +48,14 @@ def next_occurrence(line: Definition, after: datetime) -> datetime | None:
     return _next(line, after, _window(line))
 
 
-def next_wanted(line: Definition, after: datetime) -> datetime | None:
+def next_not_excluded(line: Definition, after: datetime) -> datetime | None:
     """The line's first occurrence strictly after `after` that no calendar excludes, or None."""
     return _next(line, after, rules_of(line))
 
 
 def fires_soon(line: Definition, now: datetime) -> bool:
     """Whether the line, calendars considered, has something to run within ten years. Raises ScheduleError."""
-    found = next_wanted(line, now)
+    found = next_not_excluded(line, now)
     return found is not None and found < now + _SOON
 
 
@@ -225,7 +225,7 @@ def due_at(line: Definition, occurrence: datetime) -> datetime:
     return occurrence + timedelta(milliseconds=int(line.jitter * 1000 * share))
 
 
-def too_late_after(line: Definition, due: datetime) -> datetime | None:
+def expiry_of(line: Definition, due: datetime) -> datetime | None:
     """When a run that is due then may not be started any more; None when it is never too late."""
     return due + timedelta(seconds=line.deadline) if line.deadline else None
 

@@ -25,12 +25,12 @@ def retry_at(
         return None
     if state is RunState.LOST and line.on_lost != "retry":
         return None
-    return ended_at + timedelta(seconds=wait_after(line, run_id, attempt))
+    return ended_at + timedelta(seconds=retry_delay(line, run_id, attempt))
 
 
 def begin_again_at(line: Definition, run_id: int, attempt: int, ended_at: datetime) -> datetime:
     """When a run is due again whose command was certainly never begun. It costs no try."""
-    return ended_at + timedelta(seconds=max(NEVER_BEGUN, wait_after(line, run_id, attempt)))
+    return ended_at + timedelta(seconds=max(NEVER_BEGUN, retry_delay(line, run_id, attempt)))
 
 
 def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterable[Node]) -> Lane | None:
@@ -46,7 +46,7 @@ def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterabl
     return further if taken else None
 
 
-def wait_after(line: Definition, run_id: int, attempt: int) -> float:
+def retry_delay(line: Definition, run_id: int, attempt: int) -> float:
     """Seconds from the end of the `attempt`-th try to the next: growing, spread, never above the ceiling."""
     if not line.backoff:
         return 0.0
