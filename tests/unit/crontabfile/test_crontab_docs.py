@@ -1,4 +1,4 @@
-"""docs/crontabs.md says what is true."""
+"""docs/crontabs.md is true: examples, options and names."""
 
 import re
 from pathlib import Path
