@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.errors import UsageError
-from dcron.validation import SLOTS, require_amounts, require_queue, require_tags
+from dcron.quantities import SLOTS
+from dcron.validation import require_amounts, require_queue, require_tags
 from dcron.warden.accounts import Account, own_account
 from dcron.warden.isolation import why_unavailable
 
