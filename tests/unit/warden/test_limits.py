@@ -104,7 +104,9 @@ def test_an_rlimit_stands_in_for_a_cgroup_that_does_not_take_the_process(
 ) -> None:
     entrance = tmp_path / "cgroup.procs"
     entrance.touch()
-    script = CONFINE.replace("int(sys.argv[2])", f"os.{mode}").replace("import *", "import apply_limits, rlimits")
+    script = CONFINE.replace("int(sys.argv[2])", f"os.{mode}").replace(
+        "import *", "import apply_limits, rlimits"
+    )
     done = subprocess.run(
         [sys.executable, "-c", "import resource\n" + script, str(entrance)],
         capture_output=True,
