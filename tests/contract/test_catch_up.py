@@ -23,7 +23,7 @@ def run_all(stage: Stage, node: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("policy", "window", "ran", "passed_over"),
+    ("policy", "window", "ran", "missed"),
     [
         ("last", None, ["12:50"], ["12:40"]),
         ("last", 600.0, ["12:50"], ["12:40"]),

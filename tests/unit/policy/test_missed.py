@@ -93,7 +93,7 @@ def span(first: float, last: float, count: int) -> MissedRange:
 
 
 @pytest.mark.parametrize(
-    ("fields", "run_for", "passed_over", "backlog"),
+    ("fields", "runs_at", "missed", "backlog"),
     [
         ({"catch_up": "last"}, 50, span(10, 40, 4), None),
         ({"catch_up": "last", "catch_up_window": 300.0}, 50, span(10, 40, 4), None),
