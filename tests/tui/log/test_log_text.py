@@ -80,8 +80,8 @@ def test_every_line_has_its_text(said: Said) -> None:
 def test_a_line_ended_when_its_last_byte_came(said: Said) -> None:
     text = text_of(chunks_of(said))
     for number, line in enumerate(lines_of(text)):
-        last = [chunk for chunk in chunks_of(said) if chunk.byte_offset < text.stop(number)][-1]
-        assert line.at == (None if line.kind == GAP else last.at)
+        before = [chunk.at for chunk in chunks_of(said) if chunk.byte_offset < text.stop(number)]
+        assert line.at == (None if line.kind == GAP else before[-1])
 
 
 @given(SAID)
