@@ -1,4 +1,4 @@
-"""What `agent` is told of its node: queues, tags and capacity."""
+"""The options of `agent` for its node: queues, tags and capacity."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`run --wait`, `--follow` and `--timeout`: what is waited for, and what is said meanwhile."""
+"""`run --wait`, `--follow` and `--timeout`: what they wait for, and what they print meanwhile."""
 
 import json
 

@@ -25,7 +25,6 @@ from dcron.store import (
     finishing,
     history,
     listings,
-    name_prefix,
     nodes,
     output,
     planning,
@@ -179,7 +178,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "dead letters of a task": lambda connection, stage: runs.newest(
         connection, RunFilter(task_id=7, dead=True), 20
     ),
-    "a prefix": lambda connection, stage: name_prefix.beginning(connection, name_prefix.TASKS, "line-77", 6),
+    "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
     "the last change by name": lambda connection, stage: audit_log.last_of(connection, "line-77"),

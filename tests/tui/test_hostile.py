@@ -1,4 +1,4 @@
-"""Whatever the database holds and commands print, a terminal is told to do nothing but what we tell it."""
+"""Texts of the database and output of commands send no control sequence to the terminal."""
 
 import copy
 import json

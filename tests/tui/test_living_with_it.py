@@ -1,4 +1,4 @@
-"""Where magnifiers look, and rows that do not move below somebody's fingers."""
+"""The terminal's cursor for magnifiers, and rows that do not move while a user acts on them."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

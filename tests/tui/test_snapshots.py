@@ -1,4 +1,4 @@
-"""What the screen looks like, as text; `DCRON_TEST_SNAPSHOTS=write` writes what is to be looked at anew."""
+"""The screen as text; `DCRON_TEST_SNAPSHOTS=write` writes new snapshots to review."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a line of the crontab may be, and what people are told when it may not."""
+"""Valid tasks, and the messages for invalid ones."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

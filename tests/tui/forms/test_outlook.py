@@ -1,4 +1,4 @@
-"""What the form tells of a schedule while it is written."""
+"""The preview of a schedule while it is typed into the form."""
 
 import asyncio
 import threading

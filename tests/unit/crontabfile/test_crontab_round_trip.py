@@ -1,4 +1,4 @@
-"""What is written reads back as the same."""
+"""A written crontab reads back as the same tasks."""
 
 import dataclasses
 import shlex
