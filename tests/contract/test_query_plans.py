@@ -192,8 +192,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "dead letters that still are": lambda connection, stage: listings.dead_ids(connection, 7),
     "what a task waits for": lambda connection, stage: listings.waiting_runs(connection, 7, 20),
     "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
-    "output between": lambda connection, stage: output.between(connection, 7, 0, 1000, "stderr", 200),
-    "facts of output": lambda connection, stage: output.facts(connection, 7, 0, 200),
     "output after its head": lambda connection, stage: output.first_after_head(connection, 7),
     "size of output": lambda connection, stage: output.size(connection, 7),
     "the run before": lambda connection, stage: output.neighbour(connection, 7, 30_000, later=False),

@@ -25,7 +25,7 @@ def guard(
     To be called first: what is then checked must still hold when this transaction ends.
     """
     if any(_touches(before, after) for before, after in changes):
-        database.lock_order(connection)
+        database.lock_dependencies(connection)
 
 
 def problem_of(

@@ -100,7 +100,7 @@ class DumpService:
         """
         _require_possible(dump)
         with self._database.write() as connection:
-            self._database.lock_order(connection)
+            self._database.lock_dependencies(connection)
             now = self._database.now(connection)
             planned, wanted = self._compare(connection, dump, paused=paused)
             if planned != agreed:
