@@ -352,7 +352,7 @@ def _retries() -> Iterator[Field]:
         help="Delay before the second attempt",
         example="1s",
         metavar="1s",
-        details="At least this long; `0s` is no delay. It may not be longer than `--backoff-max`.",
+        details="At least this long; `0s` is no delay. A value above `--backoff-max` is refused.",
         cron_may_ignore=True,
     )
     yield Field(
@@ -377,7 +377,7 @@ def _retries() -> Iterator[Field]:
         name="on_lost",
         group="retries",
         kind=_choices("on_lost"),
-        help="Make a run whose node died a dead letter, or retry it",
+        help="Keep a run whose node died as a dead letter, or retry it",
         phrase="tried again when its node dies",
         fact="when lost",
         details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
@@ -435,8 +435,8 @@ def _where() -> Iterator[Field]:
         metavar="gpu=1",
         phrase="{}",
         fact="needs",
-        details="At most 10, of what a node's `--capacity` says. `mem` and names that end in `-bytes` are"
-        " sizes (`512M`, `1.5G`, powers of 1024), others numbers.",
+        details="At most 10; part of the node's `--capacity`. `mem` and names that end in `-bytes` are"
+        " sizes (`512M`, `1.5G`, powers of 1024), others are numbers.",
     )
     yield Field(
         name="user",

@@ -5,7 +5,7 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound
 from dcron.model import Task
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
-from dcron.store import audit_log, name_prefix, tasks
+from dcron.store import audit_log, tasks
 from dcron.validation import require_name
 
 
@@ -38,7 +38,7 @@ def find(connection: Connection, name: str) -> Task:
 
 def removed_id(connection: Connection, name: str) -> int | None:
     """Return the id of the task that had this name and was removed; None if no task was, or one is there."""
-    last = audit_log.last_of(connection, name)
+    last = audit_log.last_of_name(connection, name)
     is_removed = last and tasks.by_name(connection, name) is None
     return int(last.task_id) if last and is_removed else None
 
@@ -55,4 +55,4 @@ def _no_task(name: str) -> NotFound:
 
 
 def _beginning(connection: Connection, name: str) -> list[str]:
-    return name_prefix.beginning(connection, name_prefix.TASKS, name, ENOUGH)
+    return tasks.names_beginning(connection, name, ENOUGH)

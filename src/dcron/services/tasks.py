@@ -16,7 +16,7 @@ from dcron.services import dependency_rules, imports, task_names
 from dcron.services.imports import Imported, InvalidTasks, NotAgreed
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
-from dcron.store import dependencies, listings, name_prefix, nodes, planning, runs, tasks
+from dcron.store import dependencies, listings, nodes, planning, runs, tasks
 from dcron.store.search_terms import Term
 from dcron.validation import require_text, require_valid
 
@@ -48,7 +48,7 @@ class TaskView:
         try:
             if not policy.rules_of(self.task).has_calendars:
                 return run.due_at
-            wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+            wanted = policy.next_not_excluded(self.task, run.scheduled_for - policy.INSTANT)
         except UsageError:
             return None  # its calendar cannot be read, so its runs are skipped
         return wanted and policy.due_at(self.task, wanted)
@@ -68,7 +68,7 @@ class Tasks(Service):
     def names(self, beginning: str, limit: int) -> list[str]:
         """Return the first names with this beginning, in order."""
         with self.database.read() as connection:
-            return name_prefix.beginning(connection, name_prefix.TASKS, beginning, limit)
+            return tasks.names_beginning(connection, beginning, limit)
 
     def get(self, name: str) -> Task:
         """Return the task of exactly this name. Raises NotFound, as NotExact where names begin with it."""
@@ -122,7 +122,7 @@ class Tasks(Service):
     def due_in_minute(self, minute: datetime, limit: int) -> list[Task]:
         """Return the tasks whose next scheduled runs are due in this minute, `limit` at most."""
         with self.database.read() as connection:
-            return tasks.by_ids(connection, planning.starting(connection, minute, limit))
+            return tasks.by_ids(connection, planning.due_in_minute(connection, minute, limit))
 
     def dependency_graph(self, task: Task) -> Mapping[str, Sequence[str]]:
         """Return the dependency graph around the task: for each name the names of its upstream tasks."""

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Executable, select, text, update
 from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
-from dcron.model import Event, SkipCode, Task, Trigger
+from dcron.model import Event, SkipCode, Task
 from dcron.policy import Skip
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
-from dcron.store import planning, skipping, tasks
+from dcron.store import new_runs, skipping, tasks
 from dcron.validation import require_text
 
 COLUMNS = [events.c[name] for name in Event.__dataclass_fields__]
@@ -37,7 +37,7 @@ def add(
 
 
 @dataclass(frozen=True)
-class News:
+class ReceivedEvent:
     """What runs are made from of an event that came in by plain SQL: the rest of it may be anything."""
 
     id: int
@@ -45,11 +45,11 @@ class News:
     payload: Any
 
 
-def unhandled(connection: Connection, limit: int) -> list[News]:
+def unhandled(connection: Connection, limit: int) -> list[ReceivedEvent]:
     """Events whose runs are not made yet, locked, the oldest first."""
     query = select(events.c.id, events.c.name, events.c.payload).where(text(UNHANDLED))
     found = connection.execute(locked(query.order_by(events.c.id).limit(limit)))
-    return [News(*row) for row in found]
+    return [ReceivedEvent(*row) for row in found]
 
 
 def any_unhandled(connection: Connection) -> bool:
@@ -62,12 +62,14 @@ def _any_unhandled() -> Executable:
     return select(select(events.c.id).where(text(UNHANDLED)).exists())
 
 
-def handle(connection: Connection, database: Database, event: Event | News, now: datetime) -> list[Task]:
+def handle(
+    connection: Connection, database: Database, event: Event | ReceivedEvent, now: datetime
+) -> list[Task]:
     """Make the runs of an event, locked by the caller, once for each task that waits for it; those tasks."""
     unusable = event.payload is not None and _problem("payload", event.payload)
     listeners = [] if _problem("name", event.name) else _listeners(connection, event.name)
     for task in listeners:
-        values = planning.waiting(task, Trigger.EVENT, now) | {"payload": event.payload, "event_id": event.id}
+        values = new_runs.of_event(task, event.id, event.payload, now)
         if unusable:
             reason = f"no command can be given what event {event.id} carries: {unusable}"
             values |= {"payload": None, **skipping.columns(Skip(SkipCode.OTHER, reason), now)}

@@ -36,7 +36,7 @@ from dcron.database import Columns, Database, beside_id
 from dcron.model import RunState, SkipCode, Task, Trigger
 from dcron.policy import Lane, Skip
 from dcron.schema import ALIVE, Instant, runs, subscriptions
-from dcron.store import blocked, dependencies, planning, refusals, skipping, tasks, unclaimable
+from dcron.store import blocked, dependencies, new_runs, refusals, skipping, tasks, unclaimable
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _BAD = (RunState.FAILED, RunState.LOST)
@@ -68,7 +68,7 @@ def finish(
     A run that was declared lost meanwhile takes its owner's late truth.
     """
     followed = _followed(connection, database, ended)
-    lock_lines(connection, {row.task_id: row.task for row in followed})
+    lock_tasks(connection, {row.task_id: row.task for row in followed})
     written = _write(connection, database, node_id, ended)
     truths = [row for row in followed if row.id in written]
     if truths:
@@ -93,7 +93,7 @@ def declare_lost(
     if run_ids is not None:
         running.append(runs.c.id.in_(run_ids))
     found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
-    lock_lines(connection, {row.task_id: row.task for row in found})
+    lock_tasks(connection, {row.task_id: row.task for row in found})
     query = update(runs).where(*running)
     asked = func.coalesce("; its end was asked for by " + runs.c.cancel_requested_by, "")
     values = {"state": RunState.LOST, "reason": literal(reason) + asked, "finished_at": now}
@@ -132,10 +132,10 @@ def _with_followers(batch: FromClause) -> Executable:
     )
 
 
-def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
+def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
     """Lock these lines, names by id, and all that come after them: before any of their runs."""
     if names:
-        tasks.lock(connection, names.keys() | dependencies.lines_behind(connection, set(names.values())))
+        tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
@@ -223,7 +223,7 @@ def _try_again(
         if due_at is None:
             return False
         values = {"due_at": due_at}
-    attempt = retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
+    attempt = new_runs.retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
     connection.execute(database.insert_if_absent(runs).values(attempt))
     return True
 
@@ -234,22 +234,6 @@ def _lane_again(row: Row[Any], line: Task) -> Lane:
     return policy.rerouted(policy.read_lane(row.lane), line, trigger).after_refusals(()).on(row.for_node)
 
 
-def retry_of(row: Any, line: Task, due_at: datetime) -> dict[str, Any]:
-    """The row of the attempt that follows this run's; it executes what the line says now."""
-    trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
-    return planning.waiting(line, Trigger.RETRY, row.scheduled_for) | {
-        "due_at": due_at,
-        "expires_at": policy.too_late_after(line, due_at),
-        "attempt": row.attempt + 1,
-        "retry_of": row.id,
-        "for_node": row.for_node,
-        "lane": str(policy.lane_of(line, trigger).on(row.for_node)),
-        "payload": row.payload,
-        "flow": row.flow,
-        "event_id": row.event_id,
-    }
-
-
 def skipped(
     connection: Connection, database: Database, step: dependencies.Step, trigger: Trigger, now: datetime
 ) -> None:
@@ -258,7 +242,7 @@ def skipped(
         dependencies.step_skipped(connection, database, step, now)
         return
     failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
-    unclaimable.bury(connection, runs.c.id == failed, now)
+    unclaimable.mark_dead(connection, runs.c.id == failed, now)
     dependencies.step_ended(connection, database, step, RunState.SKIPPED, now)
 
 

@@ -18,9 +18,9 @@ def test_each_example_can_be_read_without_a_warning(example: str) -> None:
     assert not crontab.warnings
 
 
-@pytest.mark.parametrize("option", sorted(BY_KEY))
-def test_each_option_is_explained(option: str) -> None:
-    assert re.search(rf"^\|.*`{option}\b", DOCS, re.MULTILINE)
+@pytest.mark.parametrize("key", [key for key, field in BY_KEY.items() if not field.is_option])
+def test_each_option_that_add_does_not_have_is_explained(key: str) -> None:
+    assert re.search(rf"^\|.*`{key}\b", DOCS, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
