@@ -154,9 +154,7 @@ def test_the_search_in_a_log(person: Person) -> None:
     with stage.database.write() as connection:
         at = stage.database.now(connection)
         output.append(connection, stage.database, [Chunk(run.id, 0, "out", at, text.encode())])
-    person.press(":", "logs ", str(run.id), ENTER, "g", "/", "needlx", BACKSPACE, "e", ENTER)
-    person.sees("needle: 5 lines")
-    person.press("n", "n", "y")
+    person.press(":", "logs ", str(run.id), ENTER, "g", "/", "needlx", BACKSPACE, "e", ENTER, "n", "n", "y")
     person.sees("copied line 88")
 
 
