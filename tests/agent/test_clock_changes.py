@@ -23,8 +23,18 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("season", [0, 1], ids=["gap", "fold"])
-@pytest.mark.parametrize("timezone", CHANGES)
-@pytest.mark.parametrize("rules", [{}, {"gap": "skip", "fold": "both"}], ids=["default", "skip and both"])
+@pytest.mark.parametrize(
+    "timezone",
+    [
+        "Europe/Berlin",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in CHANGES if name != "Europe/Berlin"),
+    ],
+)
+@pytest.mark.parametrize(
+    "rules",
+    [{}, pytest.param({"gap": "skip", "fold": "both"}, marks=pytest.mark.slow)],
+    ids=["default", "skip and both"],
+)
 def test_agents_start_what_the_preview_says(
     world: World, clock: StandingClock, timezone: str, season: int, rules: dict[str, str]
 ) -> None:

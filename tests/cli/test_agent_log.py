@@ -9,6 +9,8 @@ import pytest
 from tests.support.agents import agent
 from tests.support.cli import Dcron, real, until
 
+pytestmark = pytest.mark.slow
+
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning|error) \S.*")
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.support.agents import run_once
 from tests.support.cli import DCRON, Dcron
 
+pytestmark = pytest.mark.slow
+
 BASH = """eval "$(_DCRON_COMPLETE=source_bash dcron)"
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dcron_completion dcron; printf '%s\\n' "${COMPREPLY[@]}" """
 ZSH = """compdef() { }

@@ -12,6 +12,8 @@ import pytest
 from tests.support.cli import on_terminal, until
 from tests.support.terminal import terminal
 
+pytestmark = pytest.mark.slow
+
 SHORTER = (
     "import sys; from dcron.cli import app; from dcron.cli.commands import demo; demo.SECONDS = 7; app.run()"
 )

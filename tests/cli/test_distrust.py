@@ -56,6 +56,7 @@ def test_an_agent_that_is_not_root_warns_and_runs(sqlite: Dcron, open_file: Path
     assert done.err.count(WARNING) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("what", ["database", "shared database", "spool", "config"])
 def test_an_agent_of_root_refuses_and_claims_nothing(sqlite: Dcron, tmp_path: Path, what: str) -> None:

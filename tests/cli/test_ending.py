@@ -9,6 +9,8 @@ import pytest
 from dcron.services.crontab import Crontab
 from tests.support.cli import DCRON, Dcron, until
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_closed_pipe_is_no_error(sqlite: Dcron) -> None:
     sqlite.done(

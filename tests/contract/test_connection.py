@@ -73,6 +73,7 @@ def test_the_password_is_not_given_to_an_impostor(impostor: Impostor, asked: str
     database.close()
 
 
+@pytest.mark.slow
 def test_only_a_url_that_says_so_lets_the_password_go(impostor: Impostor) -> None:
     database = Database(
         f"postgresql://ann:s3cret@127.0.0.1:{impostor.port}/cron?sslmode=prefer&require_auth=password"

@@ -67,6 +67,7 @@ def forget() -> None:
     parser._parse.cache_clear()
 
 
+@pytest.mark.slow
 def test_an_import_of_dear_schedules_computes_them_before_it_takes_the_lock(stage: Stage) -> None:
     began = time.thread_time()
     stage.crontab.import_tasks([definition(f"dear-{number}", dear(number)) for number in range(30)])

@@ -19,6 +19,7 @@ def padded(begin: str, middle: str, end: str = "") -> str:
     return begin + middle * ((MAX_BYTES - len(begin) - len(end)) // len(middle)) + end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -35,6 +35,7 @@ def test_on_a_clock_without_changes_both_agree(text: str, days: int) -> None:
         instant = expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo"])
 @pytest.mark.parametrize(
     "text", ["0 9 * * *", "30 12 * * 1-5", "15 * * * *", "*/20 * * * *", "0 0 1 * *", "45 4 * * 0"]

@@ -73,6 +73,7 @@ def test_a_schedule_is_refused_again_however_often_it_is_asked() -> None:
             following(LONG)
 
 
+@pytest.mark.slow
 def test_random_rules_are_within_the_bound_or_refused() -> None:
     """2,000 of them, also with parts that leave nothing; the measure is loose: the machine may be slow."""
     chance = random.Random(11)
