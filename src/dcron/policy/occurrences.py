@@ -177,7 +177,7 @@ def _answers(text: str, key: str, timezone: str, rules: Rules) -> _Answers:
 
 
 def _answer(text: str, key: str, timezone: str, after: datetime, rules: Rules) -> _Answer:
-    """Compute an answer. "It takes too long" is an answer, but not one found in a transaction's short time."""
+    """Compute an answer. "It takes too long" counts as one, unless a transaction is short of time."""
     try:
         return _Answer(after, next_run(_read_schedule(text, key), zone(timezone), after, rules))
     except TooMuchEffort:
