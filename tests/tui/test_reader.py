@@ -129,7 +129,7 @@ def test_a_lost_database_is_asked_again_and_the_question_waits(
     assert told.health.told().startswith("x lost")
 
     def ask(board: Any) -> str:
-        board.look()
+        board.poll()
         return "there"
 
     told.reader.ask("rows", ask, nothing)
@@ -314,7 +314,7 @@ def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
 def test_a_question_that_may_not_wait_is_refused_when_the_database_is_lost(told: Told) -> None:
     told.board.broken = True
     refused: list[object] = []
-    told.reader.ask("now", lambda board: board.look(), refused.append, refused.append, waits=False)
+    told.reader.ask("now", lambda board: board.poll(), refused.append, refused.append, waits=False)
     until(lambda: told.answers())
     assert [str(answer) for answer in told.answers()] == ["gone"]
 

@@ -21,7 +21,7 @@ def retry_at(
     line: Definition, run_id: int, attempt: int, state: RunState, ended_at: datetime
 ) -> datetime | None:
     """When the next attempt is due after this one, the `attempt`-th, failed or was lost; None for no more."""
-    if state not in (RunState.FAILED, RunState.LOST) or attempt >= line.tries:
+    if not state.is_failure or attempt >= line.tries:
         return None
     if state is RunState.LOST and line.on_lost != "retry":
         return None

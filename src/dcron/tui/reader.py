@@ -191,7 +191,7 @@ class Reader:
             self._tell(Answered(replace(request, receive=request.refuse), error))
 
     def _look(self, board: "Dashboard") -> None:
-        look = board.look()
+        look = board.poll()
         changed = self._token is not _UNSEEN and look.token != self._token
         self._token = look.token
         self._heard(look.now)

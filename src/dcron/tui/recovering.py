@@ -9,7 +9,7 @@ from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
-from dcron.store.listings import LettersPage
+from dcron.store.listings import DeadLettersPage
 from dcron.store.search_terms import Term
 from dcron.tui.acting import Act
 
@@ -99,7 +99,7 @@ def _ask(app: "DcronApp", question: str, runs: Sequence[Run], act: Callable[[Run
     app.confirm(question, [*shown, *([f"and {more:,} more"] if more else [])], go)
 
 
-def _ask_about_all(app: "DcronApp", found: Found, page: LettersPage) -> None:
+def _ask_about_all(app: "DcronApp", found: Found, page: DeadLettersPage) -> None:
     if not page.runs:
         app.tell("there are no dead letters")
         return
@@ -121,7 +121,7 @@ def _ask_about_all(app: "DcronApp", found: Found, page: LettersPage) -> None:
     app.confirm(f"dismiss all {told}", ["not only those in sight; their records and output stay"], go)
 
 
-def _command(found: Found, page: LettersPage) -> str:
+def _command(found: Found, page: DeadLettersPage) -> str:
     """The command line that does the same; none has a filter, so it names the runs."""
     if not found.terms:
         return "dcron dead dismiss --all --force"
