@@ -1,4 +1,4 @@
-"""The turns of nodes, tick by tick."""
+"""The dispatcher of a node, step by step."""
 
 from datetime import timedelta
 

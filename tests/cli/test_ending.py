@@ -1,4 +1,4 @@
-"""How command lines end: closed pipes, interrupts, mistakes of ours."""
+"""How commands end: closed pipes, interrupts, programming errors."""
 
 import os
 import signal

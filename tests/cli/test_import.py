@@ -1,4 +1,4 @@
-"""`import`: whose the lines are, where they come from, and which hosts they were for."""
+"""`import`: the accounts, sources and hosts of imported tasks."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""The schedule language and the rules of clock changes through the real entry; and what is hostile there."""
+"""The schedule language and the rules for clock changes on the real command line; hostile schedules."""
 
 import re
 import time

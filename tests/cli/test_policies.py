@@ -1,4 +1,4 @@
-"""`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` tell of policies."""
+"""`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` show about policies."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`drain`, `queue`, and what `nodes` and `list` tell of where tasks may run."""
+"""`drain`, `queue`, and what `nodes` and `list` show about where tasks may run."""
 
 import re
 import subprocess

@@ -8,7 +8,7 @@ import pytest
 
 from dcron.model import RunState, Trigger
 from dcron.services.dashboard import Dashboard
-from dcron.tui.cells import task_standing
+from dcron.tui.cells import task_status
 from dcron.tui.filters import parse_task_filter
 from tests.support.cli import Dcron
 from tests.support.stage import Stage
@@ -109,7 +109,7 @@ def test_the_header_counts_the_tasks_that_the_filter_finds(crontab: Stage) -> No
 def test_the_sign_of_a_task_shows_that_it_failed_unless_more_is_to_be_said(crontab: Stage) -> None:
     board = Dashboard(crontab.crontab)
     rows = board.task_rows(board.task_ids((), "name", reverse=False)).rows.values()
-    signs = {row.task.name: task_standing(row, crontab.now).word for row in rows}
+    signs = {row.task.name: task_status(row, crontab.now).word for row in rows}
     shown = [name for name, word in signs.items() if word in ("failed", "lost")]
     more = {*EXPECTED["late"], *EXPECTED["paused"]}
     assert sorted(shown) == [name for name in EXPECTED["failed"] if name not in more]

@@ -1,4 +1,4 @@
-"""The service that people use, method by method: what it does, what it refuses, and who did what."""
+"""The crontab service, method by method: what it does, what it refuses, and what it records."""
 
 import re
 from dataclasses import replace

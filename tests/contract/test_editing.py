@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.crontabfile.options import OPTIONS
+from dcron.crontabfile.options import ORDER
 from dcron.editor import TextFile
 from dcron.errors import Conflict, Refused
 from dcron.model import RunState
@@ -204,8 +204,8 @@ def test_a_line_that_somebody_broke_by_hand_can_be_mended(stage: Stage) -> None:
 
 
 def test_what_no_text_says_of_a_task_stays(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {name: option for name, option in OPTIONS.items() if name != "timeout"}
-    monkeypatch.setattr("dcron.crontabfile.writing.OPTIONS", told)
+    written = tuple(name for name in ORDER if name != "timeout")
+    monkeypatch.setattr("dcron.crontabfile.writing.ORDER", written)
     stage.crontab.add(FULL)
     draft, text = edited(stage, ("*/10 8-18", "*/20 8-18"))
     apply(stage, draft, text)

@@ -1,4 +1,4 @@
-"""The record of changes has who wrote it as the server knows it, not only who says so."""
+"""The audit log has the login that the server knows, not only the name that the client gives."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""No text of a task adds a line to the crontab file, or takes one away."""
+"""No text of a task adds a line to a crontab file or removes one."""
 
 import json
 from typing import Any

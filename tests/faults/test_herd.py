@@ -1,4 +1,4 @@
-"""Many agents, many tasks, one second: each turn is started once. Judged by what the jobs wrote."""
+"""Many agents, many tasks, one second: each run starts once. Judged by what the jobs wrote."""
 
 import os
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Crontab files as they stand on real machines: imported, run by an agent, and what their lines did."""
+"""Crontab files of real machines: import them, run them with an agent, and check what the commands did."""
 
 import os
 import subprocess

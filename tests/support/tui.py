@@ -110,9 +110,9 @@ class Stage:
                     await screen.until(lambda: app.main.pane and screen.table.rows)
                 yield screen
         finally:
-            app.reader._thread.join(
-                10
-            )  # what it still asks is for nobody, but its connection is to be closed
+            for thread in (app.reads.thread, app.writes.thread):
+                if thread.ident:
+                    thread.join(10)  # its connection is closed below
             for crontab in opened:
                 crontab.database.close()
 

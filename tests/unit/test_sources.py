@@ -1,4 +1,4 @@
-"""Which task a line of an imported file is."""
+"""Match the lines of an imported file with existing tasks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict

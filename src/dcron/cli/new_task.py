@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from dcron.cli import console
 from dcron.cli.context import new_task_zone
-from dcron.cli.policy_options import with_tries
-from dcron.cli.task_options import TaskOptions, command_text
+from dcron.cli.task_options import TaskOptions, command_text, with_tries
 from dcron.cli.warnings import mention_idleness
-from dcron.typed import default_name
+from dcron.fields import OPTIONS
 
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
@@ -19,13 +18,8 @@ if TYPE_CHECKING:
     from dcron.services.task_rows import TaskRow
 
 
-_OPTION_OF_ADD = re.compile(
-    r"(?:--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|describe|json|db"
-    r"|overlap|tries|backoff|backoff-factor|backoff-max|on-lost|deadline|catch-up|catch-up-window|jitter"
-    r"|priority|queue|require|every-node|need|limit"
-    r"|gap|fold|not-before|not-after|except|only)(?:=.*)?|-[nz])",
-    re.DOTALL,
-)
+_LONG_OPTIONS = "|".join(field.option for field in OPTIONS)
+_OPTION_OF_ADD = re.compile(rf"(?:--(?:{_LONG_OPTIONS}|json|db)(?:=.*)?|-[nz])", re.DOTALL)
 
 
 def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
@@ -33,7 +27,9 @@ def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
     from dcron.schedule import zone
     from dcron.services.settings import ChosenZone
 
-    return new_task_zone(crontab) if options.tz is None else ChosenZone(zone(options.tz).key, "as asked for")
+    if options["timezone"] is None:
+        return new_task_zone(crontab)
+    return ChosenZone(zone(options["timezone"]).key, "as asked for")
 
 
 def add_one_off(
@@ -52,7 +48,7 @@ def add_one_off(
     # A time on the zone's clock stays one: then it is told what daylight saving does to it.
     zulu = "" if moment.tzinfo is None else "Z"
     line = new_definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options, chosen)
-    task = crontab.add(line, once=True, numbered=options.name is None, since=now)
+    task = crontab.add(line, once=True, numbered=options["name"] is None, since=now)
     report_added(crontab, task, options, chosen, now=now, as_json=as_json)
     warn_of_late_options(command)
 
@@ -60,12 +56,16 @@ def add_one_off(
 def new_definition(
     schedule: str, command: Sequence[str], options: TaskOptions, chosen: "ChosenZone"
 ) -> "Definition":
+    from dcron.crontabfile.names import default_name
     from dcron.model import Definition
 
     text, argv = command_text(command)
-    made = {"timezone": chosen.name, "name": options.name if options.name is not None else default_name(text)}
-    said = with_tries(options.values(chosen.name))
-    return Definition(**{"schedule": schedule, "command": text, "argv": argv, **said, **made})
+    given = with_tries(options.values(chosen.name))
+    if options["name"] is None:
+        given["name"] = default_name(text)
+    return Definition(
+        **{**given, "schedule": schedule, "timezone": chosen.name, "command": text, "argv": argv}
+    )
 
 
 def report_added(
@@ -104,12 +104,12 @@ def _facts(
     yield "when", next_runs.explanation(task)
     count = 1 if task.once else 3
     yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
-    if options.tz is None:
+    if options["timezone"] is None:
         hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all"
         yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
     yield "command", next_runs.command_line(task)
     yield "with", policies.lines(task)
-    if options.on_lost == "retry" and options.tries is None:
+    if options["on_lost"] == "retry" and options["tries"] is None:
         yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
 
 

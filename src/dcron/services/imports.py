@@ -10,7 +10,7 @@ from dcron.errors import Conflict, Refused, UsageError
 from dcron.model import Definition, Task
 from dcron.services import sources
 from dcron.services.task_writer import NAMES_COMPARED, TaskWriter
-from dcron.store import name_prefix, nodes, tasks
+from dcron.store import nodes, tasks
 from dcron.validation import require_name, require_runnable, require_valid
 
 NAMES_SHOWN = 5
@@ -75,7 +75,7 @@ def match(
     others = {task.name: task for task in named if task.id not in ids}
 
     def all_names() -> list[str]:
-        return name_prefix.beginning(connection, name_prefix.TASKS, "", NAMES_COMPARED)
+        return tasks.names_beginning(connection, "", NAMES_COMPARED)
 
     return sources.match(definitions, own, others, all_names, prefix)
 

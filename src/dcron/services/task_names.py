@@ -5,7 +5,7 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound
 from dcron.model import Task
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
-from dcron.store import audit_log, name_prefix, tasks
+from dcron.store import audit_log, tasks
 from dcron.validation import require_name
 
 
@@ -55,4 +55,4 @@ def _no_task(name: str) -> NotFound:
 
 
 def _beginning(connection: Connection, name: str) -> list[str]:
-    return name_prefix.beginning(connection, name_prefix.TASKS, name, ENOUGH)
+    return tasks.names_beginning(connection, name, ENOUGH)

@@ -17,7 +17,7 @@ from dcron.services.imports import Imported, InvalidTasks, NotAgreed
 from dcron.services.service import Service
 from dcron.services.task_rows import TaskRow
 from dcron.services.task_writer import TaskWriter
-from dcron.store import dependencies, listings, name_prefix, planning, tasks
+from dcron.store import dependencies, listings, planning, tasks
 from dcron.store.search_terms import Term
 from dcron.validation import require_text, require_valid
 
@@ -32,7 +32,7 @@ class Tasks(Service):
     def names(self, beginning: str, limit: int) -> list[str]:
         """Return the first names with this beginning, in order."""
         with self.database.read() as connection:
-            return name_prefix.beginning(connection, name_prefix.TASKS, beginning, limit)
+            return tasks.names_beginning(connection, beginning, limit)
 
     def get(self, name: str) -> Task:
         """Return the task of exactly this name. Raises NotFound, as NotExact where names begin with it."""

@@ -1,4 +1,4 @@
-"""Much at once: a drain, a herd, a week of downtime, rows that nobody can read."""
+"""Large amounts: a drain, a herd, a week of downtime, unreadable rows."""
 
 import time
 from datetime import timedelta

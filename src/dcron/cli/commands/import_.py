@@ -12,7 +12,7 @@ from dcron.cli import console
 from dcron.cli.context import new_task_zone, opened_crontab
 from dcron.cli.options import Db, Json
 from dcron.errors import CrontabFileError, Refused
-from dcron.typed import read_text
+from dcron.text_input import read_text
 
 if TYPE_CHECKING:
     from dcron.cli.import_source import Origin

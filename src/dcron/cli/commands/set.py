@@ -11,7 +11,7 @@ from dcron.cli.changed_tasks import print_changed, print_json
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
 from dcron.cli.options import Db, Json, WholeNames, takes
-from dcron.cli.task_options import BY_NAME, CLEARABLE, TaskOptions, cleared, require_one_wish
+from dcron.cli.task_options import TaskOptions, added, clear_help, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -43,7 +43,7 @@ def command(
         typer.Option(
             "--clear",
             metavar="OPTION",
-            help=f"Back to the default: {', '.join(CLEARABLE)}, env.NAME, need.NAME, limit.NAME.",
+            help=clear_help(),
         ),
     ] = None,
     as_json: Json = False,
@@ -61,9 +61,9 @@ def command(
     """
     with opened_crontab(db) as crontab:
         tasks = all_to_change(crontab, "set", targets)
-        if options.name is not None and len(tasks) > 1:
+        if options["name"] is not None and len(tasks) > 1:
             raise UsageError("--name: give one task, for a name belongs to one")
-        given = options.words() | options.policies()
+        given: dict[str, Any] = {}
         if schedule is not None:
             given["schedule"] = schedule
         if command is not None:
@@ -83,15 +83,10 @@ def _changed(
 ) -> dict[str, Any]:
     """The fields of this task that were given or cleared; times are in its zone, or in that it gets."""
     changed = cleared(clear, task)
-    given = given | options.rules(task.timezone if options.tz is None else options.tz)
+    timezone = task.timezone if options["timezone"] is None else options["timezone"]
+    given = given | options.values(timezone)
     require_one_wish(clear, given)
-    return changed | _added(given, replace(task, **changed))
-
-
-def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
-    """The fields that were given; values that have names, on top of those that the task has."""
-    named = {field: {**getattr(task, field), **given[field]} for field in BY_NAME if field in given}
-    return given | named
+    return changed | added(given, replace(task, **changed))
 
 
 def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
