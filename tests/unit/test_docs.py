@@ -1,6 +1,7 @@
 """The documentation is true: links resolve, and the page of the command line lists what exists."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglo
 CLI_PAGE = (ROOT / "docs" / "cli.md").read_text()
 _LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 _CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_SOURCE = re.compile(r"`([a-z0-9_./]*[a-z0-9_]\.py)`")
 _OTHER_OPTIONS = {"--help", "--full", "--create-home", "--from-stdin", "--month", "--quiet"}
 """`--help`, and options of other programs in examples."""
 _FOR_DEVELOPERS = ("adr", "architecture.md", "benchmarks.md", "contributing.md", "reliability.md")
@@ -53,6 +55,21 @@ def test_every_link_inside_the_repository_resolves(page: Path) -> None:
     """A link names a file that exists and, after `#`, one of its headings."""
     broken = [target for target in _links(page) if not _resolves(page, target)]
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
+    """`store/claims.py` is below `src/dcron`, other paths below the root; a bare `queue.py` is somewhere."""
+    named = set(_SOURCE.findall(_CODE_BLOCK.sub("", page.read_text())))
+    assert sorted(name for name in named if not _is_source(name)) == []
+
+
+def test_the_page_on_architecture_has_the_layers_of_the_import_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [name for layer in contracts[0]["layers"] for name in layer.split(" | ")]
+    table = (ROOT / "docs" / "architecture.md").read_text().partition("## Layers")[2].partition("##")[0]
+    rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert sorted(re.findall(r"`(\w+)(?:/|\.py)`", rows)) == sorted(set(layers) - {"__main__"})
 
 
 @pytest.mark.parametrize("page", PAGES_FOR_USERS, ids=_name)
@@ -108,3 +125,9 @@ def _anchors(page: Path) -> set[str]:
     text = _CODE_BLOCK.sub("", page.read_text())
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def _is_source(name: str) -> bool:
+    if "/" not in name:
+        return any((ROOT / "src" / "dcron").rglob(name))
+    return any((root / name).exists() for root in (ROOT / "src" / "dcron", ROOT))

@@ -109,7 +109,7 @@ def _next_run_at(task: Task, run: Run | None) -> datetime | None:
     try:
         if not policy.rules_of(task).has_calendars:
             return run.due_at
-        wanted = policy.next_wanted(task, run.scheduled_for - policy.INSTANT)
+        wanted = policy.next_not_excluded(task, run.scheduled_for - policy.INSTANT)
         return wanted and policy.due_at(task, wanted)
     except UsageError:
         return None  # its calendar cannot be read, so its runs are skipped

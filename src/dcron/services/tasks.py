@@ -94,7 +94,7 @@ class Tasks(Service):
     def due_in_minute(self, minute: datetime, limit: int) -> list[Task]:
         """Return the tasks whose next scheduled runs are due in this minute, `limit` at most."""
         with self.database.read() as connection:
-            return tasks.by_ids(connection, planning.starting(connection, minute, limit))
+            return tasks.by_ids(connection, planning.due_in_minute(connection, minute, limit))
 
     def dependency_graph(self, task: Task) -> Mapping[str, Sequence[str]]:
         """Return the dependency graph around the task: for each name the names of its upstream tasks."""

@@ -164,7 +164,7 @@ def count_late(connection: Connection, now: datetime, most: int = 1_000) -> int:
     late: set[int] = set()
     lane = ""
     for _ in range(_PAGES_OF_LANES):
-        heads, lane = planning.heads_behind(connection, lane)
+        heads, lane = planning.heads_after(connection, lane)
         for head in heads:
             if head.due_at < now - LATE_AFTER and len(late) < most:
                 late.update(_late_tasks(connection, head, now, most))
