@@ -218,7 +218,7 @@ class DumpService:
             assert after
             planning.plan(connection, after, now)
             if not before.enabled and after.enabled:
-                planning.record_paused_span(connection, before, now)
+                planning.record_paused(connection, before, now)
             audit_log.record(connection, now, self._actor, "restore", before=before, after=after)
 
 
