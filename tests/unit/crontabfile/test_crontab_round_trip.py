@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.crontabfile import read, write
@@ -98,7 +98,6 @@ def read_back(text: str) -> Sequence[Definition]:
     return read(text, source="elsewhere", timezone="Asia/Tokyo").definitions
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(definitions(), max_size=4, unique_by=lambda task: task.name), st.booleans())
 def test_any_definitions_come_back_the_same(tasks: list[Definition], system: bool) -> None:
     text = write(tasks, system=system)
