@@ -209,7 +209,7 @@ def test_lanes_beyond_a_look_are_found_by_the_next(stage: Stage, monkeypatch: py
     found, lane = [], ""
     with stage.database.read() as connection:
         for _ in range(3):
-            heads, lane = planning.heads_behind(connection, lane)
+            heads, lane = planning.heads_after(connection, lane)
             found.append([head.lane.queue for head in heads])
     assert found == [["queue0", "queue1", "queue2"], ["queue3", "queue4", "queue5"], ["queue6"]]
     assert lane == "", "the look after that begins anew"

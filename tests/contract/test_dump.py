@@ -161,7 +161,7 @@ def test_what_a_restored_task_follows_still_starts_it(stage: Stage, other: Stage
     with other.database.read() as connection:
         from dcron.store import dependencies
 
-        assert dependencies.directly_behind(connection, "plain") == ["after"]
+        assert dependencies.directly_downstream(connection, "plain") == ["after"]
 
 
 def test_a_run_that_was_missed_meanwhile_follows_the_catch_up_rule(stage: Stage, other: Stage) -> None:

@@ -149,10 +149,10 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
     "plan": lambda connection, stage: planning.plan(connection, stage.line(7), NOON),
-    "settle_orphans": lambda connection, stage: unclaimable.settle_orphans(
+    "settle_orphans": lambda connection, stage: unclaimable.skip_orphans(
         connection, [Lane()], NOON - timedelta(1), 100
     ),
-    "starting": lambda connection, stage: planning.starting(connection, NOON, 100),
+    "starting": lambda connection, stage: planning.due_in_minute(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
     "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
@@ -181,8 +181,8 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
-    "the last change by name": lambda connection, stage: audit_log.last_of(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: audit_log.last_of_line(connection, 77),
+    "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
+    "the last change of a line": lambda connection, stage: audit_log.last_of_task(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(
         connection, (), 9000, 200, NOON
     ),

@@ -152,7 +152,7 @@ class Dispatcher:
     def _take_snapshot(self, capacity: Capacity) -> Snapshot:
         with self._database.read() as connection:
             now = self._database.now(connection)
-            heads, self._last_lane = planning.heads_behind(connection, self._last_lane)
+            heads, self._last_lane = planning.heads_after(connection, self._last_lane)
             served = [head for head in heads if capacity.serves(head.lane)]
             return Snapshot(
                 now,
@@ -223,7 +223,7 @@ class Dispatcher:
             ran_until = self._rollback_detector.ran_until
             result = claims.claim(connection, self._database, capacity, now, lanes, ran_until)
             if not result.moved_on:
-                unclaimable.settle_orphans(connection, lanes, now, BATCH)
+                unclaimable.skip_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None
         self._lease.extend(sent, renewal)
         late = sum(run.due_at is not None and now - run.due_at > LATE for run in result.claimed)

@@ -132,12 +132,12 @@ class TaskWriter:
             raise Refused(f"{task.name} is not paused")
         columns = ("paused_reason", "paused_by", "paused_at", "paused_until")
         resumed = self._change(task, {"enabled": True, **dict.fromkeys(columns)}, "resume")
-        planning.record_paused_span(self.connection, task, self.now)
+        planning.record_paused(self.connection, task, self.now)
         return resumed
 
     def conflict(self, task: Task) -> Conflict | NotFound:
         """Return the error for a task that was changed or removed since it was read: by whom, and when."""
-        last = audit_log.last_of_line(self.connection, task.id)
+        last = audit_log.last_of_task(self.connection, task.id)
         who = (
             f"{audit_log.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
             if last

@@ -48,7 +48,7 @@ class TaskView:
         try:
             if not policy.rules_of(self.task).has_calendars:
                 return run.due_at
-            wanted = policy.next_wanted(self.task, run.scheduled_for - policy.INSTANT)
+            wanted = policy.next_not_excluded(self.task, run.scheduled_for - policy.INSTANT)
         except UsageError:
             return None  # its calendar cannot be read, so its runs are skipped
         return wanted and policy.due_at(self.task, wanted)
@@ -122,7 +122,7 @@ class Tasks(Service):
     def due_in_minute(self, minute: datetime, limit: int) -> list[Task]:
         """Return the tasks whose next scheduled runs are due in this minute, `limit` at most."""
         with self.database.read() as connection:
-            return tasks.by_ids(connection, planning.starting(connection, minute, limit))
+            return tasks.by_ids(connection, planning.due_in_minute(connection, minute, limit))
 
     def dependency_graph(self, task: Task) -> Mapping[str, Sequence[str]]:
         """Return the dependency graph around the task: for each name the names of its upstream tasks."""

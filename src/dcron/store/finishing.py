@@ -68,7 +68,7 @@ def finish(
     A run that was declared lost meanwhile takes its owner's late truth.
     """
     followed = _followed(connection, database, ended)
-    lock_lines(connection, {row.task_id: row.task for row in followed})
+    lock_tasks(connection, {row.task_id: row.task for row in followed})
     written = _write(connection, database, node_id, ended)
     truths = [row for row in followed if row.id in written]
     if truths:
@@ -93,7 +93,7 @@ def declare_lost(
     if run_ids is not None:
         running.append(runs.c.id.in_(run_ids))
     found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
-    lock_lines(connection, {row.task_id: row.task for row in found})
+    lock_tasks(connection, {row.task_id: row.task for row in found})
     query = update(runs).where(*running)
     asked = func.coalesce("; its end was asked for by " + runs.c.cancel_requested_by, "")
     values = {"state": RunState.LOST, "reason": literal(reason) + asked, "finished_at": now}
@@ -132,10 +132,10 @@ def _with_followers(batch: FromClause) -> Executable:
     )
 
 
-def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
+def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
     """Lock these lines, names by id, and all that come after them: before any of their runs."""
     if names:
-        tasks.lock(connection, names.keys() | dependencies.lines_behind(connection, set(names.values())))
+        tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
@@ -242,7 +242,7 @@ def skipped(
         dependencies.step_skipped(connection, database, step, now)
         return
     failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
-    unclaimable.bury(connection, runs.c.id == failed, now)
+    unclaimable.mark_dead(connection, runs.c.id == failed, now)
     dependencies.step_ended(connection, database, step, RunState.SKIPPED, now)
 
 

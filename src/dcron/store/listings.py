@@ -133,7 +133,7 @@ def count_late(connection: Connection, now: datetime, most: int = 1_000) -> int:
     """How many runs that may start are late, up to `most`: of each lane that has some, the first."""
     late, lane = 0, ""
     for _ in range(_PAGES_OF_LANES):
-        heads, lane = planning.heads_behind(connection, lane)
+        heads, lane = planning.heads_after(connection, lane)
         late += _count_late(connection, heads, now, most - late)
         if not lane:
             break

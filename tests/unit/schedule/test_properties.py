@@ -145,8 +145,8 @@ def _newly_reached(highest: datetime, local_time: datetime) -> Iterator[datetime
     reached = highest + MINUTE
     while reached <= local_time:
         midnight = reached.replace(hour=0, minute=0)
-        passed_over = highest < midnight and midnight + DAY <= local_time
-        if not passed_over:
+        missed = highest < midnight and midnight + DAY <= local_time
+        if not missed:
             yield reached
         reached += MINUTE
 
