@@ -60,6 +60,6 @@ ModalScreen { align: center middle; }
 .dialog .choices { height: 1; dock: bottom; }
 .dialog.-asks { padding-bottom: 1; }
 Toast { max-width: 90%; padding: 0 1; }
-.-prompting ToastRack { margin-bottom: 2; }
+Screen.-prompting ToastRack { margin-bottom: 2; }
 SearchIcon { display: none; }
 """

@@ -58,9 +58,7 @@ def log_line(raw: RawLine, number: int, *, colours: bool) -> LogLine:
         text = safe_line(raw.data, None)
     if raw.more or (len(text) > LINE_CELLS // 2 and cells(text) > LINE_CELLS):
         kept = shorten(text, LINE_CELLS).removesuffix("…")
-        styles = tuple(
-            (begin, min(end, len(kept)), style) for begin, end, style in styles if begin < len(kept)
-        )
+        styles = tuple((at, min(end, len(kept)), style) for at, end, style in styles if at < len(kept))
         left = raw.more + len(raw.data) - len(kept.encode())
         text = f"{kept}... +{size(max(1, left))}, | opens pager"
     return LogLine(number, raw.kind, raw.at, text, styles)
