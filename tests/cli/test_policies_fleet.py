@@ -85,6 +85,7 @@ def test_a_queue_holds_its_limit_and_says_who_is_over_it(sqlite: Dcron) -> None:
         assert "at most 1 run at once; 2 are alive now, and run on" in told
 
 
+@pytest.mark.terminal
 def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "train", "--require", "gpu", "@yearly", "true")
     sqlite.done("add", "-n", "plain", "@yearly", "true")

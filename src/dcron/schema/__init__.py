@@ -17,6 +17,7 @@ from dcron.schema.conditions import (
     UNPLANNED,
 )
 from dcron.schema.tables import (
+    SCHEMA_VERSION,
     calendars,
     changes,
     crontab,
@@ -30,9 +31,6 @@ from dcron.schema.tables import (
     subscriptions,
 )
 from dcron.schema.types import Instant
-
-SCHEMA_VERSION = "0010"
-"""The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
     "ALIVE",

@@ -50,6 +50,8 @@ from dcron.schema.constraints import (
 )
 from dcron.schema.types import BigWhole, Code, Id, Instant, Json, Login, Name, Number, Whole, Words
 
+SCHEMA_VERSION = "0010"
+"""The newest migration, which makes these tables; a test compares it with the migrations."""
 metadata = MetaData()
 
 crontab = Table(
