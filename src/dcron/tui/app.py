@@ -157,7 +157,7 @@ class DcronApp(OrderedApp[Exception]):
             self._next_check.stop()
 
         def read_token(board: "Dashboard") -> Any:
-            found = board.look()
+            found = board.poll()
             self.health.set_clock(found.now)
             return found.token
 

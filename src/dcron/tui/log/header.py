@@ -42,7 +42,7 @@ def state(log: OpenedLog, monotonic_now: float) -> str:
     duration = run.duration(now)
     match run.state:
         case RunState.WAITING:
-            return f"{word} due {_due(run, humanize.left(run.due_at, now))}"
+            return f"{word} due {_due(run, humanize.until_start(run.due_at, now))}"
         case RunState.RUNNING:
             return f"{word} {humanize.span(duration or 0.0)}"
         case RunState.FAILED:

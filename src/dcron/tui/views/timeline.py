@@ -98,7 +98,7 @@ class TimelinePane(TasksPane):
             return LOADING
         if not row.cells:
             return cell(row.task.error or f"{row.task.schedule} cannot be read", "error")
-        style = "running" if row.view.alive else "late" if row.is_late(now) else ""
+        style = "running" if row.alive else "late" if row.is_late(now) else ""
         return Cell(signs(row, now), style)
 
     def _here(self) -> tzinfo:
