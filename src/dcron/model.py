@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -14,6 +14,10 @@ LONGEST_JITTER = 86_400
 """Seconds in a day."""
 MOST_TRIES = 1000
 MOST_BACKOFF_FACTOR = 1000
+
+
+LATE_AFTER = timedelta(seconds=15)
+"""A task is late when a run of it that nothing holds back has been due for longer than this."""
 
 
 class RunState(StrEnum):
@@ -32,6 +36,11 @@ class RunState(StrEnum):
     def is_final(self) -> bool:
         """Whether nothing more will happen to the run."""
         return self not in (RunState.WAITING, RunState.CLAIMED, RunState.RUNNING)
+
+    @property
+    def is_failure(self) -> bool:
+        """Return whether the run ended badly: it failed, or it was lost."""
+        return self in (RunState.FAILED, RunState.LOST)
 
 
 class Trigger(StrEnum):

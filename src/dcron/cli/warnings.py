@@ -10,7 +10,7 @@ from dcron.model import Definition, Trigger
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
 
 COUNTED = 100
 """Tasks that start in one minute; whether there are more makes no difference."""
@@ -42,7 +42,7 @@ def print_homelessness(line: Definition) -> None:
         console.complain(f"warning: {warning}")
 
 
-def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
+def print_crowd(crontab: "Crontab", view: "TaskRow", now: datetime) -> None:
     """Say so where the task's next turn falls in a minute in which many others start."""
     from dcron.presentation import next_runs
 
@@ -54,7 +54,7 @@ def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
     print_doubts(next_runs.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
 
 
-def print_unserved(crontab: "Crontab", view: "TaskView") -> None:
+def print_unserved(crontab: "Crontab", view: "TaskRow") -> None:
     """Say so where agents run, and none of them can take the task's next run."""
     if view.unserved and view.task.enabled and not why_idle(crontab):
         print_doubts([("unserved", f"none takes its next run: {view.unserved}")])

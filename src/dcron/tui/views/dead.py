@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Run
 from dcron.presentation import humanize
-from dcron.services.dashboard import DeadLetterPage
-from dcron.store.listings import LettersPage
+from dcron.services.dashboard import FirstDeadLetters
+from dcron.store.listings import DeadLettersPage
 from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
@@ -69,8 +69,8 @@ class DeadPane(TablePane):
         return RUN_FIELDS
 
     def _sign(self, run: Run, now: datetime) -> Cell:
-        look = run_status(run).look
-        return Cell(self.host.signs[look], look)
+        style = run_status(run).style
+        return Cell(self.host.signs[style], style)
 
     def action_errors(self) -> None:
         self.host.report("all of these are errors")
@@ -91,16 +91,16 @@ class DeadPane(TablePane):
             lambda found: self._take(found, fresh=since is None),
         )
 
-    def _take(self, found: DeadLetterPage, *, fresh: bool) -> None:
+    def _take(self, found: FirstDeadLetters, *, fresh: bool) -> None:
         newest = {run.id: run for run in found.page.runs}
-        older = {i: run for i, run in self._held.items() if i in found.standing and i not in newest}
+        older = {i: run for i, run in self._held.items() if i in found.dead_ids and i not in newest}
         if fresh or not (newest.keys() & self._held.keys()):
             older = {}  # else the letters between them would be missing
         if not older:
             self._end = found.page.end
         self._show(newest | older)
 
-    def _take_earlier(self, page: LettersPage) -> None:
+    def _take_earlier(self, page: DeadLettersPage) -> None:
         self._end = page.end
         self._show(self._held | {run.id: run for run in page.runs})
 
@@ -148,7 +148,7 @@ class DeadPane(TablePane):
 
 
 def _result(run: Run, now: datetime) -> Cell:
-    return cell(humanize.result(run, now), run_status(run).look)
+    return cell(humanize.result(run, now), run_status(run).style)
 
 
 def _when(run: Run, now: datetime) -> Cell:

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 from dcron.services.dashboard import LatestRuns
-from dcron.store.listings import Place, RunsPage, WantedRuns
+from dcron.store.listings import RunCursor, RunListFilter, RunsPage
 from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
@@ -42,12 +42,12 @@ class RunsPane(TablePane):
         node_since: datetime | None = None,
         title: str = "Runs",
     ) -> None:
-        self._of = WantedRuns(task_id, node_id, node_since)
+        self._of = RunListFilter(task_id, node_id, node_since)
         super().__init__()
         self.title = title
         self._unfinished: dict[int, Run] = {}
         self._finished: dict[int, Run] = {}
-        self._end: Place | None = None
+        self._end: RunCursor | None = None
 
     def columns(self) -> Sequence[Column]:
         """Return the columns; for the runs of one task without its name."""
@@ -73,14 +73,14 @@ class RunsPane(TablePane):
         return RUN_FIELDS
 
     def _sign(self, run: Run, now: datetime) -> Cell:
-        look = run_status(run).look
-        return Cell(self.host.signs[look], look)
+        style = run_status(run).style
+        return Cell(self.host.signs[style], style)
 
     # Data -------------------------------------------------------------------------------------------
 
     @property
-    def _criteria(self) -> WantedRuns:
-        return WantedRuns(self._of.task_id, self._of.node_id, self._of.node_since, tuple(self.all_terms))
+    def _criteria(self) -> RunListFilter:
+        return RunListFilter(self._of.task_id, self._of.node_id, self._of.node_since, tuple(self.all_terms))
 
     def reload(self) -> None:
         """Read again from the newest run on."""
@@ -153,13 +153,13 @@ class RunsPane(TablePane):
 
 def _result(run: Run, now: datetime) -> Cell:
     result = "ok" if run.state is RunState.SUCCEEDED else humanize.result(run, now)
-    return cell(result, run_status(run).look)
+    return cell(result, run_status(run).style)
 
 
 def _when(run: Run, now: datetime) -> Cell:
     if run.finished_at:
         return Cell(humanize.ago(run.finished_at, now))
-    return Cell(humanize.left(run.due_at, now)) if run.state is RunState.WAITING else EMPTY
+    return Cell(humanize.until_start(run.due_at, now)) if run.state is RunState.WAITING else EMPTY
 
 
 def _took(run: Run, now: datetime) -> Cell:
