@@ -119,7 +119,7 @@ def test_retries_and_runs_by_hand_do_not_wait_for_a_day(world: World) -> None:
     assert retry.started_at <= world.clock.now
 
 
-def test_a_turn_that_a_person_cancelled_does_not_come_back(world: World) -> None:
+def test_an_occurrence_that_a_person_cancelled_does_not_come_back(world: World) -> None:
     world.add("hourly", "0 * * * *")
     node = node_of(world)
     (turn,) = world.runs(RunState.WAITING)

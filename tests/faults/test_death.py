@@ -42,7 +42,7 @@ def test_a_killed_agents_commands_and_all_their_children_are_gone_within_two_sec
     wait_for(lambda: not processes_with(marker), 2.0, "no process of the family is left")
 
 
-def test_another_node_takes_over_the_turns_and_the_run_is_lost_after_the_lease(
+def test_another_node_takes_over_the_tasks_and_the_run_is_lost_after_the_lease(
     team: Cluster, marker: str
 ) -> None:
     team.add("tick", "@every 1s", team.entry("tick"))

@@ -95,7 +95,7 @@ def test_a_task_that_kills_its_agent_every_time_stops_at_its_tries(team: Cluster
     team.wait_until_alive(1)
 
 
-def test_a_failing_task_is_tried_again_while_its_turns_go_on(team: Cluster) -> None:
+def test_a_failing_task_is_retried_while_its_schedule_goes_on(team: Cluster) -> None:
     team.start_agent("web-1", lease=30)
     team.wait_until_alive(1)
     team.add("fails", "@every 1s", f"{team.entry('$DCRON_ATTEMPT')}; exit 3", tries=2, backoff=0.2)
@@ -134,7 +134,7 @@ def test_runs_go_where_their_tags_queues_and_needs_say(team: Cluster) -> None:
     assert most_at_once(team) == 1, "there is one gpu"
 
 
-def test_every_node_runs_its_share_of_each_turn_once(team: Cluster) -> None:
+def test_every_node_runs_its_share_of_each_occurrence_once(team: Cluster) -> None:
     for name in ("web-1", "web-2", "web-3"):
         team.start_agent(name, lease=30)
     team.wait_until_alive(3)

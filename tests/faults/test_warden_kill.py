@@ -482,7 +482,7 @@ def test_the_deadline_passes_for_a_frozen_agent_and_a_frozen_warden(tmp_path: Pa
         assert {agent.line(), agent.line()} == {"1 lease", "2 lease"}
 
 
-def test_a_frozen_guard_is_in_nobodys_way(tmp_path: Path, marked: Marked) -> None:
+def test_a_frozen_guard_blocks_no_process(tmp_path: Path, marked: Marked) -> None:
     harness = Harness(tmp_path, deadline=boottime() + 60)
     guard = parent_of(harness.warden.pid)
     os.kill(guard, signal.SIGSTOP)

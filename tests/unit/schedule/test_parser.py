@@ -50,7 +50,7 @@ def expressions(text: str, name: str = "") -> tuple[str, ...]:
         ("@ANNUALLY", ("0 0 1 1 *",)),
     ],
 )
-def test_a_line_becomes_expressions_of_numbers(text: str, canonical: tuple[str, ...] | None) -> None:
+def test_a_schedule_becomes_expressions_of_numbers(text: str, canonical: tuple[str, ...] | None) -> None:
     if canonical is None:
         with pytest.raises(ScheduleError):
             parse(text)
