@@ -1,4 +1,4 @@
-"""Cells of a table: inert text and a look. Foreign text gets into a cell through `cell` only."""
+"""Cells of a table: inert text and a style. Foreign text gets into a cell through `cell` only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
 
 
 class Cell(NamedTuple):
-    """Inert text and the name of its look (theme.py)."""
+    """Inert text and the name of its style (theme.py)."""
 
     text: str
-    look: str = ""
+    style: str = ""
 
 
 EMPTY = Cell("")
 
 
-def cell(text: str | bytes | None, look: str = "") -> Cell:
+def cell(text: str | bytes | None, style: str = "") -> Cell:
     """Return a cell of any text, made inert."""
-    return Cell(safe(text, NAME_CELLS), look) if text else EMPTY
+    return Cell(safe(text, NAME_CELLS), style) if text else EMPTY
 
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """The status of a task or a run: a word, and the name of its look and its sign."""
+    """The status of a task or a run: a word, and the name of its style and its sign."""
 
     word: str
-    look: str
+    style: str
 
 
 ASCII_SIGNS: Mapping[str, str] = {
@@ -119,7 +119,7 @@ def last_cell(row: "TaskRow", now: datetime) -> Cell:
         text = "ok"
     if run.finished_at:
         text = f"{text} {humanize.ago(run.finished_at, now)}"
-    return cell(text, run_status(run).look)
+    return cell(text, run_status(run).style)
 
 
 def owner_cell(row: "TaskRow") -> Cell:

@@ -69,8 +69,8 @@ class DeadPane(TablePane):
         return RUN_FIELDS
 
     def _sign(self, run: Run, now: datetime) -> Cell:
-        look = run_status(run).look
-        return Cell(self.host.signs[look], look)
+        style = run_status(run).style
+        return Cell(self.host.signs[style], style)
 
     def action_errors(self) -> None:
         self.host.report("all of these are errors")
@@ -148,7 +148,7 @@ class DeadPane(TablePane):
 
 
 def _result(run: Run, now: datetime) -> Cell:
-    return cell(humanize.result(run, now), run_status(run).look)
+    return cell(humanize.result(run, now), run_status(run).style)
 
 
 def _when(run: Run, now: datetime) -> Cell:

@@ -73,8 +73,8 @@ class RunsPane(TablePane):
         return RUN_FIELDS
 
     def _sign(self, run: Run, now: datetime) -> Cell:
-        look = run_status(run).look
-        return Cell(self.host.signs[look], look)
+        style = run_status(run).style
+        return Cell(self.host.signs[style], style)
 
     # Data -------------------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class RunsPane(TablePane):
 
 def _result(run: Run, now: datetime) -> Cell:
     result = "ok" if run.state is RunState.SUCCEEDED else humanize.result(run, now)
-    return cell(result, run_status(run).look)
+    return cell(result, run_status(run).style)
 
 
 def _when(run: Run, now: datetime) -> Cell:

@@ -101,8 +101,8 @@ class TasksPane(TablePane):
         return TASK_FIELDS
 
     def _sign(self, row: TaskRow, now: datetime) -> Cell:
-        look = task_status(row, now).look
-        return Cell(self.host.signs[look], look)
+        style = task_status(row, now).style
+        return Cell(self.host.signs[style], style)
 
     def _spark(self, row: TaskRow, now: datetime) -> Cell:
         return spark(row.recent, unicode=self.host.settings.unicode)
@@ -260,7 +260,7 @@ class TasksPane(TablePane):
 
 def _state(row: TaskRow, now: datetime) -> Cell:
     status = task_status(row, now)
-    return Cell(status.word, status.look)
+    return Cell(status.word, status.style)
 
 
 def _in_tens(now: datetime) -> datetime:
