@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dcron.fields import FIELDS, Field
-from dcron.fields.kinds import Duration, Tags, Time, Words
+from dcron.fields.collection_kinds import Tags, Words
+from dcron.fields.kinds import Duration, Time
 from dcron.model import DEFINITION_FIELDS, Event, Node, Queue, Run
 from dcron.presentation.humanize import offset_of
 

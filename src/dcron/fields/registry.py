@@ -6,20 +6,18 @@ model.py. docs/contributing.md lists the files that a new field touches.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import get_args
 
-from dcron.fields import kinds
-from dcron.fields.kinds import SHORTEST, Kind
+from dcron.fields import collection_kinds, kinds
+from dcron.fields.field import Field
+from dcron.fields.kinds import SHORTEST
 from dcron.model import (
     DEFINITION_FIELDS,
     LONGEST_DURATION,
     LONGEST_JITTER,
     MOST_BACKOFF_FACTOR,
     MOST_TRIES,
-    REQUIRED_FIELDS,
-    SPEC_DEFAULTS,
     Definition,
 )
 from dcron.quantities import (
@@ -31,9 +29,6 @@ from dcron.quantities import (
     require_need,
 )
 
-Group = Literal["what", "when", "limits", "retries", "where"]
-GROUPS: tuple[Group, ...] = get_args(Group)
-"""The order of the help's sections and of the form's."""
 MAX_COMMAND = 128 * 1024 - 1
 """Bytes. The kernel takes no longer word in a command line, nor a longer NAME=value."""
 MAX_STDIN = 1024 * 1024
@@ -41,95 +36,6 @@ LONGEST_ACCOUNT = 100
 """Bytes."""
 MOST_NEEDS = 10
 """Tags, needs and the account are part of a lane, one text that must fit into an index of Postgres."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """One field of a task, and all that its users need to know of it."""
-
-    name: str
-    """The attribute of Definition, and the column."""
-    group: Group
-    kind: Kind
-    help: str
-    """One sentence, without its period."""
-    example: str = ""
-    """What to write, as the form shows it."""
-    metavar: str = ""
-    """What to write, as the command line's help shows it; by default the choices."""
-    key: str = ""
-    """The name in directives and in JSON; by default that of the field."""
-    option: str = ""
-    """The option's name without its dashes; by default the key."""
-    short: str = ""
-    """The option's letter, with its dash."""
-    title: str = ""
-    """The label in the form; by default the option's name."""
-    default_text: str = ""
-    """What applies when nothing is given, where the value of Definition does not say it."""
-    phrase: str = ""
-    """The value in a sentence about the task, where one without a default says so: `stopped after {}`."""
-    fact: str = ""
-    """The label of such a sentence; by default the title."""
-    details: str = ""
-    """Further sentences for the table in docs/cli.md."""
-    is_option: bool = True
-    """Whether it is one of the options that `add`, `at`, `in` and `set` share."""
-    is_rule: bool = False
-    """Whether it decides which occurrences a schedule has, so that `preview` takes it, too."""
-    cron_may_ignore: bool = False
-    """A plain cron that ignores it runs the same command, as the same user, in the same place."""
-
-    def __post_init__(self) -> None:
-        """Fill in the names that are not given."""
-        defaults = {"key": self.name, "metavar": "|".join(self.kind.choices)}
-        defaults["option"] = (self.key or self.name).replace("_", "-")
-        defaults["title"] = (self.option or defaults["option"]).replace("-", " ")
-        defaults["fact"] = self.title or defaults["title"]
-        for name, value in defaults.items():
-            if not getattr(self, name):
-                object.__setattr__(self, name, value)
-
-    @property
-    def default(self) -> Any:
-        """The value of a task to which none is given; None for a required one."""
-        return SPEC_DEFAULTS[self.name]
-
-    @property
-    def type(self) -> Any:
-        """The type that Definition declares."""
-        return Definition.__dataclass_fields__[self.name].type
-
-    @property
-    def is_clearable(self) -> bool:
-        """Whether `set --clear` can put it back to its default."""
-        return self.is_option and self.name not in REQUIRED_FIELDS
-
-    @property
-    def shown_default(self) -> str:
-        """What applies when nothing is given, for people; empty where that goes without saying."""
-        if self.default_text or self.default in (None, (), {}, False):
-            return self.default_text
-        return self.kind.format(self.default)
-
-    @property
-    def option_help(self) -> str:
-        """The help of the option: a sentence that ends with its default."""
-        return f"{self.help} [default: {self.shown_default}]." if self.shown_default else f"{self.help}."
-
-    @property
-    def hint(self) -> str:
-        """What the form shows for it, on one line."""
-        return f"{self.help}: {self.example}" if self.example else self.help
-
-    def is_given(self, line: Definition) -> bool:
-        """Return whether the task has another value than the default."""
-        return bool(getattr(line, self.name) != self.default)
-
-    def problem(self, line: Definition) -> str | None:
-        """Return what is wrong with the task's value, with the option's name, or None."""
-        problem = self.kind.problem(getattr(line, self.name))
-        return f"{self.option}: {problem}" if problem else None
 
 
 def _choices(name: str) -> kinds.Choice:
@@ -163,7 +69,7 @@ def _what() -> Iterator[Field]:
     yield Field(
         name="argv",
         group="what",
-        kind=kinds.Words(),
+        kind=collection_kinds.Words(),
         help="Let a shell run the line, or run the words as they are",
         title="run as",
         is_option=False,
@@ -323,7 +229,7 @@ def _limits() -> Iterator[Field]:
     yield Field(
         name="limit",
         group="limits",
-        kind=kinds.Amounts(
+        kind=collection_kinds.Amounts(
             parse_limit, format_limit, require_limit, example='{"files": 100}, memory in bytes'
         ),
         help="Limit of the command's mem, cpu-time, files, procs, file-size or core; repeatable",
@@ -405,7 +311,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="require",
         group="where",
-        kind=kinds.Tags(),
+        kind=collection_kinds.Tags(),
         help="Tag that its node must have, such as ssd or zone=eu-1; repeatable",
         example="ssd zone=eu-1",
         metavar="TAG",
@@ -423,7 +329,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="need",
         group="where",
-        kind=kinds.Amounts(
+        kind=collection_kinds.Amounts(
             parse_need,
             format_amount,
             require_need,
@@ -468,7 +374,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="env",
         group="where",
-        kind=kinds.Variables(most_bytes=MAX_COMMAND),
+        kind=collection_kinds.Variables(most_bytes=MAX_COMMAND),
         help="Environment variable of the command; repeatable",
         example="NAME=value 'OTHER=two words'",
         metavar="NAME=VALUE",

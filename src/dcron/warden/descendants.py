@@ -66,9 +66,7 @@ class Processes:
         return self._by_parent[pid]
 
     def below(self, *pids: int) -> list[Process]:
-        """Return all descendants of these processes, including dead ones, without the processes
-        themselves.
-        """
+        """Return all descendants of these processes, including dead ones."""
         found: list[Process] = []
         parents = list(pids)
         while parents:
