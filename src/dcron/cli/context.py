@@ -86,7 +86,7 @@ def own_zone() -> str:
 
 def _patience(usual: float) -> float:
     """Seconds to wait for a locked database: $DCRON_PATIENCE, such as 2s."""
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     given = os.environ.get("DCRON_PATIENCE")
     try:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def past_time(text: str, here: Any, now: datetime) -> datetime:
     """A time that is past, in the zone `here`: `2h` and `2h ago` count back from now."""
-    from dcron.schedule import parse_duration, parse_time
+    from dcron.quantities import parse_duration
+    from dcron.schedule import parse_time
 
     if re.fullmatch(r"\s*[0-9.wdhms]+(\s+ago)?\s*", text):
         return now - timedelta(seconds=parse_duration(text.strip().removesuffix("ago").strip()))

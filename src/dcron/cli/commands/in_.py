@@ -27,7 +27,7 @@ def command(
     \b
     dcron in 1h 'systemctl restart worker'
     """
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     seconds = parse_duration(duration)
     if seconds <= 0:
