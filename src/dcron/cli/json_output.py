@@ -22,9 +22,9 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 """The keys with which a task begins."""
 
 
-def instant(moment: datetime | None) -> str | None:
+def instant(at: datetime | None) -> str | None:
     """RFC 3339 in UTC, ending in Z."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
 
 
 def seconds(duration: float | None) -> float | int | None:
@@ -44,7 +44,7 @@ def number(value: Any) -> Any:
 
 
 def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers by name; what somebody wrote by hand in place of one stays as it is."""
+    """Numbers by name. A stored value that is no number stays as it is."""
     return {name: number(amount) for name, amount in amounts.items()}
 
 
