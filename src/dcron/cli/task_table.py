@@ -27,7 +27,7 @@ UNHAPPY = (RunState.FAILED, RunState.LOST)
 
 
 def row(view: "TaskView", now: datetime) -> list[str]:
-    """A task as TASKS shows it, whoever may be there to run it."""
+    """Return the cells of a task, whether or not an agent can run it."""
     task, latest = view.task, view.alive[-1] if view.alive else view.last_run
     return [
         task.name,
@@ -42,8 +42,8 @@ def row(view: "TaskView", now: datetime) -> list[str]:
 
 
 def _left(view: "TaskView", now: datetime) -> str:
-    told = humanize.to_next(view.next_run, view.comes_at, None, now)
-    return AlarmCell(told) if told.startswith("late") else told
+    left = humanize.to_next(view.next_run, view.comes_at, None, now)
+    return AlarmCell(left) if left.startswith("late") else left
 
 
 def _next(view: "TaskView", now: datetime) -> str:
@@ -60,5 +60,5 @@ def _next(view: "TaskView", now: datetime) -> str:
 
 
 def _result(run: Run, now: datetime) -> str:
-    told = humanize.result(run, now)
-    return AlarmCell(told) if run.state in UNHAPPY else told
+    result = humanize.result(run, now)
+    return AlarmCell(result) if run.state in UNHAPPY else result
