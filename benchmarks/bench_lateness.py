@@ -24,7 +24,7 @@ def lateness(team: Cluster, seconds: int) -> list[float]:
         due = first + timedelta(seconds=int(number / TASKS_A_SECOND))
         schedule = f"@at {due:%Y-%m-%dT%H:%M:%SZ}"
         lines.append(Definition(name=f"late-{number}", schedule=schedule, timezone="UTC", command="true"))
-    team.crontab.import_lines(lines)
+    team.crontab.import_tasks(lines)
     wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) >= tasks, seconds + 60, "all have run")
     done = [(run.due_at, run.started_at) for run in team.runs(RunState.SUCCEEDED)]
     return sorted((started - due).total_seconds() * 1000 for due, started in done if started)

@@ -1,4 +1,4 @@
-"""What the log viewer costs: following a busy command, and paging through a million lines."""
+"""Measure the log viewer: follow a busy command, and page through a million lines."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How fast schedules are: microseconds for one next(), and the agenda of a day.
+"""Measure schedules: microseconds for one next(), and the agenda of one day.
 
     python -m benchmarks.bench_schedule --steps 2000 --tasks 10000
 

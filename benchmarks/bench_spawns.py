@@ -27,7 +27,7 @@ def agent_spawns(team: Cluster, runs: int) -> float:
     schedule = f"@at {due:%Y-%m-%dT%H:%M:%SZ}"
     line = Definition(name="x", schedule=schedule, timezone="UTC", command="/bin/true", argv=("/bin/true",))
     names = [f"true-{n}" for n in range(runs)]
-    team.crontab.import_lines([Definition(**{**line.__dict__, "name": name}) for name in names])
+    team.crontab.import_tasks([Definition(**{**line.__dict__, "name": name}) for name in names])
     team.start_agent("bench", lease=60, slots=100)
     wanted = RunFilter(states=[RunState.WAITING, RunState.CLAIMED, RunState.RUNNING])
     wait_for(lambda: not team.crontab.runs(wanted, 1), 180, "all have run")

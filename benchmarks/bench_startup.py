@@ -1,4 +1,4 @@
-"""How long the command takes to start, against a bare interpreter; pairs in turn, medians."""
+"""Measure the start-up time of commands against a bare interpreter: alternating pairs, medians."""
 
 import statistics
 import subprocess

@@ -1,4 +1,4 @@
-"""No-op turns a second: claim, start with its successor, finish; beside the bare commits of the same run."""
+"""Measure no-op runs a second: claim, start with successor, finish; beside bare commits of the same run."""
 
 import multiprocessing
 import time

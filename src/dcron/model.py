@@ -110,10 +110,10 @@ class Definition:
     """A shell line; with `argv`, the same words quoted for reading."""
     argv: tuple[str, ...] | None = None
     """The words to execute without a shell, or None to hand `command` to `shell`."""
-    shell: str = "/bin/sh"
     stdin: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
+    shell: str = "/bin/sh"
     user: str | None = None
     """The account the command runs as; None is the agent's own."""
     timeout: float | None = None
@@ -187,6 +187,7 @@ TIMES_FIELDS = ("schedule", "timezone", "gap", "fold", "not_before", "not_after"
 """What decides when a line runs; calendars are asked only when the time has come."""
 COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "timeout", "limit")
 SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
+REQUIRED_FIELDS = ("name", "schedule", "timezone", "command")
 SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields(Definition)}
 
 

@@ -27,6 +27,8 @@ MOST: Mapping[Kind, int] = MappingProxyType({"bytes": 1 << 62, "seconds": 1 << 3
 """What the system can count to."""
 MAY_BE_NOTHING = ("core", "file-size")
 """Limits under which a command runs that may have none of it."""
+SLOTS = "slots"
+"""Every run takes one of its node's slots. Tasks and nodes do not name them."""
 LEAST_AMOUNT = 1e-6
 MOST_AMOUNT = 1e9
 """Of what is not measured in bytes."""
@@ -144,6 +146,13 @@ def require_amount(name: str, amount: Any) -> None:
         raise UsageError(f"{name}: give more than 0 and up to {MOST_AMOUNT:,.0f}, not {_short(amount)}")
     if is_size(name) and not (1 <= amount <= MOST["bytes"] and amount == int(amount)):
         raise UsageError(f"{name}: give whole bytes, from 1 on, as in {name}=8G, not {_short(amount)}")
+
+
+def require_need(name: str, amount: Any) -> None:
+    """Raise UsageError unless a task can need, and a node can have, this amount of something of this name."""
+    if name == SLOTS:
+        raise UsageError("slots are counted by themselves, one for each run; leave them out")
+    require_amount(name, amount)
 
 
 def require_limit(name: str, value: Any) -> None:

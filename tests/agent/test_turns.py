@@ -1,4 +1,4 @@
-"""The turns of nodes, tick by tick."""
+"""The dispatcher of a node, step by step."""
 
 from datetime import timedelta
 
@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
-from dcron.model import RunState, Trigger
+from dcron.model import Definition, RunState, Trigger
 from dcron.policy import Lane
 from dcron.store import queues
 from dcron.store.candidates import Capacity
@@ -367,3 +367,12 @@ def test_one_pass_looks_into_all_lanes(world: World, monkeypatch: pytest.MonkeyP
     while node.dispatcher.step() == 0:
         pass
     assert len(node.launched) == 1
+
+
+def test_a_one_off_whose_time_passes_while_it_is_added_runs_at_once(world: World) -> None:
+    once = Definition(name="once", schedule="@at 2026-11-20T09:00:00Z", timezone="UTC", command="true")
+    task = world.crontab.add(once, once=True, since=NINE - timedelta(seconds=1))
+    assert world.crontab.view("once").next_run_at == NINE
+    node = world.node()
+    assert len(node.take_turns()) == 1
+    assert [run.task_id for run in world.runs(RunState.RUNNING)] == [task.id]

@@ -1,4 +1,4 @@
-"""`db`, `info`, and every way in which a database can fail: exit 3, one clear line, and never a password."""
+"""`db`, `info`, and database failures: exit code 3, one clear message, and never a password."""
 
 import os
 import sqlite3

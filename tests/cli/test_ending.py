@@ -1,4 +1,4 @@
-"""How command lines end: closed pipes, interrupts, mistakes of ours."""
+"""How commands end: closed pipes, interrupts, programming errors."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ def test_a_mistake_of_ours_is_admitted_without_passwords(
     failed = sqlite("list")
     assert failed.code == 1
     assert "RuntimeError" in failed.err
-    assert "mistake in dcron" in failed.err
+    assert "bug in dcron" in failed.err
     assert "s3cret" not in failed.err
     assert "\x1b" not in failed.err
 

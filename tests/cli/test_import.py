@@ -1,4 +1,4 @@
-"""`import`: whose the lines are, where they come from, and which hosts they were for."""
+"""`import`: the accounts, sources and hosts of imported tasks."""
 
 import os
 import pwd
@@ -126,7 +126,7 @@ SYSTEM = b"#dcron: system\n5-55/10 * * * * root command -v debian-sa1 > /dev/nul
 def test_a_system_file_is_warned_about(sqlite: Dcron) -> None:
     told = sqlite.done("import", "-n", "-", stdin=SYSTEM).err
     assert "<stdin>:2: warning: a job of every host: debian-sa1 collects this host's activity" in told
-    assert "ONE job each" in told
+    assert "ONE task" in told
     for option in (("--every-node",), ("--require", "web")):
         assert "warning" not in sqlite.done("import", "-n", "-", *option, stdin=SYSTEM).err
 

@@ -1,4 +1,4 @@
-"""The schedule language and the rules of clock changes through the real entry; and what is hostile there."""
+"""The schedule language and the rules for clock changes on the real command line; hostile schedules."""
 
 import re
 import time
@@ -144,7 +144,7 @@ def test_a_look_ahead_is_whole_and_a_terminal_gets_the_same(sqlite: Dcron) -> No
         for number in range(60)
     ]
     database = Database(sqlite.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     database.close()
     words = ["preview", "--all", "--from", "2027-01-01", "--until", "2027-01-01T00:59", "-z", "UTC", "--json"]
     listed = sqlite.done(*words)

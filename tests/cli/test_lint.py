@@ -14,7 +14,7 @@ def test_a_clean_crontab_is_0(dcron: Dcron) -> None:
     assert dcron.done("lint", "--json").json == []
     dcron.done("add", "-n", "fine", "30 2 * * *", "x")
     clean = dcron.done("lint")
-    assert (clean.out, clean.err) == ("", "nothing to remark on\n")
+    assert (clean.out, clean.err) == ("", "no warnings\n")
 
 
 def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> None:

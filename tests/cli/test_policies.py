@@ -1,4 +1,4 @@
-"""`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` tell of policies."""
+"""`dead`, `retry`, `emit`, `backfill`, and what `runs`, `view` and `list` show about policies."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -125,7 +125,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
         for number in range(30)
     ]
     database = Database(dcron.url)
-    Crontab(database, "tester").import_lines(lines)
+    Crontab(database, "tester").import_tasks(lines)
     moment = datetime.now(UTC)
     ended = {"trigger": "manual", "scheduled_for": moment, "due_at": moment, "spec": {}}
     ended |= {"claimed_at": moment, "started_at": moment, "finished_at": moment, "owner": "web-1-00000000"}
@@ -167,7 +167,7 @@ def test_an_event_starts_the_tasks_that_wait_for_it(dcron: Dcron, tmp_path: Path
     assert dcron.done("logs", "migrate").out == "v1.4[v1.4]\n"
     assert "event" in dcron.done("runs", "migrate").out
     again = dcron.done("emit", "deploy", "--key", "r1")
-    assert (again.out, "came before" in again.err) == ("", True)
+    assert (again.out, "was sent before" in again.err) == ("", True)
     assert dcron.done("emit", "deploy", "--key", "r1", "--json").json == {
         "event": None,
         "runs": [],

@@ -1,4 +1,4 @@
-"""`drain`, `queue`, and what `nodes` and `list` tell of where tasks may run."""
+"""`drain`, `queue`, and what `nodes` and `list` show about where tasks may run."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ def test_draining_waits_until_nothing_runs_there(dcron: Dcron) -> None:
         node = until(lambda: [each for each in dcron.done("nodes", "--json").json if each["running"]])[0]
         drained = dcron.done("drain", "web-1", "--wait")
         assert f"draining  {node['id']}, which runs 1 command\n" in drained.out
-        assert drained.out.endswith("drained   nothing runs there any more\n")
+        assert drained.out.endswith("drained   no run is active there\n")
         assert f"still running: 1 command on {node['id']}" in drained.err
         assert dcron.done("runs", "slow", "--state", "succeeded", "--json").json
         (again,) = dcron.done("drain", node["id"], "--json").json
@@ -59,7 +59,7 @@ def test_a_queue_gets_a_limit_and_loses_it(dcron: Dcron) -> None:
     assert shown == {"name": "mail", "max_running": 3, "running": 0}
     assert dcron.done("queue", "list", "--json").json == [shown]
     assert dcron.done("queue", "list").out.split() == ["QUEUE", "LIMIT", "RUNNING", "mail", "3", "0"]
-    assert "nothing is started" in dcron.done("queue", "set", "mail", "--max-running", "0").out
+    assert "starts no more runs" in dcron.done("queue", "set", "mail", "--max-running", "0").out
     assert "no limit" in dcron.done("queue", "set", "mail", "--max-running", "none").out
     assert dcron.done("queue", "list").out.split()[3:] == ["mail", "none", "0"]
 

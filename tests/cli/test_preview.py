@@ -84,7 +84,7 @@ def test_warnings_have_codes(nowhere: Dcron) -> None:
 
 @pytest.mark.parametrize("schedule", ["H 9 * * *", "0~29 9 * * *", "@daily | 0 h/6 * * *"])
 def test_times_that_depend_on_a_name_are_not_passed_off_as_a_tasks(dcron: Dcron, schedule: str) -> None:
-    assert "the task's name decides what H and ~ pick" in dcron.done("preview", schedule).err
+    assert "H and ~ depend on the task's name" in dcron.done("preview", schedule).err
     codes = [each["code"] for each in dcron.done("preview", schedule, "--json").json["warnings"]]
     assert "no-name" in codes
     dcron.done("add", "-n", "named", schedule, "x")

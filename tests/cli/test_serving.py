@@ -1,4 +1,4 @@
-"""What `agent` is told of its node: queues, tags and capacity."""
+"""The options of `agent` for its node: queues, tags and capacity."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_an_agent_that_is_told_nothing_serves_all_and_has_slots_alone(sqlite: Dc
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--queue", "a b"], "--queue: 'a b' is no name of a queue"),
+        (["--queue", "a b"], "--queue: 'a b' cannot be a queue's name"),
         (["--tag", "a b"], "--tag: 'a b' is not a tag; write a word such as ssd, or two such as zone=eu-1"),
         (["--tag", "a", "--tag", "a"], "--tag: a is given twice"),
         (["--capacity", "gpu"], "--capacity: 'gpu': write a name and an amount, such as gpu=1 or mem=8G"),

@@ -1,4 +1,4 @@
-"""The units of systemd in docs/cli.md are ones that systemd reads."""
+"""systemd accepts the units in docs/cli.md."""
 
 import configparser
 import os

@@ -1,4 +1,4 @@
-"""`run --wait`, `--follow` and `--timeout`: what is waited for, and what is said meanwhile."""
+"""`run --wait`, `--follow` and `--timeout`: what they wait for, and what they print meanwhile."""
 
 import json
 
@@ -44,6 +44,6 @@ def test_waiting_says_what_for_and_may_be_bounded(dcron: Dcron) -> None:
         assert "is waiting still, and goes on; `dcron cancel" in picky.err
         mail = dcron("run", "mail", "--wait", "--timeout", "2s", "--json")
         assert (mail.code, mail.json["state"]) == (124, "waiting")
-        assert mail.err.count("the queue mail stands still: its limit is 0") == 1
+        assert mail.err.count("the queue mail is stopped: its limit is 0") == 1
     assert dcron("run", "mail", "--timeout", "2s").code == 2
     assert dcron("run", "mail", "--wait", "--timeout", "soon").code == 2

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dcron.services.why import Span
-from dcron.services.why.meant import read_when
+from dcron.services.why.service import read_when
 from tests.support.cli import Dcron, on_terminal
 
 

@@ -1,4 +1,4 @@
-"""Planning: each active line has the one next run it should have, whatever was done to it."""
+"""Planning: each active task has exactly one next run, after every kind of change."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Backfill: occurrences of the past that never succeeded, made up for by hand."""
+"""Backfill: run past occurrences that never succeeded, on request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Catching up: which of the missed occurrences are made up for, and how the others are told."""
+"""Catch-up: which missed occurrences run, and how the others are recorded."""
 
 from datetime import date, timedelta
 

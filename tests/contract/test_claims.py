@@ -1,4 +1,4 @@
-"""The claim protocol: each turn on one node, once; and what becomes of it when nodes die."""
+"""The claim protocol: each run starts once, on one node; and what happens when nodes die."""
 
 from datetime import timedelta
 from typing import Any

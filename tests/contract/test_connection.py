@@ -1,4 +1,4 @@
-"""Nobody between dcron and its database gets the password, and nobody's operators run with dcron's rights."""
+"""No machine in between gets the password, and no foreign operator runs with dcron's rights."""
 
 import socket
 import threading

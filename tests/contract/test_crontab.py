@@ -1,4 +1,4 @@
-"""The service that people use, method by method: what it does, what it refuses, and who did what."""
+"""The crontab service, method by method: what it does, what it refuses, and what it records."""
 
 import re
 from dataclasses import replace
@@ -16,7 +16,7 @@ from dcron.schema import changes
 from dcron.services.calendars import Calendars
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
-from dcron.services.name_prefix import NotWhole
+from dcron.services.name_prefix import NotExact
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.store.runs import RunFilter
@@ -114,7 +114,7 @@ def test_what_is_to_be_changed_is_named_in_full(stage: Stage) -> None:
     web, _ = stage.task("backup-web"), stage.task("backup-db")
     assert stage.crontab.get("backup-web") == web
     for begun, names in (("backup", ["backup-db", "backup-web"]), ("backup-w", ["backup-web"])):
-        with pytest.raises(NotWhole) as refused:
+        with pytest.raises(NotExact) as refused:
             stage.crontab.get(begun)
         assert refused.value.names == names
         assert refused.value.exit_code == ExitCode.NOT_FOUND
@@ -462,30 +462,30 @@ def test_an_import_adds_and_rewrites_and_removes_nothing(stage: Stage) -> None:
     stage.task("kept")
     stage.task("changed", "@daily")
     lines = [definition("changed", "@hourly"), definition("added"), stage.crontab.get("kept").definition()]
-    first = stage.crontab.import_lines(lines[:2])
+    first = stage.crontab.import_tasks(lines[:2])
     assert (first.added, first.changed, first.unchanged) == (["added"], ["changed"], [])
-    assert [task.name for task in stage.crontab.export_lines()] == ["added", "changed", "kept"]
+    assert [task.name for task in stage.crontab.export_tasks()] == ["added", "changed", "kept"]
 
 
 def test_importing_twice_changes_nothing(stage: Stage) -> None:
     lines = [FULL, definition("once", "@at 2027-06-01T12:05:00Z"), definition("backup")]
-    stage.crontab.import_lines(lines)
+    stage.crontab.import_tasks(lines)
     before, log = stage.runs(), change_log(stage)
     stage.now = at("12:10")  # what was for 12:05 has passed, and still is no change
-    again = stage.crontab.import_lines(lines)
+    again = stage.crontab.import_tasks(lines)
     assert (again.added, again.changed) == ([], [])
     assert again.unchanged == ["full", "once", "backup"]
     assert (stage.runs(), change_log(stage)) == (before, log)
 
 
 def test_an_export_can_be_imported_elsewhere(stage: Stage) -> None:
-    stage.crontab.import_lines([FULL, definition("backup")])
-    exported = stage.crontab.export_lines()
+    stage.crontab.import_tasks([FULL, definition("backup")])
+    exported = stage.crontab.export_tasks()
     assert exported == [definition("backup"), FULL]
     for line in exported:
         stage.crontab.remove(stage.crontab.get(line.name))
-    stage.crontab.import_lines(exported)
-    assert stage.crontab.export_lines() == exported
+    stage.crontab.import_tasks(exported)
+    assert stage.crontab.export_tasks() == exported
 
 
 @pytest.mark.parametrize("bad", [{"schedule": "nonsense"}, {"name": "a b"}, {"timezone": "Mars"}])
@@ -494,21 +494,21 @@ def test_an_import_is_done_wholly_or_not_at_all(stage: Stage, bad: dict[str, str
     lines = [definition("new"), definition("old", "@daily"), replace(definition("bad"), **bad)]  # type: ignore[arg-type]
     before, log = stage.runs(), change_log(stage)
     with pytest.raises(UsageError):
-        stage.crontab.import_lines(lines)
-    assert [line.name for line in stage.crontab.export_lines()] == ["old"]
+        stage.crontab.import_tasks(lines)
+    assert [line.name for line in stage.crontab.export_tasks()] == ["old"]
     assert (stage.runs(), change_log(stage)) == (before, log)
 
 
 def test_a_dry_import_tells_and_does_nothing(stage: Stage) -> None:
     stage.task("old")
-    told = stage.crontab.import_lines([definition("new"), definition("old", "@daily")], dry_run=True)
+    told = stage.crontab.import_tasks([definition("new"), definition("old", "@daily")], dry_run=True)
     assert (told.added, told.changed) == (["new"], ["old"])
-    assert [line.name for line in stage.crontab.export_lines()] == ["old"]
+    assert [line.name for line in stage.crontab.export_tasks()] == ["old"]
 
 
 def test_a_one_off_is_not_exported(stage: Stage) -> None:
     stage.crontab.add(definition("once", "@at 2027-06-01T13:00:00Z"), once=True)
-    assert stage.crontab.export_lines() == []
+    assert stage.crontab.export_tasks() == []
 
 
 def test_every_change_is_recorded_with_who_did_it(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Dead letters: what failed, and is not tried again, is on a list until somebody has seen it."""
+"""Dead letters: a failed run that is not retried stays on the list until a user handles it."""
 
 import pytest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dcron.crontabfile.options import OPTIONS
+from dcron.crontabfile.options import ORDER
 from dcron.editor import TextFile
 from dcron.errors import Conflict, Refused
 from dcron.model import RunState
@@ -15,7 +15,7 @@ from dcron.schedule import Calendar
 from dcron.services import bulk_edit as module
 from dcron.services.bulk_edit import BulkEdit, keep, revise
 from dcron.services.calendars import Calendars
-from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask
+from dcron.services.text_edits import BadText, Changes, CrontabText, EditConflict
 from tests.contract.test_crontab import FULL, change_log, other
 from tests.support.stage import Stage, definition
 
@@ -32,7 +32,7 @@ def editing(stage: Stage) -> BulkEdit:
     return BulkEdit(stage.crontab, "UTC")
 
 
-def edited(stage: Stage, *replacements: tuple[str, str], name: str | None = None) -> tuple[EditedTask, str]:
+def edited(stage: Stage, *replacements: tuple[str, str], name: str | None = None) -> tuple[CrontabText, str]:
     """A draft, and its text with some of it replaced."""
     draft = editing(stage).text([name] if name else None)
     text = draft.text
@@ -46,7 +46,7 @@ def kinds(changes: Changes) -> list[tuple[str, str]]:
     return [(change.kind, change.name) for change in changes.changes]
 
 
-def apply(stage: Stage, draft: EditedTask, text: str) -> Changes:
+def apply(stage: Stage, draft: CrontabText, text: str) -> Changes:
     changes = editing(stage).check(draft, text)
     editing(stage).apply(changes)
     return changes
@@ -204,8 +204,8 @@ def test_a_line_that_somebody_broke_by_hand_can_be_mended(stage: Stage) -> None:
 
 
 def test_what_no_text_says_of_a_task_stays(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {name: option for name, option in OPTIONS.items() if name != "timeout"}
-    monkeypatch.setattr("dcron.crontabfile.writing.OPTIONS", told)
+    written = tuple(name for name in ORDER if name != "timeout")
+    monkeypatch.setattr("dcron.crontabfile.writing.ORDER", written)
     stage.crontab.add(FULL)
     draft, text = edited(stage, ("*/10 8-18", "*/20 8-18"))
     apply(stage, draft, text)

@@ -14,7 +14,7 @@ from dcron.policy import occurrences
 from dcron.schedule import calendar_from_json, effort, parse, parse_calendar
 from dcron.schedule.recurrence import _days_of
 from dcron.services.calendars import Calendars
-from dcron.services.imports import BadLines
+from dcron.services.imports import InvalidTasks
 from tests.support.stage import Stage, at, definition
 
 DEAR = "DTSTART:{year}{month:02}{day:02}T000000 RRULE:FREQ=DAILY;BYHOUR=12;COUNT=9999"
@@ -69,7 +69,7 @@ def forget() -> None:
 
 def test_an_import_of_dear_schedules_computes_them_before_it_takes_the_lock(stage: Stage) -> None:
     began = time.thread_time()
-    stage.crontab.import_lines([definition(f"dear-{number}", dear(number)) for number in range(30)])
+    stage.crontab.import_tasks([definition(f"dear-{number}", dear(number)) for number in range(30)])
     took = time.thread_time() - began
     assert len(HELD) == 1
     assert HELD[0] < took / 3, "most of the work is done without the lock"
@@ -77,7 +77,7 @@ def test_an_import_of_dear_schedules_computes_them_before_it_takes_the_lock(stag
 
 
 def test_agents_compute_dear_schedules_without_the_lock_and_lose_no_turn(stage: Stage) -> None:
-    stage.crontab.import_lines([definition(f"dear-{number}", dear(number)) for number in range(10)])
+    stage.crontab.import_tasks([definition(f"dear-{number}", dear(number)) for number in range(10)])
     node = stage.node(lease=10**6)
     forget()
     stage.forward(hours=24)
@@ -105,8 +105,8 @@ def test_what_takes_too_long_is_refused_by_every_way_in(stage: Stage) -> None:
     task = stage.task("job")
     with pytest.raises(UsageError, match=r"more than 0\.1 s to compute"):
         stage.crontab.edit(task, {"schedule": TOO_DEAR})
-    with pytest.raises(BadLines, match=r"other: .*more than 0\.1 s to compute"):
-        stage.crontab.import_lines([definition("other", TOO_DEAR)])
+    with pytest.raises(InvalidTasks, match=r"other: .*more than 0\.1 s to compute"):
+        stage.crontab.import_tasks([definition("other", TOO_DEAR)])
     assert [each.name for each in stage.crontab.tasks()] == ["job"]
 
 

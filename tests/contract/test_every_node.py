@@ -1,4 +1,4 @@
-"""Turns of every node: one run on each that is alive and may, and runs that belong to one node."""
+"""Every-node tasks: one run on each eligible living node, and runs that belong to one node."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people are told when the database is away, locked, full, damaged or strange; never a password."""
+"""Messages for a database that is away, locked, full, damaged or foreign; never a password."""
 
 import os
 import signal

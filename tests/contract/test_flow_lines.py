@@ -13,7 +13,7 @@ from dcron.errors import Conflict, Refused, ScheduleError, UsageError
 from dcron.services import dependency_rules
 from dcron.services.bulk_edit import BulkEdit
 from dcron.services.crontab import Crontab
-from dcron.services.imports import BadLines
+from dcron.services.imports import InvalidTasks
 from dcron.store import dependencies
 from tests.support.stage import Stage, definition
 
@@ -33,7 +33,7 @@ def test_a_cycle_is_refused_by_its_names_and_nothing_is_written(stage: Stage) ->
     with pytest.raises(UsageError, match="cannot come after itself"):
         stage.task("d", "@after d")
     assert stage.crontab.get("a").schedule == "0 0 1 1 *"
-    assert stage.crontab.around(stage.crontab.get("a")) == {"a": (), "b": ("a",), "c": ("b",)}
+    assert stage.crontab.dependency_graph(stage.crontab.get("a")) == {"a": (), "b": ("a",), "c": ("b",)}
 
 
 def test_a_cycle_is_refused_though_the_lines_turn_is_claimed_just_now(stage: Stage) -> None:
@@ -48,20 +48,20 @@ def test_a_cycle_is_refused_though_the_lines_turn_is_claimed_just_now(stage: Sta
 
 def test_a_cycle_in_a_file_is_refused(stage: Stage) -> None:
     lines = [definition("x", "@after z"), definition("y", "@after x"), definition("z", "@after y")]
-    with pytest.raises(BadLines, match="x -> y -> z -> x"):
-        stage.crontab.import_lines(lines)
+    with pytest.raises(InvalidTasks, match="x -> y -> z -> x"):
+        stage.crontab.import_tasks(lines)
     assert list(stage.crontab.tasks()) == []
     lines[0] = definition("x", "0 0 1 1 *")
-    stage.crontab.import_lines(lines[::-1])
+    stage.crontab.import_tasks(lines[::-1])
     with pytest.raises(UsageError, match="->"):
-        stage.crontab.import_lines([definition("x", "@after z")])
+        stage.crontab.import_tasks([definition("x", "@after z")])
 
 
 def test_what_comes_after_nothing_is_refused(stage: Stage) -> None:
     with pytest.raises(ScheduleError, match="@after nobody: there is no such task"):
         stage.task("a", "@after nobody")
-    with pytest.raises(BadLines, match="@after nobody"):
-        stage.crontab.import_lines([definition("a", "@after nobody")])
+    with pytest.raises(InvalidTasks, match="@after nobody"):
+        stage.crontab.import_tasks([definition("a", "@after nobody")])
 
 
 def test_what_others_come_after_is_neither_removed_nor_renamed(stage: Stage) -> None:
@@ -86,11 +86,11 @@ def test_nothing_comes_after_what_runs_on_every_node(stage: Stage) -> None:
 def test_more_tasks_than_one_flow_may_have_are_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dependencies, "MOST_TASKS", 4)
     chain = [definition("a"), *(definition(each, f"@after {up}") for up, each in pairwise("abcd"))]
-    stage.crontab.import_lines(chain)
+    stage.crontab.import_tasks(chain)
     with pytest.raises(ScheduleError, match="more than 4 tasks would hang together"):
         stage.task("e", "@after d")
-    with pytest.raises(BadLines, match="more than 4 tasks"):
-        stage.crontab.import_lines([definition("e"), definition("f", "@after a,e")])
+    with pytest.raises(InvalidTasks, match="more than 4 tasks"):
+        stage.crontab.import_tasks([definition("e"), definition("f", "@after a,e")])
     stage.task("e")
     with pytest.raises(ScheduleError, match="more than 4 tasks"):
         stage.crontab.edit(stage.crontab.get("a"), {"schedule": "@after e"})
@@ -177,7 +177,7 @@ def test_a_file_that_is_imported_meanwhile_closes_no_circle(stage: Stage, people
     y = stage.task("y")
     assert (
         at_once(
-            lambda: ann.import_lines([definition("x", "@after y")]),
+            lambda: ann.import_tasks([definition("x", "@after y")]),
             lambda: ben.edit(y, {"schedule": "@after x"}),
         )
         == 1

@@ -1,4 +1,4 @@
-"""What people are told of a database that went back in time, and of a clock that was set."""
+"""Reports about a database that went back in time, and about a clock that was set."""
 
 from datetime import timedelta
 

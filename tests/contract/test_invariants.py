@@ -1,4 +1,4 @@
-"""What the schema itself refuses, whoever writes and however."""
+"""The schema itself refuses invalid rows, for every writer."""
 
 from typing import Any
 

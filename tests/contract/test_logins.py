@@ -1,4 +1,4 @@
-"""The record of changes has who wrote it as the server knows it, not only who says so."""
+"""The audit log has the login that the server knows, not only the name that the client gives."""
 
 import os
 import pwd
@@ -25,7 +25,7 @@ def test_every_change_has_the_login_that_made_it(database: Database, database_ur
     crontab = Crontab(database, "admin@elsewhere")
     task = crontab.add(LINE)
     crontab.pause(task, "release")
-    crontab.import_lines([LINE, Definition(name="other", schedule="@daily", timezone="UTC", command="x")])
+    crontab.import_tasks([LINE, Definition(name="other", schedule="@daily", timezone="UTC", command="x")])
     with database.read() as connection:
         logins = list(connection.scalars(select(changes.c.login)))
     assert len(logins) >= 3

@@ -1,4 +1,4 @@
-"""How a database gets its tables: once, whoever comes first, and only where they belong."""
+"""How a database gets its tables: once, also when several processes try, and only where they belong."""
 
 import multiprocessing
 import re

@@ -1,4 +1,4 @@
-"""No text of a task adds a line to the crontab file, or takes one away."""
+"""No text of a task adds a line to a crontab file or removes one."""
 
 import json
 from typing import Any
@@ -71,7 +71,7 @@ def test_no_text_adds_or_loses_a_task(stage: Stage, mark: str) -> None:
             refused.append(column)
     assert set(refused) <= set(ONE_LINE)
     stage.task("mine")
-    lines = {line.name: line for line in stage.crontab.export_lines()}
+    lines = {line.name: line for line in stage.crontab.export_tasks()}
     assert len(lines) == len(hostile(mark)) + 1 - len(refused)
     for number, column in enumerate(hostile(mark)):
         if column not in refused:

@@ -1,4 +1,4 @@
-"""Overlap: what becomes of a run whose time has come while as many of its line as may are alive."""
+"""Overlap: what happens to a due run while its task is at its limit."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Priorities: what is urgent goes first when slots are short, and what is not does not wait for ever."""
+"""Priorities: urgent runs go first when slots are short, and the others do not starve."""
 
 from datetime import timedelta
 

@@ -25,7 +25,6 @@ from dcron.store import (
     finishing,
     history,
     listings,
-    name_prefix,
     nodes,
     output,
     planning,
@@ -156,7 +155,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "starting": lambda connection, stage: planning.starting(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
-    "next_turns": lambda connection, stage: runs.next_turns(connection, list(range(1, 500))),
+    "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
     "last_started": lambda connection, stage: runs.last_started(connection, list(range(1, 500))),
     "alive": lambda connection, stage: runs.alive(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
@@ -179,7 +178,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "dead letters of a task": lambda connection, stage: runs.newest(
         connection, RunFilter(task_id=7, dead=True), 20
     ),
-    "a prefix": lambda connection, stage: name_prefix.beginning(connection, name_prefix.TASKS, "line-77", 6),
+    "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
     "the last change by name": lambda connection, stage: audit_log.last_of(connection, "line-77"),
@@ -202,16 +201,16 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "runs of a time": lambda connection, stage: history.finished(connection, 7, NOON, NOON, 100),
     "unfinished runs": lambda connection, stage: history.unfinished(connection, 7),
     "runs of the latest times": lambda connection, stage: history.latest(connection, 7, 1),
-    "turns before a time": lambda connection, stage: history.turns_before(connection, 7, NOON, 5),
-    "turns after a time": lambda connection, stage: history.turns_after(connection, 7, NOON, 5),
+    "runs before a time": lambda connection, stage: history.scheduled_runs_before(connection, 7, NOON, 5),
+    "runs after a time": lambda connection, stage: history.scheduled_runs_after(connection, 7, NOON, 5),
     "the nearest runs": lambda connection, stage: [
         history.nearest(connection, 7, NOON, later=later) for later in (False, True)
     ],
     "runs alive at a time": lambda connection, stage: history.alive_at(
         connection, stage.crontab.find_run(LINES + 7), NOON, 5
     ),
-    "changes of a line": lambda connection, stage: history.line_changes(connection, 77),
-    "the line of a name": lambda connection, stage: history.line_of_name(connection, "line-77", NOON),
+    "changes of a task": lambda connection, stage: history.task_changes(connection, 77),
+    "the task of a name": lambda connection, stage: history.task_of_name(connection, "line-77", NOON),
     "nodes at a time": lambda connection, stage: (
         history.nodes_at(connection, NOON, 5),
         history.last_node(connection, NOON),

@@ -1,4 +1,4 @@
-"""Many at once: what two nodes, or a node and a person, do in the same moment."""
+"""Races: two nodes, or a node and a user, act at the same time."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Routes: which node may take which run, and what is said of one that none may take."""
+"""Routes: which node may take which run, and the report about a run that none may take."""
 
 from typing import Any
 

@@ -173,7 +173,7 @@ def test_a_turn_that_came_too_late_holds_up_those_behind_it(stage: Stage) -> Non
     stage.task("backup")
     stage.now = at("12:35")
     (turn,) = stage.runs(None, RunState.WAITING)
-    assert "not run yet, for the turn of 2027-06-01 12:10 UTC has not begun" in (
+    assert "not run yet, because the occurrence of 2027-06-01 12:10 UTC has not begun" in (
         only(stage, "backup", at("12:20"), "no-agent").sentence
     )
     stage.crontab.cancel(turn.id)
@@ -411,7 +411,7 @@ def test_a_turn_is_not_promised_behind_one_that_waits(stage: Stage) -> None:
             "2027-06-01 12:30 UTC: backup is due then, in 5m 0s",
         )
         assert (limit.code, limit.facts["held_by"]) == ("limit", turn.id)
-        assert f"the turn of 2027-06-01 12:20 UTC has not begun (run {turn.id})" in limit.sentence
+        assert f"the occurrence of 2027-06-01 12:20 UTC has not begun (run {turn.id})" in limit.sentence
     later = why(stage, "backup", Span(at("12:30"), at("13:00")))
     assert codes(later) == ["future", "limit"]
     assert later[0].facts["more"] == 2
@@ -473,7 +473,7 @@ def test_a_full_queue_names_the_runs_in_it(stage: Stage) -> None:
     assert (cause.facts["max_running"], cause.facts["runs"]) == (1, [running.id])
     assert f"queue mail has reached its limit of 1: run {running.id} of first on {node}" in cause.sentence
     Fleet(stage.crontab).set_queue("mail", 0)
-    assert "stands still" in only(stage, "second", at("12:15"), "queue").sentence
+    assert "is stopped" in only(stage, "second", at("12:15"), "queue").sentence
 
 
 def test_a_run_that_is_kept_waiting_names_the_limit_and_the_runs(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Agents that start, or go on, at a bad moment: what passes is waited for, what does not ends them."""
+"""Agents that start or run while the database is in trouble: they wait for what passes, and end otherwise."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""An agent and the command line as containers run them: any account number, no home, process 1."""
+"""An agent and the command line in containers: any account number, no home directory, process 1."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Agents that die, freeze, or are asked to go: what becomes of their commands, their turns and their runs."""
+"""Agents that die, freeze or stop: what happens to their commands and runs."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The flow in the documentation, typed as it stands there, with real agents."""
+"""Run the flow of docs/policies.md as it is printed there, with real agents."""
 
 import os
 import re

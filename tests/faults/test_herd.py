@@ -1,4 +1,4 @@
-"""Many agents, many tasks, one second: each turn is started once. Judged by what the jobs wrote."""
+"""Many agents, many tasks, one second: each run starts once. Judged by what the jobs wrote."""
 
 import os
 from datetime import timedelta
@@ -21,7 +21,7 @@ def test_eight_agents_start_each_of_many_tasks_due_in_one_second_once(team: Clus
         Definition(name=f"herd-{n}", schedule=schedule, timezone="UTC", command=team.entry("ran"))
         for n in range(TASKS)
     ]
-    team.crontab.import_lines(lines)
+    team.crontab.import_tasks(lines)
     assert team.crontab.now() < due, "the herd must be ready before it is due"
     wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) >= TASKS, 90, f"{TASKS} runs succeeded")
     starts = team.starts_of_occurrences()

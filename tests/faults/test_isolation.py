@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from dcron.model import RunState
-from dcron.warden.isolation import why_not
+from dcron.warden.isolation import why_unavailable
 from tests.support.cluster import AgentProcess, Cluster, processes_with, wait_for
 
 LEASE = 4.0
 
-_REASON = why_not()
+_REASON = why_unavailable()
 needs_namespaces = pytest.mark.skipif(_REASON is not None, reason=f"cannot isolate here: {_REASON}")
 
 

@@ -1,4 +1,4 @@
-"""Crontab files as they stand on real machines: imported, run by an agent, and what their lines did."""
+"""Crontab files of real machines: import them, run them with an agent, and check what the commands did."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def run_all(team: Cluster, name: str, scratch: Path) -> dict[str, tuple[RunState
         else f"HOME={scratch}\n{(FILES / name).read_text()}"
     )
     lines = read(text, source=name, timezone="UTC", system=HARMLESS[name]).definitions
-    team.crontab.import_lines(lines)
+    team.crontab.import_tasks(lines)
     for line in lines:
         team.crontab.run(team.crontab.get(line.name))
     assert team.start_agent("web", "--once", lease=30).wait(60) == 0
@@ -47,7 +47,7 @@ def test_the_lines_of_system_files_end_as_their_shell_ends_them(
     if os.geteuid() != 0:
         pytest.skip("their user column says root")
     ended = run_all(team, name, tmp_path)
-    for line in team.crontab.export_lines():
+    for line in team.crontab.export_tasks():
         environment = {"PATH": DEFAULT_PATH, **line.env}
         alone = subprocess.run(
             [line.shell, "-c", line.command], env=environment, capture_output=True, cwd="/"

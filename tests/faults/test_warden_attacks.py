@@ -270,7 +270,12 @@ def _program(pid: int) -> str:
 def test_a_frozen_warden_is_noticed_by_who_waits_for_news_without_end(tmp_path: Path) -> None:
     harness = Harness(tmp_path, silence=1.5)
     harness.result(harness.start("true"))
-    until(lambda: harness.warden._asked == harness.warden._answered or harness.listen(0.1) is None)
+    until(
+        lambda: (
+            harness.warden._deadlines_sent == harness.warden._deadlines_acknowledged
+            or harness.listen(0.1) is None
+        )
+    )
     heard: list[object] = []
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""Simulated nodes on a real database: the agent's own turns and heart, commands that only pretend to run."""
+"""Simulated nodes on a real database: the agent's dispatcher and heartbeat, and simulated commands."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence

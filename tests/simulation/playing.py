@@ -1,4 +1,4 @@
-"""Play seeds one after the other, tell how far it is, and show the trace of one that breaks something."""
+"""Play seeds one after the other, report progress, and show the trace of a seed that breaks a rule."""
 
 import shutil
 import tempfile

@@ -66,7 +66,7 @@ class World:
         self._born = 0
         Fleet(self.crontab).set_queue(QUEUE, QUEUE_LIMIT)
         common = {"timezone": "UTC", "command": "true"}
-        self.crontab.import_lines([Definition(**{**common, **line}) for line in LINES])
+        self.crontab.import_tasks([Definition(**{**common, **line}) for line in LINES])
         self.written_at = {task.id: self.time.now for task in self.crontab.tasks()}
         for _ in range(NODES):
             self.start_node()

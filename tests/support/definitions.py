@@ -1,4 +1,4 @@
-"""Lines to decide about."""
+"""Task definitions for tests of policies."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

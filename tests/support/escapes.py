@@ -1,4 +1,4 @@
-"""What a terminal is told to do, taken apart; and texts that would have it do something else."""
+"""Parse what is sent to a terminal; texts with hostile control sequences."""
 
 import re
 import unicodedata

@@ -3,8 +3,9 @@
 from textual import events
 from textual.widgets import Input
 
-from dcron.tui.forms.entries import LONGEST, ChoiceEntry, Row
+from dcron.tui.entries import LONGEST, ChoiceEntry
 from dcron.tui.forms.form import Form
+from dcron.tui.forms.rows import Row
 from tests.support.tui import Screen
 
 

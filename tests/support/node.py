@@ -1,4 +1,4 @@
-"""A node taken tick by tick: a clock that stands still, a crontab, and no threads."""
+"""A node that runs step by step: a fixed clock, a crontab, and no threads."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A database with its tables, a clock that stands still, and what agents do, step by step."""
+"""A database with its tables, a fixed clock, and the acts of agents, step by step."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -110,9 +110,9 @@ class Stage:
                     await screen.until(lambda: app.main.pane and screen.table.rows)
                 yield screen
         finally:
-            app.reader._thread.join(
-                10
-            )  # what it still asks is for nobody, but its connection is to be closed
+            for thread in (app.reads.thread, app.writes.thread):
+                if thread.ident:
+                    thread.join(10)  # its connection is closed below
             for crontab in opened:
                 crontab.database.close()
 
@@ -121,4 +121,4 @@ def many(stage: Stage) -> None:
     """Tasks on many pages."""
     named = (f"task{number:02}" for number in range(99))
     lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
-    stage.crontab.import_lines(lines)
+    stage.crontab.import_tasks(lines)

@@ -10,7 +10,7 @@ import pytest
 from dcron.model import RunState
 from dcron.store.runs import RunFilter
 from dcron.tui import modals
-from dcron.tui.suspend import lent_terminal
+from dcron.tui.suspend import suspended
 from tests.support.tui import Stage, many
 
 
@@ -140,7 +140,7 @@ def test_a_conflict_shows_both_and_loses_nothing(stage: Stage) -> None:
             stage.crontab.edit(task, {"command": "false"})
             await screen.type("disk")
             await screen.press("enter")
-            await screen.shows("somebody else changed it first")
+            await screen.shows("another person changed it first")
             assert "ann@desk" in screen.text()
             assert "command: true -> false" in screen.text()
             assert "dcron pause backup --reason disk" in screen.text()
@@ -165,7 +165,7 @@ def test_what_others_paused_meanwhile_is_not_deleted(stage: Stage) -> None:
             await screen.press("y")
             await screen.shows("paused by ann@desk: holiday")
             await screen.press("escape")
-            await screen.shows_not("somebody else")
+            await screen.shows_not("another person")
             assert not stage.crontab.get("backup").enabled
 
     asyncio.run(look())
@@ -181,7 +181,7 @@ def test_the_commands_of_all_that_was_done_are_told_as_far_as_they_fit(stage: St
             await screen.press("a", "s")
             await screen.shows("pause 9 tasks")
             await screen.press("enter")
-            await screen.shows("somebody else changed it first")
+            await screen.shows("another person changed it first")
             await screen.shows("paused task-0, and 7 more")  # the dialog does not take it away
             shown = screen.text()
             assert [number for number in range(9) if f"dcron pause task-{number}" in shown] == [*range(6), 8]
@@ -298,6 +298,6 @@ def test_a_program_that_fails_gives_the_terminal_back() -> None:
             yield
             told.append("back")
 
-    with pytest.raises(KeyboardInterrupt), lent_terminal(Lender()):  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt), suspended(Lender()):
         raise KeyboardInterrupt
     assert told == ["lent", "back"]

@@ -131,7 +131,7 @@ def test_marked_ones_are_tried_again_or_dismissed_together(morgue: Morgue) -> No
             await screen.press("y")
             await screen.until(lambda: list(screen.table.ids) == ids[2::-1])
             await screen.press("a", "t")
-            await screen.shows("try 3 runs again now?")
+            await screen.shows("retry 3 runs now?")
             await screen.press("y")
             await screen.shows("no dead letters")
             retried = [run.retry_of for run in morgue.agents.runs() if run.retry_of]
@@ -250,7 +250,7 @@ def test_the_runs_have_the_same_keys(morgue: Morgue) -> None:
             await screen.until(lambda: not screen.table.cursor_row.dead_at)
             screen.app.clear_notifications()
             await screen.press("D")
-            await screen.shows("is no dead letter")
+            await screen.shows("is not a dead letter")
             await screen.press("colon")
             await screen.type("filter dead")
             await screen.press("enter")

@@ -257,19 +257,19 @@ def test_what_is_typed_before_a_form_is_ready_waits_for_it(
             await screen.shows("edit backup")
             await screen.shows("schedule         30 2 * * *rsrD")
             await screen.press("escape")
-            await screen.shows("lose what was changed")
+            await screen.shows("lose the changes")
             await screen.press("y")
             await screen.shows("10 runs")
             at_once(screen, "colon", *"edit", "space", *"other", "enter", *"rsrD")
             await screen.shows("there is no task")
             monkeypatch.setattr(Slow, "seconds", 3.0)
             at_once(screen, "e", "r", "escape", "j")  # Esc waits for it no longer than a moment
-            await screen.shows("what was typed was ignored")
+            await screen.shows("the typed keys were ignored")
             await asyncio.sleep(3)
             monkeypatch.setattr(Slow, "seconds", 0.0)
             assert screen.app.screen is screen.app.main
             at_once(screen, "E", "r", "s")  # they were for the editor, which there is none of here
-            await screen.shows("cannot be left to an editor")
+            await screen.shows("no editor can be started")
             await asyncio.sleep(0.5)
             assert screen.app.screen is screen.app.main
 

@@ -1,4 +1,4 @@
-"""Whatever the database holds and commands print, a terminal is told to do nothing but what we tell it."""
+"""Texts of the database and output of commands send no control sequence to the terminal."""
 
 import copy
 import json
@@ -311,7 +311,7 @@ def test_no_form_dialog_prompt_or_toast_lets_it_through(crontab: Hostile) -> Non
         screen.paste(PASTED)
         screen.sees("[@click=app.quit]", "cannot be a task's name")
         screen.type(ESCAPE)
-        screen.sees("lose what was changed")
+        screen.sees("lose the changes")
         screen.insist("y", "a-suspended")
         screen.type("/")
         screen.sees("/" + " " * 100)

@@ -1,4 +1,4 @@
-"""Where magnifiers look, and rows that do not move below somebody's fingers."""
+"""The terminal's cursor for magnifiers, and rows that do not move while a user acts on them."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def test_rows_are_not_sorted_anew_just_after_a_key(stage: Stage, monkeypatch: py
             monkeypatch.setattr(screen.pane, "reload", lambda: asked.append(screen.app.is_typing))
             screen.pane.refresh_data()
             assert asked == [False]
-            monkeypatch.setattr(app_module, "STILL", 1000.0)
+            monkeypatch.setattr(app_module, "TYPING_SECONDS", 1000.0)
             await screen.press("j")
             screen.pane.refresh_data()
             assert asked == [False]

@@ -44,7 +44,7 @@ def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
         await screen.shows("backup-db  backup-web")
         await screen.press("r", "tab")  # r is text here
         assert prompt(screen).entry.value == "view backup-r"
-        await screen.shows("nothing begins so")
+        await screen.shows("no completion")
         await screen.press("backspace", "w", "tab", "enter")
         await screen.shows("schedule")
         assert not prompt(screen).is_open

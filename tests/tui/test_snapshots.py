@@ -1,4 +1,4 @@
-"""What the screen looks like, as text; `DCRON_TEST_SNAPSHOTS=write` writes what is to be looked at anew."""
+"""The screen as text; `DCRON_TEST_SNAPSHOTS=write` writes new snapshots to review."""
 
 import asyncio
 import os
@@ -67,7 +67,7 @@ def _running(stage: Seeded, task: Task, since: datetime) -> None:
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time stands still, and the database is always well."""
     monkeypatch.setattr(Health, "now", lambda self: NOON)
-    monkeypatch.setattr(Health, "told", lambda self: "* live 2s")
+    monkeypatch.setattr(Health, "summary", lambda self: "* live 2s")
 
 
 SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = {

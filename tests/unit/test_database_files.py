@@ -1,4 +1,4 @@
-"""SQLite files: who may read them, where they may lie, and how they are journaled."""
+"""SQLite files: permissions, file systems, journal mode."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Database URLs as people type them; and passwords, which no message repeats."""
+"""Database URLs as users type them; no message repeats a password."""
 
 from pathlib import Path
 

@@ -1,21 +1,109 @@
-"""The documentation points at things that exist."""
+"""The documentation is true: links resolve, and the page of the command line lists what exists."""
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.main import get_command
+
+from dcron.cli.app import app
+from dcron.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+CLI_PAGE = (ROOT / "docs" / "cli.md").read_text()
 _LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 _CODE_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_SOURCE = re.compile(r"`([a-z0-9_./]*[a-z0-9_]\.py)`")
+_OTHER_OPTIONS = {"--help", "--full", "--create-home", "--from-stdin", "--month", "--quiet"}
+"""`--help`, and options of other programs in examples."""
+_FOR_DEVELOPERS = ("adr", "architecture.md", "benchmarks.md", "contributing.md", "reliability.md")
+"""Pages with options of the test programs."""
+
+PAGES_FOR_USERS = [page for page in PAGES if not set(_FOR_DEVELOPERS) & set(page.parts)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+    """Yield each verb with its long options, hidden ones left out."""
+    options = {
+        option
+        for parameter in command.params
+        if not getattr(parameter, "hidden", False)
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+    }
+    yield path, options
+    if hasattr(command, "list_commands"):
+        context = typer.Context(command)
+        for name in command.list_commands(context):
+            yield from _commands(command.get_command(context, name), (*path, name))
+
+
+COMMANDS = dict(_commands(get_command(app)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_link_inside_the_repository_resolves(page: Path) -> None:
     """A link names a file that exists and, after `#`, one of its headings."""
     broken = [target for target in _links(page) if not _resolves(page, target)]
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
+    """`store/claims.py` is below `src/dcron`, other paths below the root; a bare `queue.py` is somewhere."""
+    named = set(_SOURCE.findall(_CODE_BLOCK.sub("", page.read_text())))
+    assert sorted(name for name in named if not _is_source(name)) == []
+
+
+def test_the_page_on_architecture_has_the_layers_of_the_import_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [name for layer in contracts[0]["layers"] for name in layer.split(" | ")]
+    table = (ROOT / "docs" / "architecture.md").read_text().partition("## Layers")[2].partition("##")[0]
+    rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert sorted(re.findall(r"`(\w+)(?:/|\.py)`", rows)) == sorted(set(layers) - {"__main__"})
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_USERS, ids=_name)
+def test_no_page_names_an_option_that_does_not_exist(page: Path) -> None:
+    known = {option for options in COMMANDS.values() for option in options} | _OTHER_OPTIONS
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", page.read_text()))
+    assert sorted(named - known) == []
+
+
+def test_every_verb_is_on_the_page_of_the_command_line() -> None:
+    """`config set` may be written `dcron config list|set|unset`."""
+    missing = [" ".join(verb) for verb in COMMANDS if verb and not _documents(verb)]
+    assert missing == []
+
+
+def test_every_option_is_on_the_page_of_the_command_line() -> None:
+    missing = sorted(
+        f"{' '.join(verb)} {option}"
+        for verb, options in COMMANDS.items()
+        for option in options
+        if not re.search(rf"(?<![\w-]){option}(?![\w-])", CLI_PAGE)
+    )
+    assert missing == []
+
+
+def test_every_exit_code_is_on_the_page_of_the_command_line() -> None:
+    table = CLI_PAGE.partition("## Exit codes")[2].partition("##")[0]
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == set(ExitCode)
+
+
+def _documents(verb: tuple[str, ...]) -> bool:
+    *group, name = verb
+    before = " ".join(["dcron", *group, ""])
+    return re.search(rf"`{before}(?:[\w\\]+\|)*{name}\b", CLI_PAGE) is not None
 
 
 def _links(page: Path) -> list[str]:
@@ -37,3 +125,9 @@ def _anchors(page: Path) -> set[str]:
     text = _CODE_BLOCK.sub("", page.read_text())
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def _is_source(name: str) -> bool:
+    if "/" not in name:
+        return any((ROOT / "src" / "dcron").rglob(name))
+    return any((root / name).exists() for root in (ROOT / "src" / "dcron", ROOT))

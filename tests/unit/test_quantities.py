@@ -1,4 +1,4 @@
-"""Amounts as people type them, and as they are written back."""
+"""Amounts as users type them, and as they are written back."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""One package knows which database it is; nobody else asks."""
+"""Only one package knows which database is in use."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which task a line of an imported file is."""
+"""Match the lines of an imported file with existing tasks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -49,7 +49,7 @@ def matched(
 
 def names(matches: Sequence[Match]) -> list[tuple[str, str | None]]:
     """The name in the crontab, and of the task that it is already."""
-    return [(each.line.name, each.task.name if each.task else None) for each in matches]
+    return [(each.definition.name, each.task.name if each.task else None) for each in matches]
 
 
 def test_a_new_line_keeps_its_name() -> None:
@@ -62,7 +62,7 @@ def test_a_line_is_the_task_of_its_name_from_the_same_source() -> None:
 
 def test_a_name_of_another_source_gives_a_number() -> None:
     (found,) = matched([line("a", "mine")], others=[line("a"), line("a-2")])
-    assert (found.line.name, found.task, found.other and found.other.name) == ("a-3", None, "a")
+    assert (found.definition.name, found.task, found.other and found.other.name) == ("a-3", None, "a")
 
 
 def test_the_number_is_found_again() -> None:
@@ -74,14 +74,14 @@ def test_numbers_do_not_take_the_names_of_other_lines() -> None:
     lines = [line("a", "one"), line("a-2", "two")]
     first = matched(lines, others=[line("a")])
     assert names(first) == [("a-3", None), ("a-2", None)]
-    again = matched(lines, own=[each.line for each in first], others=[line("a")])
+    again = matched(lines, own=[each.definition for each in first], others=[line("a")])
     assert names(again) == [("a-3", "a-3"), ("a-2", "a-2")]
 
 
 def test_what_another_source_says_in_the_same_words_is_one_task() -> None:
     (found,) = matched([line("a")], others=[line("a")])
     assert found.task is found.other
-    assert found.line.name == "a"
+    assert found.definition.name == "a"
 
 
 def test_a_task_that_was_renamed_is_found_by_what_it_says() -> None:
@@ -92,13 +92,13 @@ def test_a_prefix_is_part_of_every_name() -> None:
     lines = [line("a"), line("b", schedule="@after a,other")]
     found = matched(lines, others=[line("a")], prefix="web2-")
     assert names(found) == [("web2-a", None), ("web2-b", None)]
-    assert found[1].line.schedule == "@after web2-a,other"
+    assert found[1].definition.schedule == "@after web2-a,other"
 
 
 def test_a_line_comes_after_its_own_file_s_task() -> None:
     lines = [line("a", "mine"), line("b", schedule="@after a")]
     found = matched(lines, others=[line("a"), line("b", schedule="@after a")])
-    assert [(each.line.name, each.line.schedule) for each in found] == [
+    assert [(each.definition.name, each.definition.schedule) for each in found] == [
         ("a-2", "@daily"),
         ("b-2", "@after a-2"),
     ]
@@ -107,4 +107,4 @@ def test_a_line_comes_after_its_own_file_s_task() -> None:
 def test_many_clashes_are_quick() -> None:
     lines = [line(f"n{number}", "mine") for number in range(3000)]
     found = matched(lines, others=[line(f"n{number}") for number in range(3000)])
-    assert {each.line.name for each in found} == {f"n{number}-2" for number in range(3000)}
+    assert {each.definition.name for each in found} == {f"n{number}-2" for number in range(3000)}

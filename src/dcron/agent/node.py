@@ -191,7 +191,7 @@ class NodeSession:
         run_loop("heartbeat", self._beat, self._wake_heartbeat, self._stop, self._settings.beat / 2)
 
     def _beat(self) -> float:
-        self.warden.reap_strangers()
+        self.warden.reap_other_children()
         pause = self.heartbeat.step()
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         return pause

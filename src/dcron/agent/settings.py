@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.errors import UsageError
-from dcron.validation import SLOTS, require_amounts, require_queue, require_tags
+from dcron.quantities import SLOTS
+from dcron.validation import require_amounts, require_queue, require_tags
 from dcron.warden.accounts import Account, own_account
-from dcron.warden.isolation import why_not
+from dcron.warden.isolation import why_unavailable
 
 SHORTEST_LEASE = 4.0
 _PARTS_OF_LEASE = 6
@@ -54,7 +55,7 @@ class AgentSettings:
             raise UsageError(f"--lease: {SHORTEST_LEASE:g}s is the shortest that can be kept")
         if self.grace < 0:
             raise UsageError("--grace: give 0s or more")
-        if self.isolate and (reason := why_not()):
+        if self.isolate and (reason := why_unavailable()):
             raise UsageError(f"--isolate: commands cannot be isolated here: {reason}")
         require_tags("--tag", self.tags)
         for queue in self.queues:

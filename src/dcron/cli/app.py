@@ -169,7 +169,7 @@ def dcron(
     db: Annotated[
         str | None,
         typer.Option(
-            "--db", metavar="URL", help="Database to use [default: $DCRON_DB, else the config file's]."
+            "--db", metavar="URL", help="Database to use [default: $DCRON_DB, or the config file's]."
         ),
     ] = None,
     version: Annotated[

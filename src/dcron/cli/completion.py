@@ -154,7 +154,7 @@ def _accounts(ctx: Any, beginning: str) -> list[Offer]:
 
 
 def _clearable(ctx: Any, beginning: str) -> list[Offer]:
-    from dcron.cli.task_options import CLEARABLE
+    from dcron.fields import CLEARABLE
 
     return _plain(CLEARABLE)
 

@@ -19,15 +19,15 @@ Entry = tuple[str, str]
 def format_options(command: Any, ctx: Any, formatter: Any) -> None:
     """Write the arguments and options of a typer command, section by section."""
     sections = _sections(command.get_params(ctx), ctx)
-    margin = max(map(len, sections), default=0) + len(":  ")
+    margin = max(map(len, sections), default=0) + len(": ")
     spellings = [spelling for entries in sections.values() for spelling, _ in entries]
     column = max((len(each) for each in spellings if len(each) <= WIDEST_OPTION), default=0) + 2
     formatter.write("\n")
     for title, entries in sections.items():
         heading = f"{title}:"
         for entry in entries:
-            for line in _lines(entry, column, formatter.width - margin - column - 2):
-                formatter.write(f"  {heading:<{margin}}{line}".rstrip() + "\n")
+            for line in _lines(entry, column, formatter.width - margin - column):
+                formatter.write(f" {heading:<{margin}}{line}".rstrip() + "\n")
                 heading = ""
 
 

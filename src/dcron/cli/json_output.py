@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron.model import Event, Node, Queue, Run, Task
+from dcron.fields import FIELDS, Field
+from dcron.fields.kinds import Duration, Tags, Time, Words
+from dcron.model import DEFINITION_FIELDS, Event, Node, Queue, Run
 from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
@@ -13,6 +15,10 @@ if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no datab
     from dcron.services.tasks import TaskView
     from dcron.services.triggers import Backfill, Emitted
     from dcron.store.output import Chunk
+
+
+_FIRST = ("name", "schedule", "timezone", "command", "argv")
+"""The keys with which a task begins."""
 
 
 def instant(at: datetime | None) -> str | None:
@@ -45,12 +51,9 @@ def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
     """A task with its next and last run."""
     task = view.task
     holder = view.alive[-1] if view.alive else None
+    fields = {FIELDS[name].key: _field_value(FIELDS[name], getattr(task, name)) for name in DEFINITION_FIELDS}
     return {
-        "name": task.name,
-        "schedule": task.schedule,
-        "timezone": task.timezone,
-        "command": task.command,
-        "argv": list(task.argv) if task.argv else None,
+        **{key: fields.pop(key) for key in _FIRST},
         "enabled": task.enabled,
         "paused_reason": task.paused_reason,
         "paused_by": task.paused_by,
@@ -63,44 +66,22 @@ def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
         "error": task.error,
         "source": task.source,
         "unserved": view.unserved,
-        **_options(task),
+        **fields,
     }
 
 
-def _options(task: Task) -> dict[str, Any]:
-    """The options of `add`, each by its long name."""
-    return {
-        "stdin": task.stdin,
-        "env": dict(task.env),
-        "cwd": task.cwd,
-        "shell": task.shell,
-        "user": task.user,
-        "timeout": seconds(task.timeout),
-        "max_running": task.max_running,
-        "overlap": task.overlap,
-        "tries": task.tries,
-        "backoff": seconds(task.backoff),
-        "backoff_factor": number(task.backoff_factor),
-        "backoff_max": seconds(task.backoff_max),
-        "on_lost": task.on_lost,
-        "deadline": seconds(task.deadline),
-        "catch_up": task.catch_up,
-        "catch_up_window": seconds(task.catch_up_window),
-        "jitter": seconds(task.jitter),
-        "priority": task.priority,
-        "queue": task.queue,
-        "require": list(task.require),
-        "every_node": task.every_node,
-        "need": numbers(task.need),
-        "limit": numbers(task.limit),
-        "gap": task.gap,
-        "fold": task.fold,
-        "not_before": instant(task.not_before),
-        "not_after": instant(task.not_after),
-        "except": task.except_calendar,
-        "only": task.only_calendar,
-        "describe": task.describe,
-    }
+def _field_value(field: Field, value: Any) -> Any:
+    """Return the value of a task field as JSON has it."""
+    match field.kind:
+        case Duration():
+            return seconds(value)
+        case Time():
+            return instant(value)
+        case Words():
+            return list(value) if value else None
+        case Tags():
+            return list(value)
+    return numbers(value) if field.kind.is_by_name else number(value)
 
 
 def run_shape(run: Run, now: datetime) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from dcron.cli import console
-from dcron.services.name_prefix import NotWhole
+from dcron.services.name_prefix import NotExact
 
 if TYPE_CHECKING:
     from dcron.model import Task
@@ -17,12 +17,12 @@ def agreed(find: Callable[[str], T], verb: str, typed: str, *, force: bool = Fal
     """Return what `find` finds under the whole name that was typed.
 
     If the text is a prefix of only one name, ask on the terminal: `run deploy-prod? [y/N]`. A verb that
-    `asks` names it in its own question, so this one is omitted. Raises NotWhole without a terminal and with
+    `asks` names it in its own question, so this one is omitted. Raises NotExact without a terminal and with
     `force`, and Refused if the answer is no.
     """
     try:
         return find(typed)
-    except NotWhole as prefix:
+    except NotExact as prefix:
         if force or len(prefix.names) != 1 or not console.is_attended():
             raise
         (name,) = prefix.names

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from dcron.cli import console
 from dcron.cli.context import new_task_zone
-from dcron.cli.policy_options import with_tries
-from dcron.cli.task_options import TaskOptions, command_text
-from dcron.typed import default_name
+from dcron.cli.task_options import TaskOptions, command_text, with_tries
+from dcron.fields import OPTIONS
 
 if TYPE_CHECKING:
     from dcron.model import Definition, Task
@@ -18,13 +17,8 @@ if TYPE_CHECKING:
     from dcron.services.tasks import TaskView
 
 
-_OPTION_OF_ADD = re.compile(
-    r"(?:--(?:name|tz|stdin|env|cwd|shell|user|timeout|max-running|describe|json|db"
-    r"|overlap|tries|backoff|backoff-factor|backoff-max|on-lost|deadline|catch-up|catch-up-window|jitter"
-    r"|priority|queue|require|every-node|need|limit"
-    r"|gap|fold|not-before|not-after|except|only)(?:=.*)?|-[nz])",
-    re.DOTALL,
-)
+_LONG_OPTIONS = "|".join(field.option for field in OPTIONS)
+_OPTION_OF_ADD = re.compile(rf"(?:--(?:{_LONG_OPTIONS}|json|db)(?:=.*)?|-[nz])", re.DOTALL)
 
 
 def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
@@ -32,7 +26,9 @@ def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
     from dcron.schedule import zone
     from dcron.services.settings import ChosenZone
 
-    return new_task_zone(crontab) if options.tz is None else ChosenZone(zone(options.tz).key, "as asked for")
+    if options["timezone"] is None:
+        return new_task_zone(crontab)
+    return ChosenZone(zone(options["timezone"]).key, "as asked for")
 
 
 def add_one_off(
@@ -42,16 +38,20 @@ def add_one_off(
     options: TaskOptions,
     chosen: "ChosenZone",
     *,
+    now: datetime,
     as_json: bool,
 ) -> None:
-    """Add and report a task that runs once: at an instant in UTC, or at a local time of the zone."""
+    """Add and report a task that runs once: at an instant in UTC, or at a local time of the zone.
+
+    It runs even if this time passes while it is being added.
+    """
     if at.microsecond:  # a schedule has whole seconds; never run early
         at = at.replace(microsecond=0) + timedelta(seconds=1)
     # A local time stays one: the report then says what daylight saving does to it.
     utc = "" if at.tzinfo is None else "Z"
     definition = new_definition(f"@at {at:%Y-%m-%dT%H:%M:%S}{utc}", command, options, chosen)
-    task = crontab.add(definition, once=True, numbered=options.name is None)
-    report_added(crontab, task, options, chosen, as_json=as_json)
+    task = crontab.add(definition, once=True, numbered=options["name"] is None, since=now)
+    report_added(crontab, task, options, chosen, now=now, as_json=as_json)
     warn_of_late_options(command)
 
 
@@ -59,22 +59,32 @@ def new_definition(
     schedule: str, command: Sequence[str], options: TaskOptions, chosen: "ChosenZone"
 ) -> "Definition":
     """Return the task that the options describe. Raises UsageError."""
+    from dcron.crontabfile.names import default_name
     from dcron.model import Definition
 
     text, argv = command_text(command)
-    required = {"timezone": chosen.name, "name": default_name(text) if options.name is None else options.name}
     given = with_tries(options.values(chosen.name))
-    return Definition(**{"schedule": schedule, "command": text, "argv": argv, **given, **required})
+    if options["name"] is None:
+        given["name"] = default_name(text)
+    return Definition(
+        **{**given, "schedule": schedule, "timezone": chosen.name, "command": text, "argv": argv}
+    )
 
 
 def report_added(
-    crontab: "Crontab", task: "Task", options: TaskOptions, chosen: "ChosenZone", *, as_json: bool
+    crontab: "Crontab",
+    task: "Task",
+    options: TaskOptions,
+    chosen: "ChosenZone",
+    *,
+    now: datetime | None = None,
+    as_json: bool,
 ) -> None:
     """Print the new task, and warnings about it."""
     from dcron.cli import json_output, warnings
     from dcron.cli.tables import print_facts
 
-    now = crontab.now()
+    now = now or crontab.now()
     view = crontab.view(task.name)
     if as_json:
         console.emit(json_output.task_shape(view, now))
@@ -98,12 +108,12 @@ def _facts(
     yield "when", next_runs.explanation(task)
     count = 1 if task.once else 3
     yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
-    if options.tz is None:
+    if options["timezone"] is None:
         hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all users"
         yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
     yield "command", next_runs.command_line(task)
     yield "with", policies.lines(task)
-    if options.on_lost == "retry" and options.tries is None:
+    if options["on_lost"] == "retry" and options["tries"] is None:
         yield "tries", f"{task.tries}: a lost attempt counts; --tries N sets another number"
 
 

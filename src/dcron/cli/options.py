@@ -2,9 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -12,6 +12,9 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from dcron.cli import completion, help
 from dcron.model import LAST_RUN
+
+if TYPE_CHECKING:
+    from dcron.cli.task_options import TaskOptions
 
 
 def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
@@ -27,7 +30,7 @@ Db = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        help="Database to use [default: $DCRON_DB, else the config file's].",
+        help="Database to use [default: $DCRON_DB, or the config file's].",
         callback=_or_before_the_verb,
     ),
 ]
@@ -214,18 +217,9 @@ class GroupWithName(Group):
         return super().parse_args(ctx, args)
 
 
-def takes(group: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of a dataclass to a verb, which receives them as one value named `options`."""
-    hints = get_type_hints(group, include_extras=True)
-    shared = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None if each.default is MISSING else each.default,
-            annotation=hints[each.name],
-        )
-        for each in fields(group)
-    ]
+def takes(group: "type[TaskOptions]") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a group of task options to a verb, which receives them as one value named `options`."""
+    shared = group.parameters()
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         own = [each for each in inspect.signature(verb).parameters.values() if each.name != "options"]

@@ -1,185 +1,183 @@
-"""The options that describe a task: declared once, for `add`, `set`, `at` and `in`."""
+"""The task options of `add`, `set`, `at`, `in` and `preview`, made from the registry of fields."""
 
+import inspect
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from dcron.cli import policy_options
-from dcron.cli.policy_options import PolicyOptions, named
-from dcron.errors import UsageError
-from dcron.model import Definition
-from dcron.typed import calendar, max_running, named_moment, span, text_or_file, variable
+from dcron.errors import UsageError, ZoneError
+from dcron.fields import BY_NAME, CLEARABLE, OPTIONS, Field
+
+T = TypeVar("T")
+TRIES_WHEN_LOST = 3
+_BY_OPTION = {field.option: field for field in OPTIONS}
 
 
-@dataclass(frozen=True)
-class RuleOptions:
-    """The options that bear on a schedule's occurrences; None is not given."""
+class TaskOptions:
+    """The task options of one command line, as typed. One that was not given is None, or an empty list."""
 
-    gap: Annotated[
-        Literal["after", "skip"] | None,
-        typer.Option(
-            "--gap", metavar="after|skip", help="A time that the clock leaves out: run after it, or not."
-        ),
-    ] = None
-    fold: Annotated[
-        Literal["first", "both"] | None,
-        typer.Option(
-            "--fold", metavar="first|both", help="A time that comes twice: run at the first, or at both."
-        ),
-    ] = None
-    not_before: Annotated[
-        str | None, typer.Option("--not-before", metavar="TIME|none", help="It runs from then on.")
-    ] = None
-    not_after: Annotated[
-        str | None, typer.Option("--not-after", metavar="TIME|none", help="It runs until then.")
-    ] = None
-    except_calendar: Annotated[
-        str | None,
-        typer.Option("--except", metavar="CALENDAR|none", help="Skip the dates of this calendar."),
-    ] = None
-    only_calendar: Annotated[
-        str | None,
-        typer.Option("--only", metavar="CALENDAR|none", help="Skip all dates but those of this calendar."),
-    ] = None
+    fields: tuple[Field, ...] = OPTIONS
 
-    def rules(self, timezone: str) -> dict[str, Any]:
-        """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
-        values: dict[str, Any] = {"gap": self.gap, "fold": self.fold}
-        values = {field: value for field, value in values.items() if value is not None}
-        for field in ("not_before", "not_after"):
-            if (text := getattr(self, field)) is not None:
-                values[field] = named_moment(text, timezone, f"--{field.replace('_', '-')}")
-        for field in ("except_calendar", "only_calendar"):
-            if (text := getattr(self, field)) is not None:
-                values[field] = calendar(text)
-        return values
+    def __init__(self, **typed: Any) -> None:
+        """Take what was typed, by the names of fields."""
+        self._typed = typed
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether none was given."""
+        return all(typed in (None, []) for typed in self._typed.values())
 
-@dataclass(frozen=True)
-class CommandOptions:
-    """The options that describe a command; None is not given."""
+    def __getitem__(self, name: str) -> Any:
+        """Return what was typed for the field of this name."""
+        return self._typed[name]
 
-    name: Annotated[
-        str | None,
-        typer.Option("-n", "--name", metavar="NAME", help="Its name, else one made of the command."),
-    ] = None
-    tz: Annotated[
-        str | None,
-        typer.Option(
-            "-z", "--tz", metavar="ZONE", help="The zone its schedule is in, such as Europe/Berlin."
-        ),
-    ] = None
-    stdin: Annotated[
-        str | None, typer.Option("--stdin", metavar="TEXT|@FILE", help="What the command reads on stdin.")
-    ] = None
-    env: Annotated[
-        list[str] | None,
-        typer.Option("-e", "--env", metavar="NAME=VALUE", help="A variable of its environment; repeatable."),
-    ] = None
-    cwd: Annotated[
-        str | None, typer.Option("--cwd", metavar="DIR", help="Where it runs; else the account's home.")
-    ] = None
-    shell: Annotated[
-        str | None, typer.Option("--shell", metavar="PATH", help="What runs a shell line; else /bin/sh.")
-    ] = None
-    user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="The account it runs as; else the agent's.")
-    ] = None
-    timeout: Annotated[
-        str | None,
-        typer.Option("--timeout", metavar="30m|none", help="Stop it, with all its children, after so long."),
-    ] = None
-    max_running: Annotated[
-        str | None,
-        typer.Option(
-            "--max-running",
-            metavar="N|none",
-            help="How many of its runs may be alive at once (--every-node: on each node); else 1.",
-        ),
-    ] = None
-    describe: Annotated[
-        str | None, typer.Option("--describe", metavar="TEXT", help="A sentence for people.")
-    ] = None
-
-    def words(self) -> dict[str, Any]:
-        """The fields of a Definition that were given. Raises UsageError."""
-        given: dict[str, Any] = {
-            "name": self.name,
-            "timezone": self.tz,
-            "cwd": self.cwd,
-            "shell": self.shell,
-            "user": self.user,
-            "describe": self.describe,
-        }
-        values = {field: value for field, value in given.items() if value is not None}
-        if self.stdin is not None:
-            values["stdin"] = text_or_file(self.stdin, "--stdin")
-        if self.env:
-            values["env"] = dict(named("env", variable, each) for each in self.env)
-        if self.timeout is not None:
-            values["timeout"] = named("timeout", span, self.timeout)
-        if self.max_running is not None:
-            values["max_running"] = named("max_running", max_running, self.max_running)
-        return values
-
-
-@dataclass(frozen=True)
-class TaskOptions(RuleOptions, PolicyOptions, CommandOptions):
-    """All of them, the command's first."""
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the parameters from which typer makes the options."""
+        return [*map(_parameter, cls.fields), _after_parameter()]
 
     def values(self, timezone: str) -> dict[str, Any]:
-        """The fields of a Definition that were given, times read in this zone. Raises UsageError."""
-        return self.words() | self.policies() | self.rules(timezone)
+        """Return the fields that were given; times are read in this zone. Raises UsageError."""
+        return self._without_times | self._read(lambda field: field.kind.needs_zone, timezone)
+
+    @cached_property
+    def _without_times(self) -> dict[str, Any]:
+        """The values that are the same for every zone. They are read once: one may be on stdin."""
+        return self._read(lambda field: not field.kind.needs_zone, "UTC")
+
+    def _read(self, wanted: Callable[[Field], bool], timezone: str) -> dict[str, Any]:
+        # An option that may be repeated comes as an empty list when it is not given.
+        given = [field for field in self.fields if wanted(field) and self[field.name] not in (None, [])]
+        return {field.name: _value(field, self[field.name], timezone) for field in given}
+
+
+class RuleOptions(TaskOptions):
+    """The options that decide which occurrences a schedule has."""
+
+    fields = tuple(field for field in OPTIONS if field.is_rule)
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the parameters from which typer makes the options."""
+        return [*map(_parameter, cls.fields)]
+
+
+def named(option: str, read: Callable[[Any], T], value: Any) -> T:
+    """Return what was read. Raises UsageError with the option's name, but for a bad zone."""
+    try:
+        return read(value)
+    except ZoneError:
+        raise
+    except UsageError as error:
+        raise UsageError(f"--{option}: {error}") from None
 
 
 def command_text(words: Sequence[str]) -> tuple[str, tuple[str, ...] | None]:
-    """A command as typed: one word is a shell line, several are an argv. The line to read, and the argv."""
+    """Return a command's text, and its argv where it has several words: one word is a shell line."""
     return (words[0], None) if len(words) == 1 else (shlex.join(words), tuple(words))
 
 
-CLEARABLE = (
-    *("stdin", "env", "cwd", "shell", "user", "timeout", "max-running"),
-    *policy_options.CLEARABLE,
-    *("gap", "fold", "not-before", "not-after", "except", "only", "describe"),
-)
-BY_NAME = ("env", "need", "limit")
-"""Options that hold values by name: `set` adds to them, and `--clear env.DEBUG` takes one out."""
+def with_tries(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values, with a number of tries for a task that is retried when lost and gives none."""
+    if values.get("on_lost") == "retry" and "tries" not in values:
+        return {**values, "tries": TRIES_WHEN_LOST}
+    return values
 
 
-def cleared(names: Sequence[str], line: Definition) -> dict[str, Any]:
-    """The fields that `--clear` puts back to what `add` gives without the option. Raises UsageError."""
-    from dcron.crontabfile.options import DEFAULTS
-
+def cleared(names: Sequence[str], task: Any) -> dict[str, Any]:
+    """Return the fields that `--clear` puts back to their defaults. Raises UsageError."""
     values: dict[str, Any] = {}
     for name in names:
         option, dot, part = name.partition(".")
-        if name in CLEARABLE:
-            values[_field(name)] = DEFAULTS[_field(name)]
-        elif dot and option in BY_NAME:
-            values[option] = _without(part, values.get(option, getattr(line, option)), name)
+        field = _BY_OPTION.get(option)
+        if field and field.is_clearable and not dot:
+            values[field.name] = field.default
+        elif field and dot and field.kind.is_by_name:
+            values[field.name] = _without(part, values.get(field.name, getattr(task, field.name)), name)
         else:
-            raise UsageError(
-                f"--clear {name}: give one of {', '.join(CLEARABLE)} or env.NAME, need.NAME, limit.NAME"
-            )
+            parts = ", ".join(f"{each}.NAME" for each in BY_NAME)
+            raise UsageError(f"--clear {name}: give one of {', '.join(CLEARABLE)}, {parts}")
     return values
 
 
 def require_one_wish(names: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Raise UsageError where `--clear` names what another option gives: one of both would be lost.
+    """Raise UsageError where `--clear` names what another option gives: one of the two would be lost.
 
-    `--clear env -e A=1` has a meaning: A is the only one then.
+    `--clear env -e A=1` has a meaning: the task then has only the variable A.
     """
     for name in names:
         option, dot, part = name.partition(".")
-        if part in given.get(option, ()) if dot else option not in BY_NAME and _field(name) in given:
+        field = _BY_OPTION[option]
+        if part in given.get(field.name, ()) if dot else not field.kind.is_by_name and field.name in given:
             raise UsageError(f"--clear {name}: another option gives it a value; leave one of the two out")
 
 
-def _field(option: str) -> str:
-    return f"{option}_calendar" if option in ("except", "only") else option.replace("-", "_")
+def added(given: Mapping[str, Any], task: Any) -> dict[str, Any]:
+    """Return the fields that were given; values by name are added to those that the task has."""
+    both = {name: {**getattr(task, name), **given[name]} for name in BY_NAME if name in given}
+    return {**given, **both}
+
+
+def clear_help() -> str:
+    """Return the help of `--clear`, with all that it takes."""
+    parts = ", ".join(f"{name}.NAME" for name in BY_NAME)
+    return f"Put an option back to its default: {', '.join(CLEARABLE)}, {parts}."
+
+
+def _after_parameter() -> inspect.Parameter:
+    """Return the hidden option `--after`, which explains how to write it."""
+    option = typer.Option(
+        "--after",
+        metavar="TASK,TASK",
+        help="Not an option: write '@after TASK,TASK' for the schedule.",
+        hidden=True,
+        is_eager=True,
+        callback=_explain_after,
+    )
+    return _keyword("after", Annotated[str | None, option])
+
+
+def _explain_after(value: str | None) -> None:
+    if value is not None:
+        raise UsageError(
+            f"--after: what a task comes after is its schedule; write '@after {value}' for the schedule"
+            f" (`set`: --schedule '@after {value}')"
+        )
+
+
+def _parameter(field: Field) -> inspect.Parameter:
+    is_flag = field.kind.typed is bool
+    option = typer.Option(
+        *([field.short] if field.short else []),
+        f"--{field.option}/--no-{field.option}" if is_flag else f"--{field.option}",
+        metavar=None if is_flag else field.metavar,
+        help=field.option_help,
+        rich_help_panel=field.group.title(),
+    )
+    return _keyword(field.name, Annotated[_typed(field), option])
+
+
+def _typed(field: Field) -> Any:
+    if field.kind.is_many:
+        return list[str] | None
+    type_ = field.type if field.kind.choices and field.kind.typed is str else field.kind.typed
+    return type_ | None
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _value(field: Field, typed: Any, timezone: str) -> Any:
+    """Return the value of what was typed. typer has made a number or a flag of some."""
+    if field.kind.is_many:
+        return named(field.option, field.kind.parse_many, typed)
+    if not isinstance(typed, str):
+        return typed
+    return named(field.option, lambda text: field.kind.parse(text, timezone), typed)
 
 
 def _without(part: str, values: Mapping[str, Any], name: str) -> dict[str, Any]:

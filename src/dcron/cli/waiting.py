@@ -110,7 +110,7 @@ class Waiting:
         """Add the runs of each node, which exist once an agent has seen a run on every node."""
         first, latest = next(iter(group.items()))
         if latest.run.for_node:
-            for share in self._crontab.shares(first):
+            for share in self._crontab.fan_out(first):
                 if share.id not in group:
                     group[share.id] = self._new(share)
 

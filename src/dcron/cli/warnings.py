@@ -50,7 +50,7 @@ def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
     if run is None or run.trigger is not Trigger.SCHEDULE or view.task.once:
         return
     minute = run.due_at.replace(second=0, microsecond=0)
-    others = crontab.starting(minute, COUNTED)
+    others = crontab.due_in_minute(minute, COUNTED)
     print_doubts(next_runs.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
 
 

@@ -42,6 +42,11 @@ def assign(lines: Sequence[Line], *, taken: Iterable[str], prefix: str) -> list[
     return names
 
 
+def default_name(command: str) -> str:
+    """Return a readable name made from the command."""
+    return assign([(command,)], taken=(), prefix="")[0]
+
+
 def prefix_for(source: str) -> str:
     """What a system file's own name adds to its tasks' names: /etc/cron.d/munin-node gives munin-node."""
     stem = _slug(shellwords.base(source), SHORT)

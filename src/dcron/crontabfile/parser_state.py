@@ -7,11 +7,13 @@ from typing import Any
 from dcron.crontabfile.comments import describe
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.lines import Placed
-from dcron.crontabfile.options import DEFAULTS, FIELDS, FROM_COMMAND, OPTIONS, read_option
+from dcron.crontabfile.options import FROM_COMMAND, read_option
 from dcron.crontabfile.problems import BadLine
 from dcron.crontabfile.size_limits import MAX_VARIABLES
+from dcron.fields import BY_KEY
+from dcron.model import SPEC_DEFAULTS
 
-DEFAULT_SHELL = str(DEFAULTS["shell"])
+DEFAULT_SHELL = str(SPEC_DEFAULTS["shell"])
 
 
 @dataclass
@@ -73,8 +75,8 @@ class CommentBlock:
     def add(self, word: Word, line: int) -> None:
         """Take in one word of a directive."""
         value = read_option(word)
-        field = FIELDS[word.key]
-        if field in self.places and not OPTIONS[field].many:
+        field = BY_KEY[word.key].name
+        if field in self.places and field != "env":
             raise BadLine(word.column, f"{word.key} is given twice")
         self.places[field] = (line, word)
         if field == "env":

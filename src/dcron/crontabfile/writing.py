@@ -9,8 +9,9 @@ from typing import Any
 
 from dcron.crontabfile import plain
 from dcron.crontabfile.directive import UNPRINTABLE, write_word
-from dcron.crontabfile.options import DEFAULTS, FROM_COMMAND, OPTIONS, PLACED, UNSET
+from dcron.crontabfile.options import FROM_COMMAND, ORDER, PLACED, UNSET, write_option
 from dcron.crontabfile.parser_state import DEFAULT_SHELL
+from dcron.fields import FIELDS
 from dcron.model import Definition
 
 HEADER = "# A crontab written by dcron; the comments that begin with #dcron say what cron cannot.\n"
@@ -75,7 +76,7 @@ class _Writer:
         words = self._words(definition)
         line = plain.job_line(definition, system=self._system)
         if line is not None and all(
-            OPTIONS[option].advice or words[option] is FROM_COMMAND for option in words
+            FIELDS[name].cron_may_ignore or words[name] is FROM_COMMAND for name in words
         ):
             return [*self._above(definition, words), line]
         return self._in_comments(definition, words)
@@ -83,9 +84,9 @@ class _Writer:
     def _words(self, definition: Definition) -> Words:
         """What no crontab line, assignment or comment says for this task."""
         words: Words = {"name": definition.name}
-        for option in OPTIONS.keys() - PLACED:
-            if getattr(definition, option) != DEFAULTS[option]:
-                words[option] = getattr(definition, option)
+        for name, field in FIELDS.items():
+            if name not in PLACED and field.is_given(definition):
+                words[name] = getattr(definition, name)
         if definition.timezone != self._timezone:
             words["timezone"] = definition.timezone
         if definition.shell != self._shell:
@@ -121,8 +122,9 @@ class _Writer:
 def _spell(words: Words) -> list[str]:
     """The words of a directive, in the order of the table."""
     spelt = []
-    for name, option in OPTIONS.items():
+    for name in ORDER:
         if name in words:
-            values = words[name] if option.many else [words[name]]
-            spelt += [write_word(option.spelt or name, option.kind.write(value)) for value in values]
+            field = FIELDS[name]
+            values = words[name] if name == "env" else [words[name]]
+            spelt += [write_word(field.key, write_option(field, value)) for value in values]
     return spelt

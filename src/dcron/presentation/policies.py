@@ -1,103 +1,109 @@
-"""What is asked for a task's runs, in words: only what was asked for, defaults go without saying."""
+"""Describe the policies of a task in words. Defaults go without saying."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
 
-from dcron.model import SPEC_DEFAULTS, Definition
-from dcron.quantities import format_amount, format_limit, format_number
-from dcron.schedule import format_duration
+from dcron.fields import FIELDS, Field
+from dcron.model import DEFINITION_FIELDS, Definition
 
 WIDTH = 90
-_NAMES = ("priority", "queue", "requires", "needs", "limits")
-"""What is told by a name and a value."""
-_OVERLAP = {
-    "queue": "a turn that comes while so many are alive waits for its place",
-    "replace": "a turn that comes while so many are alive stops the oldest, and runs",
-}
+_BOUNDS = ("timeout", "max_running")
+"""Fields that a view of one task shows in lines of their own."""
+Describe = Callable[[Definition], str]
 
 
 def lines(line: Definition) -> list[str] | None:
-    """All of it: `up to 3 tries, 1s apart and doubling, to 1h; queue mail; needs gpu=1`; None for nothing."""
-    told = [text for _, text in _bounds(line)]
-    told += [f"{what} {text}" if what in _NAMES else text for what, text in asked(line)]
-    return textwrap.wrap("; ".join(told), WIDTH, break_long_words=False, break_on_hyphens=False) or None
+    """Return all of them, wrapped: `up to 3 tries, 1s apart; queue mail`. None where there are none."""
+    sentences = [_sentence(FIELDS[name], line) for name in DEFINITION_FIELDS if _is_said(name, line)]
+    return textwrap.wrap("; ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False) or None
 
 
 def asked(line: Definition) -> Iterator[tuple[str, str]]:
-    """Each policy of the line that is no default: what it is about, and what it says."""
-    yield from _failures(line)
-    yield from _turns(line)
-    yield from _place(line)
+    """Return each policy that is no default, but the bounds: its label, and what it says."""
+    for name in DEFINITION_FIELDS:
+        if name not in _BOUNDS and _is_said(name, line):
+            yield FIELDS[name].fact, _phrase(FIELDS[name], line)
 
 
-def _bounds(line: Definition) -> Iterator[tuple[str, str]]:
-    if line.timeout is not None:
-        yield "timeout", f"stopped after {format_duration(line.timeout)}"
-    if line.max_running is None:
-        yield "max running", "any number alive at once"
-    elif _is_given(line, "max_running"):
-        yield "max running", f"up to {line.max_running} alive at once"
+def _is_said(name: str, line: Definition) -> bool:
+    if name in _TOGETHER:
+        return any(FIELDS[each].is_given(line) for each in _TOGETHER[name])
+    return bool(FIELDS[name].phrase) and FIELDS[name].is_given(line)
 
 
-def _failures(line: Definition) -> Iterator[tuple[str, str]]:
-    if line.tries > 1:
-        yield "tries", f"up to {line.tries} tries, {_waits(line)}"
-    elif any(_is_given(line, field) for field in ("backoff", "backoff_factor", "backoff_max")):
-        yield "tries", "1 try, so its backoff waits for nothing (--tries N for more)"
-    if line.on_lost == "retry":
-        yield "when lost", "tried again when its node dies"
+def _sentence(field: Field, line: Definition) -> str:
+    phrase = _phrase(field, line)
+    return f"{field.fact} {phrase}" if field.phrase == "{}" and field.name not in _DESCRIBE else phrase
 
 
-def _waits(line: Definition) -> str:
+def _phrase(field: Field, line: Definition) -> str:
+    describe = _DESCRIBE.get(field.name)
+    if describe:
+        return describe(line)
+    value = getattr(line, field.name)
+    text = (
+        ", ".join(field.kind.split(field.kind.format(value)))
+        if field.kind.is_many
+        else field.kind.format(value)
+    )
+    return field.phrase.format(text)
+
+
+def _max_running(line: Definition) -> str:
+    return (
+        "any number alive at once" if line.max_running is None else f"up to {line.max_running} alive at once"
+    )
+
+
+def _overlap(line: Definition) -> str:
+    if line.overlap == "queue":
+        return "a run that comes due while so many are alive is queued"
+    return "a run that comes due while so many are alive replaces the oldest"
+
+
+def _tries(line: Definition) -> str:
+    if line.tries == 1:
+        return "1 try, so its backoff has no effect (--tries N for more)"
+    return f"up to {line.tries} tries, {_delays(line)}"
+
+
+def _delays(line: Definition) -> str:
     if line.backoff == 0:
         return "one right after the other"
-    apart = f"{format_duration(line.backoff)} apart"
+    backoff, factor, most = (_value(name, line) for name in ("backoff", "backoff_factor", "backoff_max"))
+    apart = f"{backoff} apart"
     if line.tries == 2 or line.backoff_factor == 1:
         return apart
-    growing = (
-        "doubling" if line.backoff_factor == 2 else f"each {format_number(line.backoff_factor)} times longer"
-    )
-    return f"{apart} and {growing}, to {format_duration(line.backoff_max)}"
-
-
-def _turns(line: Definition) -> Iterator[tuple[str, str]]:
-    if line.overlap in _OVERLAP:
-        yield "overlap", _OVERLAP[line.overlap]
-    if line.deadline is not None:
-        yield "deadline", f"skipped when not started within {format_duration(line.deadline)}"
-    if line.catch_up != "last" or line.catch_up_window is not None:
-        yield "catch up", _catch_up(line)
-    if line.jitter is not None:
-        yield "jitter", f"starts spread over {format_duration(line.jitter)}"
-    if _is_given(line, "priority"):
-        yield "priority", line.priority
+    growing = "doubling" if line.backoff_factor == 2 else f"each {factor} times longer"
+    return f"{apart} and {growing}, to {most}"
 
 
 def _catch_up(line: Definition) -> str:
-    within = f" within {format_duration(line.catch_up_window)}" if line.catch_up_window else ""
+    within = f" within {_value('catch_up_window', line)}" if line.catch_up_window else ""
     return {
-        "skip": "missed turns are not made up for",
-        "all": f"all missed turns{within} are made up for",
-    }.get(line.catch_up, f"the last missed turn{within} is made up for")
+        "skip": "missed runs are not caught up on",
+        "all": f"all missed runs{within} are caught up on",
+    }.get(line.catch_up, f"the last missed run{within} is caught up on")
 
 
-def _place(line: Definition) -> Iterator[tuple[str, str]]:
-    if _is_given(line, "queue"):
-        yield "queue", line.queue
-    if line.every_node:
-        yield "every node", "once on every node that may run it"
-    if _is_given(line, "require"):
-        yield "requires", ", ".join(map(str, line.require))
-    if _is_given(line, "need"):
-        yield "needs", _list(format_amount, line.need)
-    if _is_given(line, "limit"):
-        yield "limits", _list(format_limit, line.limit)
+def _value(name: str, line: Definition) -> str:
+    return FIELDS[name].kind.format(getattr(line, name))
 
 
-def _list(write: Callable[[str, Any], str], values: Mapping[str, Any]) -> str:
-    return ", ".join(write(name, value) for name, value in values.items())
-
-
-def _is_given(line: Definition, field: str) -> bool:
-    return bool(getattr(line, field) != SPEC_DEFAULTS[field])
+_TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "tries": ("tries", "backoff", "backoff_factor", "backoff_max"),
+        "catch_up": ("catch_up", "catch_up_window"),
+    }
+)
+"""Fields that one sentence describes."""
+_DESCRIBE: Mapping[str, Describe] = MappingProxyType(
+    {
+        "max_running": _max_running,
+        "overlap": _overlap,
+        "tries": _tries,
+        "catch_up": _catch_up,
+    }
+)
+"""Fields whose sentence depends on the value, or on other fields."""

@@ -1,4 +1,8 @@
-"""Schedules: text and zone in, instants out. Pure; the only importer of croniter, dateutil and zoneinfo."""
+"""Schedules: from a schedule's text and a time zone to the times at which it runs.
+
+The functions are pure. This package alone imports croniter, dateutil and zoneinfo. A *local time* is a
+naive datetime: what a wall clock in the zone shows. An *instant* is an aware datetime in UTC.
+"""
 
 from dcron.quantities import format_duration, parse_duration
 from dcron.schedule.calendars import (
@@ -8,7 +12,6 @@ from dcron.schedule.calendars import (
     is_calendar_json,
     parse_calendar,
 )
-from dcron.schedule.durations import parse_local_time, parse_time, resolve
 from dcron.schedule.effort import TooMuchEffort, affordable, is_short_of_time, repeatable, unlocked
 from dcron.schedule.explain import explain
 from dcron.schedule.kinds import Schedule
@@ -24,6 +27,7 @@ from dcron.schedule.next_run import (
 )
 from dcron.schedule.parser import parse
 from dcron.schedule.rules import Fold, Gap, Rules
+from dcron.schedule.time_parser import parse_local_time, parse_time, resolve
 from dcron.schedule.zones import (
     configured_zone,
     default_zone,

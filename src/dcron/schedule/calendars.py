@@ -24,36 +24,36 @@ _LONGEST_FILE = 2_000_000
 _LONGEST_EVENT = 3_660
 """In days."""
 _CALL = 5
-"""Steps (see `effort`) of a question."""
+"""Steps (see `effort`) of one call."""
 _MOST_DAYS = 1_000_000
-"""Of all events of a file together; a small file can name very many."""
+"""Of all events of a file together: a small file can name very many."""
 
 
 @dataclass(frozen=True)
 class Recurring:
-    """Dates that come again: those of a rule, each with the days after it that belong to it."""
+    """Dates that recur: those of a rule, each with the following days that belong to it."""
 
     rule: str
-    """Without its `RRULE:`."""
+    """Without the leading `RRULE:`."""
     start: datetime = datetime(1970, 1, 1)  # noqa: DTZ001 a local time
     days: int = 1
     exceptions: frozenset[date] = frozenset()
-    """Dates at which the rule would begin and does not."""
+    """Dates on which the rule would begin but does not."""
 
     @cached_property
     def _recurrence(self) -> Recurrence:
         return read_recurrence(f"DTSTART:{self.start:%Y%m%dT%H%M%S} RRULE:{self.rule}")
 
     def __post_init__(self) -> None:
-        """A rule that cannot be read is a ScheduleError now, not at the first question."""
+        """Raise ScheduleError for an invalid rule now, not on the first call."""
         _ = self._recurrence
 
     def contains(self, day: date) -> bool:
-        """Whether the date is one of them."""
+        """Return whether the date is one of them."""
         return self.next_date(day) == day
 
     def next_date(self, day: date) -> date | None:
-        """The first of them from this date on; None when there is none."""
+        """Return the first of them from this date on; None if there is none."""
         day = max(day, self.start.date())
         begin = datetime.combine(day, time()) - (self.days - 1) * DAY - SECOND
         while (local_time := self._recurrence.next_local_time(begin)) is not None:
@@ -76,7 +76,7 @@ class Calendar:
     recurring: tuple[Recurring, ...] = field(default=())
 
     def contains(self, day: date) -> bool:
-        """Whether the date is in the calendar."""
+        """Return whether the date is in the calendar."""
         spend(_CALL)
         return (
             day in self.dates
@@ -86,7 +86,7 @@ class Calendar:
         )
 
     def next_date(self, day: date) -> date | None:
-        """The first date of the calendar from this one on; None when there is none."""
+        """Return the first date of the calendar from this one on; None if there is none."""
         spend(_CALL + 4 * len(self.annual))
         found = [*self._sorted_dates[bisect_left(self._sorted_dates, day) :][:1]]
         found += [
@@ -101,7 +101,7 @@ class Calendar:
         return sorted(self.dates)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the name, as values that JSON has, in a fixed order."""
+        """Return everything except the name as JSON values, in a fixed order."""
         return {
             "dates": [day.isoformat() for day in sorted(self.dates)],
             "annual": [f"{month:02}-{day:02}" for month, day in sorted(self.annual)],
@@ -119,7 +119,9 @@ class Calendar:
 
 
 def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[date]:
-    """Each in the years from this date on; 29 February may be eight years away."""
+    """Yield the annual dates from this date on, of nine years: the next 29 February may be eight years
+    away.
+    """
     for year in range(day.year, day.year + 9):
         for month, number in annual:
             if ((month, number) != (2, 29) or isleap(year)) and date(year, month, number) >= day:
@@ -127,10 +129,9 @@ def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[dat
 
 
 def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:
-    """Return the calendar that to_json() has written.
+    """Return the calendar that `to_json` wrote.
 
-    Raises UsageError for everything else: what an older version took and this one refuses, and what was
-    written by hand.
+    Raises: UsageError for anything else, such as JSON written by hand or by a version that accepted more.
     """
     if not is_calendar_json(value):
         raise UsageError(f"calendar {name} cannot be read: it is not what `dcron calendar add` writes")
@@ -145,7 +146,7 @@ def calendar_from_json(name: str, value: Mapping[str, Any]) -> Calendar:
 
 
 def is_calendar_json(value: Mapping[str, Any]) -> bool:
-    """Return whether this has the shape of what to_json() writes; a part may be missing, but not all."""
+    """Return whether this has the shape of `to_json`'s result. Parts may be missing, but not all."""
     parts = [value.get(part, []) for part in _PARTS]
     if not value.keys() & set(_PARTS) or not all(isinstance(part, list) for part in parts):
         return False
@@ -176,9 +177,9 @@ def _with(calendar: Calendar, recurring: tuple[Recurring, ...]) -> Calendar:
 
 
 def parse_calendar(name: str, lines: Iterable[str]) -> Calendar:
-    """A calendar written line by line: `2027-12-25`, `12-25`, `sat` or `RRULE:FREQ=…`.
+    """Parse a calendar with one entry per line: `2027-12-25`, `12-25`, `sat` or `RRULE:FREQ=…`.
 
-    A rule may have a `DTSTART:20270101` and a blank before it; # begins a comment.
+    A rule may have a `DTSTART:20270101` and a blank before it. `#` begins a comment. Raises UsageError.
     """
     dates, annual, weekdays, recurring = set(), set(), set(), []
     for number, line in enumerate(lines, 1):
@@ -224,10 +225,10 @@ def _date(name: str, number: int, text: str, year: str = "") -> date:
 
 
 def calendar_from_ics(name: str, text: str) -> Calendar:
-    """The dates that the events of an iCalendar file touch, on the file's own local clocks.
+    """Return the dates that the events of an iCalendar file (RFC 5545) touch, in the file's own local times.
 
-    Cancelled events are left out; a moved occurrence counts on its new date only, an event of which there is
-    a later version not at all.
+    Cancelled events are ignored. A moved occurrence counts on its new date only, and of an event with
+    several versions only the latest counts. Raises UsageError.
     """
     from icalendar import Calendar as File
 
@@ -245,7 +246,7 @@ def calendar_from_ics(name: str, text: str) -> Calendar:
 
 
 def _latest(events: list[Any]) -> list[Any]:
-    """Those of which there is no later version; what changes one occurrence is an event by itself."""
+    """Return the events without a later version. A change of one occurrence is an event by itself."""
     latest: dict[Any, tuple[int, bytes]] = {}
     for event in events:
         latest[_identity(event)] = max(_version(event), latest.get(_identity(event), (0, b"")))
@@ -258,23 +259,15 @@ def _identity(event: Any) -> Any:
 
 
 def _version(event: Any) -> tuple[int, bytes]:
-    """Those that are alike in this are not versions of one event, whatever their UID says."""
+    """Return what versions are compared by. Events that are equal in it are not versions of one event."""
     return int(event.get("SEQUENCE", 0)), event["DTSTAMP"].to_ical() if "DTSTAMP" in event else b""
 
 
 def _from_events(name: str, events: list[Any]) -> Calendar:
     dates: set[date] = set()
     recurring: list[Recurring] = []
-    moved: dict[str, list[Any]] = {}
+    moved = _moved_occurrences(name, events)
     touched = 0
-    for event in events:
-        if "RECURRENCE-ID" in event:
-            if "RANGE" in event["RECURRENCE-ID"].params:
-                raise UsageError(
-                    f"calendar {name}: {event.get('UID')} moves an occurrence and all after it "
-                    "(RANGE=THISANDFUTURE), which is not supported; make it two events"
-                )
-            moved.setdefault(str(event.get("UID")), []).append(event["RECURRENCE-ID"].dt)
     for event in events:
         if str(event.get("STATUS", "")).upper() == "CANCELLED":
             continue
@@ -302,8 +295,22 @@ def _from_events(name: str, events: list[Any]) -> Calendar:
     return Calendar(name, frozenset(dates), recurring=tuple(recurring))
 
 
+def _moved_occurrences(name: str, events: list[Any]) -> dict[str, list[Any]]:
+    """Return the original times of moved occurrences by the UID of their event. Raises UsageError."""
+    moved: dict[str, list[Any]] = {}
+    for event in events:
+        if "RECURRENCE-ID" in event:
+            if "RANGE" in event["RECURRENCE-ID"].params:
+                raise UsageError(
+                    f"calendar {name}: {event.get('UID')} moves an occurrence and all after it "
+                    "(RANGE=THISANDFUTURE), which is not supported; make it two events"
+                )
+            moved.setdefault(str(event.get("UID")), []).append(event["RECURRENCE-ID"].dt)
+    return moved
+
+
 def _bounds(event: Any) -> tuple[Any, Any]:
-    """When an event begins and ends, as the file has it."""
+    """Return when an event begins and ends, as the file has it."""
     start = event["DTSTART"].dt
     if "DTEND" in event:
         return start, event["DTEND"].dt
@@ -311,7 +318,7 @@ def _bounds(event: Any) -> tuple[Any, Any]:
 
 
 def _period(value: Any, length: timedelta) -> tuple[Any, Any]:
-    """When an RDATE begins and ends: a period by itself says how long it is."""
+    """Return when an RDATE begins and ends: a period says how long it is."""
     if not isinstance(value, tuple):
         return value, value + length
     start, end = value
@@ -319,10 +326,10 @@ def _period(value: Any, length: timedelta) -> tuple[Any, Any]:
 
 
 def _span(start: Any, end: Any, clock: date | datetime) -> tuple[datetime, int]:
-    """The face that begins it, and how many dates it touches."""
+    """Return the local time at which it begins, and how many dates it touches."""
     first, last = _local_time(start, clock), _local_time(end, clock)
     if last > first:
-        last -= SECOND  # an end at midnight, or of whole days, does not touch its date
+        last -= SECOND  # an event that ends at midnight, or has whole days, does not touch its last date
     days = max((last.date() - first.date()).days, 0) + 1
     if days > _LONGEST_EVENT:
         raise ScheduleError(
@@ -332,24 +339,26 @@ def _span(start: Any, end: Any, clock: date | datetime) -> tuple[datetime, int]:
 
 
 def _local_time(value: Any, clock: date | datetime) -> datetime:
-    """The moment on the clock that an event's start is on: one given in UTC may have another date there."""
-    moment: date = value[0] if isinstance(value, tuple) else value  # of a period, its start
-    if not isinstance(moment, datetime):
-        return datetime.combine(moment, time())
-    if moment.tzinfo is not None and isinstance(clock, datetime) and clock.tzinfo is not None:
-        moment = moment.astimezone(clock.tzinfo)
-    return moment.replace(tzinfo=None)
+    """Return the local time on the clock of the event's start: a time in UTC may have another date there."""
+    at: date = value[0] if isinstance(value, tuple) else value  # the start of a period
+    if not isinstance(at, datetime):
+        return datetime.combine(at, time())
+    if at.tzinfo is not None and isinstance(clock, datetime) and clock.tzinfo is not None:
+        at = at.astimezone(clock.tzinfo)
+    return at.replace(tzinfo=None)
 
 
 def _values(event: Any, name: str) -> list[Any]:
-    """The moments of an EXDATE or RDATE property, which may stand several times."""
+    """Return the times of an EXDATE or RDATE property, which may occur several times."""
     value = event.get(name, [])
     lists = value if isinstance(value, list) else [value]
-    return [each.dt for moments in lists for each in moments.dts]
+    return [each.dt for times in lists for each in times.dts]
 
 
 def _rule_text(rule: Any, start: date | datetime) -> str:
-    """The rule with its UNTIL on the clock of the event's start; by dates for an event of whole days."""
+    """Return the rule with its UNTIL on the clock of the event's start; as a date for an event of
+    whole days.
+    """
     text: str = rule.to_ical().decode().upper()
     if "UNTIL" not in rule:
         return text

@@ -1,4 +1,4 @@
-"""A cron line of five or six fields."""
+"""Cron expressions of five or six fields."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ WORDS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-"""The words of crontab(5) and what they stand for."""
+"""The words of crontab(5) and the expressions they mean."""
 
 _FIVE = (fields.MINUTE, fields.HOUR, fields.DAY, fields.MONTH, fields.WEEKDAY)
 _SIX = (fields.SECOND, *_FIVE)
@@ -27,7 +27,7 @@ _SIX = (fields.SECOND, *_FIVE)
 
 @dataclass(frozen=True)
 class Cron:
-    """What a cron line allows, field by field."""
+    """What a cron expression allows, field by field."""
 
     text: str
     minute: Values
@@ -36,24 +36,26 @@ class Cron:
     month: Values
     weekday: Values
     second: Values | None = None
-    """None for five fields: the minute's first second."""
+    """None for five fields: the first second of the minute."""
 
     @property
     def is_interval(self) -> bool:
-        """Every so often, rather than at fixed times: minute, hour or second begins with `*`.
+        """Whether it is an interval rather than fixed times: minute, hour or second begins with `*`.
 
-        Debian decides so too, on the text as typed; it matters at clock changes only.
+        Debian cron decides so, too, on the text as typed. It matters at clock changes only.
         """
         seconds = self.second is not None and self.second.starred
         return self.minute.starred or self.hour.starred or seconds
 
     @property
     def either_day(self) -> bool:
-        """Day of month OR weekday, as crontab(5) has it when neither begins with `*`; else both must fit."""
+        """Whether day of month OR weekday must match: crontab(5), if neither begins with `*`. Otherwise both
+        must.
+        """
         return not (self.day.starred or self.weekday.starred)
 
     def columns(self) -> list[tuple[CronField, Values]]:
-        """The fields as typed, from left to right."""
+        """Return the fields as typed, from left to right."""
         values = (self.minute, self.hour, self.day, self.month, self.weekday)
         if self.second is None:
             return list(zip(_FIVE, values, strict=True))
@@ -61,7 +63,7 @@ class Cron:
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:
-        """The same faces as expressions of numbers, in which day of month AND weekday must fit."""
+        """The same local times as numeric expressions in which day of month AND weekday must match."""
         second = () if self.second is None else (_numbers(fields.SECOND, self.second),)
         clock = (*second, _numbers(fields.MINUTE, self.minute), _numbers(fields.HOUR, self.hour))
         month = _numbers(fields.MONTH, self.month)
@@ -74,7 +76,7 @@ class Cron:
         return [(day, weekday) for day in days for weekday in weekdays]
 
     def next_local_time(self, local_time: datetime) -> datetime | None:
-        """The first face this line names after `face`; None when there is none for 50 years."""
+        """Return the first local time it names after this one; None if there is none within 50 years."""
         return self._enumerator.next_local_time(local_time)
 
     @cached_property
@@ -83,7 +85,7 @@ class Cron:
 
 
 def read_cron(text: str, column: int, key: str) -> Cron:
-    """Read a line of five or six fields that begins at `column`; `key` is what `H` hashes."""
+    """Parse five or six fields that begin at `column`. `key` is what `H` hashes. Raises ScheduleError."""
     words = list(re.finditer(r"[^ \t]+", text))
     if len(words) not in (len(_FIVE), len(_SIX)):
         raise ScheduleError(_wrong_count(len(words)))
@@ -104,14 +106,14 @@ def _wrong_count(count: int) -> str:
 
 
 def _numbers(which: CronField, values: Values) -> str:
-    """A list of numbers, or `*` for all of them."""
+    """Return a list of numbers, or `*` for all."""
     if values.numbers >= which.full:
         return "*"
     return ",".join(map(str, sorted(values.numbers)))
 
 
 def _days(values: Values) -> list[str]:
-    """The day of month as terms that croniter takes singly: numbers and L, then each W."""
+    """Return the day of month as terms that croniter accepts one at a time: numbers and L, then each W."""
     terms = [_numbers(fields.DAY, values)] if values.numbers else []
     if values.last and terms != ["*"]:
         terms = [",".join([*terms, "l"])]
@@ -119,7 +121,7 @@ def _days(values: Values) -> list[str]:
 
 
 def _weekdays(values: Values) -> list[str]:
-    """The weekday likewise: numbers, then everything that counts within the month."""
+    """Return the weekday as such terms: numbers, then everything counted within the month."""
     terms = [_numbers(fields.WEEKDAY, values)] if values.numbers else []
     counted = [f"l{day}" if nth == LAST else f"{day}#{nth}" for day, nth in sorted(values.nth)]
     return terms + ([",".join(counted)] if counted else [])

@@ -1,8 +1,8 @@
-"""Enumerates the faces of canonical cron expressions with croniter.
+"""Enumerate the local times of canonical cron expressions with croniter.
 
-croniter is trusted with one thing, which it does soundly: to step from one naive face to the next of an
-expression made of numbers. Its own parser reads `5-5` as every value and loses hours in `22-4/3`, its time
-zones fire twice or not at all; so it gets neither what people type nor a zone.
+croniter does one thing here, which it does reliably: step from one naive local time to the next of an
+expression made of numbers. Its own parser reads `5-5` as every value and loses hours in `22-4/3`, and its
+time zones fire twice or not at all. So it never sees what people type, nor a zone.
 """
 
 from datetime import datetime
@@ -12,27 +12,28 @@ from threading import Lock
 from dcron.schedule.effort import spend
 
 LAST_LOCAL_TIME = datetime(9997, 1, 1)  # noqa: DTZ001 a local time
-"""No face is looked for after this: what is built on it still has to fit into a datetime."""
+"""The search ends here, so that results with any offset still fit into a datetime."""
 
 _CALL, _YEAR = 50, 100
-"""Steps (see `effort`) of a question, and of a year without an answer."""
+"""Steps (see `effort`) of one call, and of each year without a match."""
 HORIZON_YEARS = 50
-"""A schedule without a match for this long never fires. 29 February on a given weekday takes up to 40."""
+"""A schedule without a match for this long never fires. 29 February on a given weekday takes up to 40
+years."""
 
 
 class Enumerator:
-    """The faces of several expressions together, in order."""
+    """The local times of several expressions together, in order."""
 
     def __init__(self, expressions: tuple[str, ...]) -> None:
         from croniter import croniter
 
         start = datetime(2000, 1, 1)  # noqa: DTZ001 a local time; each call names its own start
-        self._lock = Lock()  # a croniter remembers where it stands
+        self._lock = Lock()  # a croniter keeps its position
         self._iterators = [
             croniter(
                 expression,
                 start,
-                # Day of month AND weekday; the OR of cron is two expressions here.
+                # Day of month AND weekday. The OR of cron is two expressions here.
                 day_or=False,
                 max_years_between_matches=HORIZON_YEARS,
                 second_at_beginning=True,
@@ -41,7 +42,7 @@ class Enumerator:
         ]
 
     def next_local_time(self, local_time: datetime) -> datetime | None:
-        """The first face after this one; None when 50 years or the calendar hold none."""
+        """Return the first local time after this one; None if 50 years, or the calendar, hold none."""
         if local_time >= LAST_LOCAL_TIME:
             return None
         with self._lock:
@@ -61,5 +62,5 @@ def _next(iterator: object, local_time: datetime) -> datetime | None:
 
 @lru_cache(maxsize=4096)
 def enumerator(expressions: tuple[str, ...]) -> Enumerator:
-    """The enumerator of these expressions; making one costs as much as three steps of it."""
+    """Return the shared enumerator of these expressions: making one costs as much as three of its steps."""
     return Enumerator(expressions)

@@ -1,4 +1,4 @@
-"""What clock changes do to a schedule, in words."""
+"""Describe in English what clock changes do to a schedule."""
 
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
@@ -13,31 +13,31 @@ from dcron.schedule.rules import Rules
 from dcron.schedule.transitions import DAY, REACH, SECOND, Transition, ZoneClock
 
 _SHOWN = 3
-"""Faces written out in a sentence; of more there are dots."""
+"""Most local times listed in a sentence; more are dots."""
 _AFTERWARDS = timedelta(days=7)
-"""How long after a gap a run is still told of what was lost: until a weekly one comes again."""
+"""How long after a gap a run still mentions what was lost: until a weekly run comes again."""
 
 
 def note(schedule: Schedule, clock: ZoneClock, instant: datetime, rules: Rules) -> str | None:
-    """What a clock change does to the occurrence at this instant; None nearly always."""
-    told = [
+    """Return what a clock change does to the occurrence at this instant; None nearly always."""
+    notes = [
         _gap_note(form, clock, transition, instant, rules)
         or _fold_note(form, clock, transition, instant, rules)
         for transition in clock.transitions(instant - _AFTERWARDS, instant + REACH)
         for form in schedule.timed_forms
     ]
-    return "; ".join(dict.fromkeys(filter(None, told))) or None
+    return "; ".join(dict.fromkeys(filter(None, notes))) or None
 
 
 def is_about(at: datetime, transition: Transition) -> bool:
-    """Whether it is this change that a note on an occurrence at this instant tells of."""
+    """Return whether a note on an occurrence at `at` mentions this transition."""
     return transition.at - REACH < at <= transition.at + _AFTERWARDS
 
 
 def _gap_note(
     form: Timed, clock: ZoneClock, transition: Transition, instant: datetime, rules: Rules
 ) -> str | None:
-    """On the run in place of faces that are left out, or on the first one after faces that are lost."""
+    """Return the note on the run that replaces local times in a gap, or on the first run after lost ones."""
     if not transition.is_gap or instant < transition.at:
         return None
     if instant != transition.at and not _loses(form, transition, rules):
@@ -50,7 +50,7 @@ def _gap_note(
 def _fold_note(
     form: Timed, clock: ZoneClock, transition: Transition, instant: datetime, rules: Rules
 ) -> str | None:
-    """On an occurrence whose face comes twice."""
+    """Return the note on an occurrence whose local time comes twice."""
     at = clock.local_time(instant)
     if not transition.repeats(at) or next_instant(form, clock, instant - SECOND, rules) != instant:
         return None
@@ -64,7 +64,7 @@ def _fold_note(
 
 
 def effect(form: Timed, clock: ZoneClock, transition: Transition, rules: Rules) -> str | None:
-    """What this change does to a form; None when the form names none of the faces concerned."""
+    """Return what this transition does to a form; None if the form names no local time that it affects."""
     times = list(islice(touched(form, transition, rules), _SHOWN + 1))
     if not times:
         return None
@@ -77,14 +77,14 @@ def effect(form: Timed, clock: ZoneClock, transition: Transition, rules: Rules) 
         return f"{missing}: left out"
     if _loses(form, transition, rules):
         return f"{missing}: no run"
-    day = f"{transition.resumed:%Y-%m-%d} " if transition.resumed.date() != times[0].date() else ""
+    day = f"{transition.local_after:%Y-%m-%d} " if transition.local_after.date() != times[0].date() else ""
     once = "runs" if len(times) == 1 else "one run"
     zone_name = transition.at.astimezone(clock.zone).tzname()
-    return f"{missing}: {once} at {day}{_time(transition.resumed)}, {zone_name}"
+    return f"{missing}: {once} at {day}{_time(transition.local_after)}, {zone_name}"
 
 
 def touched(form: Timed, transition: Transition, rules: Rules) -> Iterator[datetime]:
-    """The faces of a form that this change leaves out or shows twice; only those that would run."""
+    """Yield the local times of a form that this transition leaves out or repeats, and that would run."""
     times = local_times_of(form)
     if times is None or not in_window(form, transition, rules):
         return
@@ -92,7 +92,7 @@ def touched(form: Timed, transition: Transition, rules: Rules) -> Iterator[datet
     first, end = transition.local_times
     after = first - SECOND
     while (at := times.next_local_time(after)) is not None and at < end:
-        day = (transition.resumed if runs_late else at).date()
+        day = (transition.local_after if runs_late else at).date()
         if rules.excluded_by(day) is None:
             yield at
             after = at
@@ -101,27 +101,27 @@ def touched(form: Timed, transition: Transition, rules: Rules) -> Iterator[datet
 
 
 def in_window(form: Timed, transition: Transition, rules: Rules) -> bool:
-    """Whether anything may run at the change."""
+    """Return whether the window allows a run at the transition."""
     ends = [rules.not_after, form.until if isinstance(form, Recurrence) else None]
     begun = rules.not_before is None or rules.not_before <= transition.at
     return begun and all(end is None or transition.at <= end for end in ends)
 
 
 def _loses(form: Timed, transition: Transition, rules: Rules) -> bool:
-    """Whether the faces that this gap leaves out are not made up for when it ends."""
+    """Return whether the local times in this gap are lost, rather than run when it ends."""
     whole_date = transition.new - transition.old >= DAY
     return _is_interval(form) or rules.gap == "skip" or whole_date
 
 
 def local_times_of(form: Timed) -> LocalTimes | None:
-    """The form as faces on the wall; None if it counts in real time or names an instant."""
+    """Return the form as local times; None if it counts elapsed time or names an instant."""
     if isinstance(form, Every) or (isinstance(form, At) and not form.is_local):
         return None
     return form
 
 
 def is_steady(schedule: Schedule) -> bool:
-    """Whether it goes on through the hours whatever the clock on the wall shows (`*/5 * * * *`)."""
+    """Return whether it runs at all hours, whatever the clock shows (`*/5 * * * *`)."""
     return all(
         isinstance(form, Every)
         or (isinstance(form, Cron) and form.is_interval and form.hour.numbers >= HOUR.full)
@@ -134,7 +134,7 @@ def _is_interval(form: Timed) -> bool:
 
 
 def _runs_once(form: Timed, rules: Rules) -> bool:
-    """Whether a face that comes twice runs at its first time only."""
+    """Return whether a local time in a fold runs in the first pass only."""
     return not _is_interval(form) and (rules.fold == "first" or isinstance(form, At))
 
 

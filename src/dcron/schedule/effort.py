@@ -1,7 +1,7 @@
-"""Effort: the steps that computing a time takes, counted, so that none takes seconds and none holds a lock.
+"""Effort: count the steps of computing a time, so that none takes seconds and none holds a lock for long.
 
-A step is about a microsecond on an ordinary machine. Steps are counted, not measured, so a loaded machine
-refuses nothing that an idle one takes.
+A step is about a microsecond on an ordinary machine. Steps are counted, not measured, so that a loaded
+machine accepts the same schedules as an idle one.
 """
 
 import threading
@@ -13,19 +13,19 @@ from typing import ParamSpec, TypeVar
 from dcron.errors import ScheduleError
 
 MOST = 100_000
-"""Steps that one next time may take: a tenth of a second."""
+"""Most steps for one next time: a tenth of a second."""
 UNDER_LOCK = 30_000
-"""Steps that all times in one transaction may take together."""
+"""Most steps for all times in one transaction together."""
 _DEAR = 1_000
-"""A time that takes more steps is worth computing ahead; cheaper ones are only too many."""
+"""A time that takes more steps is worth computing ahead. Cheaper ones are merely many."""
 _MOST_ROUNDS = 1_000
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class TooMuchEffort(ScheduleError):  # noqa: N818 - said as people say it, like the others
-    """A next time that takes more than MOST steps."""
+class TooMuchEffort(ScheduleError):  # noqa: N818 - named like the other errors of this package
+    """A next time takes more than MOST steps."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -34,8 +34,8 @@ class TooMuchEffort(ScheduleError):  # noqa: N818 - said as people say it, like 
         )
 
 
-class NotUnderLock(Exception):  # noqa: N818 - an instruction to the transaction's owner, no error of a user
-    """A time that takes too long for a transaction: `compute` it outside, then repeat the transaction."""
+class NotUnderLock(Exception):  # noqa: N818 - an instruction to the transaction's owner, not an error
+    """A time takes too long for a transaction: call `compute` outside, then repeat the transaction."""
 
     def __init__(self, compute: Callable[[], object]) -> None:
         super().__init__("a time has to be computed outside the transaction")
@@ -44,9 +44,9 @@ class NotUnderLock(Exception):  # noqa: N818 - an instruction to the transaction
 
 class _State(threading.local):
     left: int | None = None
-    """Steps that the time being computed may still take; None while none is."""
+    """Steps left for the time being computed; None if none is."""
     allowance: int | None = None
-    """Steps that the transaction under way may still take; None outside of one."""
+    """Steps left for the current transaction; None outside of one."""
     is_short: bool = False
 
 
@@ -54,7 +54,7 @@ _state = _State()
 
 
 def spend(steps: int) -> None:
-    """Count these steps. Raises TooMuchEffort when the time being computed has used up its own."""
+    """Count these steps. Raises TooMuchEffort if the time being computed has used up its own."""
     if _state.left is not None:
         _state.left -= steps
         if _state.left < 0:
@@ -62,14 +62,14 @@ def spend(steps: int) -> None:
 
 
 def require(steps: int) -> None:
-    """Raise TooMuchEffort where a time would take so many steps, had nothing been remembered."""
+    """Raise TooMuchEffort if a time would take this many steps without any cache."""
     if steps > MOST:
         raise TooMuchEffort
 
 
 @contextmanager
 def bounded(most: int = MOST) -> Iterator[None]:
-    """Let what is computed here take so many steps; within another bound, that one holds."""
+    """Limit what is computed here to this many steps. Inside another bound, the outer one holds."""
     if _state.left is not None:
         yield
         return
@@ -81,14 +81,14 @@ def bounded(most: int = MOST) -> Iterator[None]:
 
 
 def is_short_of_time() -> bool:
-    """Whether a time is being computed with fewer steps than it may take: in a transaction."""
+    """Return whether a time is being computed with fewer steps than usual: in a transaction."""
     return _state.is_short
 
 
 def affordable(compute: Callable[[], T]) -> T:
-    """Compute it; in a transaction only as far as its allowance goes. `compute` remembers what it finds.
+    """Call `compute`; in a transaction only as far as its allowance goes. `compute` caches what it finds.
 
-    Raises NotUnderLock beyond that, and TooMuchEffort.
+    Raises: NotUnderLock if the allowance is used up, and TooMuchEffort.
     """
     allowance = _state.allowance
     if allowance is None or _state.left is not None:
@@ -110,9 +110,9 @@ def affordable(compute: Callable[[], T]) -> T:
 
 
 def unlocked(transaction: Callable[[], T]) -> T:
-    """Do one transaction whose times are computed outside it, but for what takes no time.
+    """Run a transaction; compute times that take long outside of it.
 
-    It is given up, and done again, when it comes to a time that is not known yet and takes too long.
+    If the transaction needs such a time, roll it back, compute the time, and run the transaction again.
     """
     if _state.allowance is not None:
         return transaction()
@@ -121,9 +121,9 @@ def unlocked(transaction: Callable[[], T]) -> T:
         _state.allowance = allowance
         try:
             return transaction()
-        except NotUnderLock as wanted:
+        except NotUnderLock as request:
             _state.allowance = None
-            if _compute(wanted.compute) <= _DEAR:
+            if _compute(request.compute) <= _DEAR:
                 allowance *= 2
         finally:
             _state.allowance = None
@@ -131,7 +131,7 @@ def unlocked(transaction: Callable[[], T]) -> T:
 
 
 def repeatable(method: Callable[P, T]) -> Callable[P, T]:
-    """Make a method of one transaction one that `unlocked` does."""
+    """Decorate a method that is one transaction, so that `unlocked` runs it."""
 
     @wraps(method)
     def repeated(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -141,10 +141,10 @@ def repeatable(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def _compute(compute: Callable[[], object]) -> int:
-    """Compute it, for it to be remembered; the steps it took."""
+    """Compute a time, which caches it; return the steps it took."""
     with bounded():
         try:
             compute()
-        except ScheduleError:  # the transaction comes to it again, and says so where it belongs
+        except ScheduleError:  # the transaction meets it again and reports it in its place
             return MOST
         return MOST - (_state.left or 0)

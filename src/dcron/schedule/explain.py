@@ -1,4 +1,4 @@
-"""Schedules in plain words."""
+"""Explain schedules in plain English."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,11 +13,11 @@ from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot,
 from dcron.schedule.recurrence import Recurrence
 
 _FEW = 6
-"""Times of day that are written out."""
+"""Most times of day that are listed."""
 
 
 def explain(schedule: Schedule, zone: ZoneInfo | None = None) -> str:
-    """The schedule in words, such as `at 09:00 on weekdays`; with the zone if one is given and it matters."""
+    """Return the schedule in words, such as `at 09:00 on weekdays`; with the zone if given and relevant."""
     text = "; and ".join(_form(form) for form in schedule.forms)
     local = any(isinstance(form, Cron | Recurrence) or _is_local(form) for form in schedule.forms)
     return f"{text} ({zone.key})" if zone is not None and local else text
@@ -48,7 +48,7 @@ def _form(form: Form) -> str:
 
 
 def _without_one(duration: str) -> str:
-    """`hour` for `1 hour`, but `1 hour 30 minutes` as it is."""
+    """Return `hour` for `1 hour`, and `1 hour 30 minutes` unchanged."""
     number, _, unit = duration.partition(" ")
     return unit if number == "1" and " " not in unit else duration
 
@@ -71,7 +71,7 @@ def _cron(line: Cron) -> str:
 
 
 def _times(line: Cron) -> str:
-    """The second, minute and hour fields, from the fine to the coarse."""
+    """Explain second, minute and hour, from the fine to the coarse."""
     written_out = _written_out(line)
     if written_out:
         return f"at {english.join(written_out)}"
@@ -89,7 +89,7 @@ def _times(line: Cron) -> str:
 
 
 def _within(text: str, coarser: list[tuple[CronField, Values]]) -> Iterator[str]:
-    """What a phrase for the finest field is counted in."""
+    """Yield the units in which the phrase for the finest field is counted."""
     counted = text.startswith("every")
     for which, values in coarser:
         if not _is_full(which, values):
@@ -104,7 +104,7 @@ def _is_full(which: CronField, values: Values) -> bool:
 
 
 def _written_out(line: Cron) -> list[str]:
-    """All times of day if they are few: `09:00`, `17:30:15`."""
+    """Return all times of day if they are few: `09:00`, `17:30:15`."""
     seconds = sorted(line.second.numbers) if line.second else [0]
     if len(line.minute.numbers) * len(line.hour.numbers) * len(seconds) > _FEW:
         return []
@@ -113,13 +113,13 @@ def _written_out(line: Cron) -> list[str]:
 
 
 def _of_field(values: Values, which: CronField) -> str:
-    """`every minute`, `every 5 minutes`, `at minutes 0, 20 and 30`."""
+    """Return `every minute`, `every 5 minutes`, `at minutes 0, 20 and 30`."""
     step = _even_step(values, which)
     return f"at {_named(values, which)}" if step is None else english.every(step, which.name)
 
 
 def _named(values: Values, which: CronField) -> str:
-    """`minute 5`, `minutes 0, 20 and 30`, `hours 0, 2, 4, … and 22`."""
+    """Return `minute 5`, `minutes 0, 20 and 30`, `hours 0, 2, 4, … and 22`."""
     plural = "s" if len(values.numbers) > 1 else ""
     names = english.stretches(values.numbers)
     if len(names) > _FEW and _even_step(values, which):
@@ -128,7 +128,7 @@ def _named(values: Values, which: CronField) -> str:
 
 
 def _even_step(values: Values, which: CronField) -> int | None:
-    """The step, if the field comes round evenly from its first value: 5 for 0, 5 … 55."""
+    """Return the step if the values come evenly from the first value on: 5 for 0, 5 … 55."""
     size = which.high + 1
     numbers = sorted(values.numbers)
     step = size // len(numbers)
@@ -136,7 +136,7 @@ def _even_step(values: Values, which: CronField) -> int | None:
 
 
 def _days(line: Cron) -> str:
-    """Day of month and weekday, and how they go together."""
+    """Explain day of month and weekday, and how they combine."""
     all_days = line.day.numbers >= fields.DAY.full
     all_weekdays = line.weekday.numbers >= fields.WEEKDAY.full
     if all_days and all_weekdays:
@@ -155,7 +155,7 @@ def _days(line: Cron) -> str:
 
 
 def _day_of_month(values: Values) -> str:
-    """`day 1 of the month`, `the last day of the month`, `the weekday nearest to day 15`."""
+    """Return `day 1 of the month`, `the last day of the month`, `the weekday nearest to day 15`."""
     phrases = []
     if values.numbers:
         plural = "s" if len(values.numbers) > 1 else ""
@@ -180,7 +180,7 @@ def _on_weekday(values: Values) -> str:
 
 
 def _weekday(values: Values, last: str = "and") -> str:
-    """`Monday to Thursday`, `the second Monday of the month`."""
+    """Return `Monday to Thursday`, `the second Monday of the month`."""
     monday_first = sorted((day - 1) % 7 for day in values.numbers)
     phrases = english.stretches(monday_first, (*english.WEEKDAYS[1:], english.WEEKDAYS[0]))
     phrases += [

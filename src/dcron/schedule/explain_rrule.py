@@ -1,4 +1,4 @@
-"""Recurrence rules in plain words."""
+"""Explain recurrence rules in plain English."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ _FEW = 6
 
 
 def explain_recurrence(rule: Recurrence) -> str:
-    """The rule in words: how often, on which days, at which times, from when and how long."""
+    """Return the rule in words: how often, on which days, at which times, from when, until when."""
     phrases = (_often(rule), *_days(rule), _times(rule), _picked(rule))
     return ", ".join((" ".join(filter(None, phrases)), *_bounds(rule)))
 
@@ -26,7 +26,7 @@ def _often(rule: Recurrence) -> str:
 
 
 def _frequency(rule: Recurrence) -> int:
-    """The unit that the rule comes round in: every hour at hours 9 and 10 is every day."""
+    """Return the unit in which the rule recurs: every hour at hours 9 and 10 is every day."""
     unit = rule.frequency
     while rule.interval == 1 and unit > _DAY and _PARTS[unit] in rule.numbers:
         unit -= 1
@@ -34,7 +34,7 @@ def _frequency(rule: Recurrence) -> int:
 
 
 def _days(rule: Recurrence) -> list[str]:
-    """What names the days, from the coarse to the fine."""
+    """Return the phrases that name the days, from the coarse to the fine."""
     numbers, weekdays = rule.days_in_effect()
     phrases = []
     if "BYMONTH" in numbers:
@@ -51,7 +51,7 @@ def _days(rule: Recurrence) -> list[str]:
 
 
 def _counted(numbers: tuple[int, ...], unit: str) -> str:
-    """`day 15`, `days 1 and 15`, `the last day`."""
+    """Return `day 15`, `days 1 and 15`, `the last day`."""
     forward = [number for number in numbers if number > 0]
     phrases = [f"the {english.nth(number)} {unit}" for number in sorted(numbers) if number < 0]
     if forward:
@@ -65,7 +65,7 @@ def _weekday(day: int, nth: int) -> str:
 
 
 def _times(rule: Recurrence) -> str:
-    """The times of day, where the rule has any of its own."""
+    """Return the times of day, if the rule names any."""
     numbers, frequency = rule.times_in_effect(), _frequency(rule)
     if frequency <= _DAY:
         local_times = list(product(*(sorted(set(numbers[name])) for name in _PARTS.values())))
@@ -80,7 +80,7 @@ def _times(rule: Recurrence) -> str:
 
 
 def _named(numbers: Mapping[str, tuple[int, ...]], unit: int) -> str:
-    """`hours 9 and 10`."""
+    """Return `hours 9 and 10`."""
     found = set(numbers[_PARTS[unit]])
     return f"{_UNITS[unit]}{'s' * (len(found) > 1)} {english.join(english.stretches(found))}"
 

@@ -1,7 +1,7 @@
-"""The fields of a cron line: strictly read, and reduced to plain sets of numbers.
+"""Parse the fields of a cron expression strictly, into plain sets of numbers.
 
-Names, ranges, lists and steps as Debian's cron has them, without what it takes by accident: no range
-that wraps around, no step without a range, nothing left over.
+Names, ranges, lists and steps are those of Debian's cron, without what it accepts by accident: no range
+that wraps around, no step without a range, no rest that is ignored.
 """
 
 import re
@@ -18,18 +18,18 @@ LAST = -1
 
 @dataclass(frozen=True)
 class CronField:
-    """One column of a cron line."""
+    """One column of a cron expression."""
 
     name: str
     low: int
     high: int
     names: Mapping[str, int] = field(default_factory=dict)
     hash_high: int | None = None
-    """`H` picks no higher than this."""
+    """Highest value that `H` picks; None for `high`."""
 
     @property
     def full(self) -> frozenset[int]:
-        """Every value, with Sunday only as 0."""
+        """Every value, with Sunday as 0 only."""
         return frozenset(range(self.low, self.high + 1)) - ({7} if self is WEEKDAY else frozenset())
 
 
@@ -46,16 +46,16 @@ WEEKDAY = CronField("weekday", 0, 7, {name: number for number, name in enumerate
 
 @dataclass(frozen=True)
 class Values:
-    """What one field of a cron line allows."""
+    """What one field of a cron expression allows."""
 
     text: str
     numbers: frozenset[int] = frozenset()
     starred: bool = False
-    """The text begins with `*` (or is `H/n`, a `*/n` that starts elsewhere)."""
+    """Whether the text begins with `*` (or is `H/n`, a `*/n` with another start)."""
     last: bool = False
     """`L`: the last day of the month."""
     workdays: frozenset[int] = frozenset()
-    """`15W`: Monday to Friday nearest to that day, in the same month; 31 stands for `LW`."""
+    """`15W`: the day from Monday to Friday nearest to that day, in the same month. 31 means `LW`."""
     nth: frozenset[tuple[int, int]] = frozenset()
     """`1#2`: the second Monday; `5L`: the last Friday, as (5, LAST)."""
 
@@ -66,12 +66,12 @@ class Values:
 
     @property
     def plain(self) -> bool:
-        """Whether numbers say all of it."""
+        """Whether `numbers` is all of it."""
         return not (self.last or self.workdays or self.nth)
 
 
 def read_field(which: CronField, text: str, column: int, key: str) -> Values:
-    """Read one field; `column` (from 1) is where it stands, `key` is what `H` and `~` hash."""
+    """Parse one field. `column` counts from 1; `key` is what `H` and `~` hash. Raises ScheduleError."""
     return _Reader(which, column, key).read(text)
 
 
@@ -85,7 +85,7 @@ _LAST_WEEKDAY = re.compile(r"L(?P<after>\w+)|(?P<before>\w+)L", re.ASCII | re.IG
 
 
 class _Reader:
-    """Reads the terms of one field, collecting what they allow."""
+    """Parses the terms of one field and collects what they allow."""
 
     def __init__(self, which: CronField, column: int, key: str) -> None:
         self.field = which
@@ -119,7 +119,7 @@ class _Reader:
             self.numbers.update(self._read_numbers(term))
 
     def _read_special(self, term: str) -> bool:
-        """The forms that depend on the month: L, 15W, LW, 1#2, 5L."""
+        """Parse the forms that depend on the month: L, 15W, LW, 1#2, 5L."""
         if self.field is DAY:
             return self._read_special_day(term)
         return self.field is WEEKDAY and self._read_special_weekday(term)
@@ -166,7 +166,7 @@ class _Reader:
         return iter((number,))
 
     def _picked(self, match: re.Match[str], step: int | None) -> Iterator[int]:
-        """`a~b` is one value within bounds; one that is left out is the field's."""
+        """`a~b` is one value within bounds; a missing bound is the field's."""
         if step is not None:
             offer = f"; write H/{step}" if match[0] == "~" else ""
             self._fail(f"{match[0]} picks one value, so it takes no step{offer}")
@@ -174,7 +174,7 @@ class _Reader:
         return iter((low + self._hash(high - low + 1),))
 
     def _hashed(self, match: re.Match[str], step: int | None) -> Iterator[int]:
-        """`H` is one value of the field, `H/n` every n-th from a value on; `H(a-b)` within bounds."""
+        """`H` is one value of the field, `H/n` every n-th from some value on, `H(a-b)` one within bounds."""
         low, high = self._picked_bounds(match)
         if step is None:
             return iter((low + self._hash(high - low + 1),))
@@ -183,12 +183,12 @@ class _Reader:
         return iter(range(low + self._hash(step), high + 1, step))
 
     def _hash(self, size: int) -> int:
-        """A number below `size` that only the task's name and the field decide."""
+        """Return a number below `size` that depends on the task's name and the field only."""
         digest = sha256(f"{self.field.name}:{self.key}".encode()).digest()
         return int.from_bytes(digest[:8], "big") % size
 
     def _picked_bounds(self, match: re.Match[str]) -> tuple[int, int]:
-        """The bounds that one value is picked in; two parts would pick two."""
+        """Return the bounds within which one value is picked."""
         low = self._number(match["low"]) if match["low"] else self.field.low
         high = self._number(match["high"]) if match["high"] else self.field.hash_high or self.field.high
         if low > high:
@@ -208,7 +208,7 @@ class _Reader:
         return low, high
 
     def _range_text(self, low: str | int, high: str | int) -> str:
-        """A range in numbers; one that is no range is its only value."""
+        """Return a range in numbers; a range of one value is that value."""
         first, last = (self._number(str(end)) for end in (low, high))
         return str(first) if first == last else f"{first}-{last}"
 
@@ -218,7 +218,7 @@ class _Reader:
         return int(text)
 
     def _number(self, text: str) -> int:
-        """One value, by number or by name."""
+        """Parse one value: a number or a name."""
         low, high = self.field.low, self.field.high
         if text.lower() in self.field.names:
             return self.field.names[text.lower()]
@@ -242,7 +242,7 @@ class _Reader:
         return "mon-fri" if self.field is WEEKDAY else f"*, {self.field.low}-{self._top()} or */2"
 
     def _top(self) -> int:
-        """The highest value that is not another name of a lower one."""
+        """Return the highest value that is not a second name of a lower one."""
         return 6 if self.field is WEEKDAY else self.field.high
 
     def _fail(self, message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The forms a schedule can take, and a schedule made of them."""
+"""The kinds of schedule, called forms, and a schedule made of them."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,49 +16,49 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Every:
-    """`@every 90s`: a fixed rate in real elapsed time, counted from 1970-01-01T00:00Z on every node."""
+    """`@every 90s`: a fixed period of elapsed time, counted from 1970-01-01T00:00Z on every node."""
 
     period: timedelta
 
 
 @dataclass(frozen=True)
 class At:
-    """`@at 2027-01-01T09:00`: once; naive is on the clock of the task's zone."""
+    """`@at 2027-01-01T09:00`: once. A naive time is a local time of the task's zone."""
 
     time: datetime
 
     @property
     def is_local(self) -> bool:
-        """Whether the zone decides which instant is meant."""
+        """Whether the task's zone decides which instant is meant."""
         return self.time.tzinfo is None
 
     def next_local_time(self, local_time: datetime) -> datetime | None:
-        """The moment, as the only face there is."""
+        """Return the time if it is after `local_time`: it is the only one."""
         return self.time if self.time > local_time else None
 
 
 @dataclass(frozen=True)
 class Reboot:
-    """`@reboot`: once at each node's start."""
+    """`@reboot`: once when a node starts."""
 
 
 @dataclass(frozen=True)
 class Delay:
-    """`@delay 5m`: so many seconds after the run before has ended."""
+    """`@delay 5m`: this many seconds after the previous run has ended."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class OnEvent:
-    """`@on EVENT`: whenever somebody sends the event."""
+    """`@on EVENT`: whenever the event is sent."""
 
     event: str
 
 
 @dataclass(frozen=True)
 class After:
-    """`@after A,B`: when these tasks have succeeded."""
+    """`@after A,B`: when all of these tasks have succeeded."""
 
     tasks: tuple[str, ...]
 
@@ -71,7 +71,7 @@ Form: TypeAlias = Timed | Reboot | Delay | OnEvent | After
 
 @dataclass(frozen=True)
 class Schedule:
-    """When a task is to run: one form, or several of which each counts."""
+    """When a task runs: one form, or the union of several."""
 
     text: str
     """As typed."""
@@ -79,12 +79,12 @@ class Schedule:
 
     @cached_property
     def timed_forms(self) -> tuple[Timed, ...]:
-        """Those forms that follow from the clock."""
+        """The forms whose instants follow from the clock."""
         return tuple(form for form in self.forms if isinstance(form, Timed))
 
     @property
     def timed(self) -> bool:
-        """Whether any instants follow from the clock."""
+        """Whether any form follows from the clock."""
         return bool(self.timed_forms)
 
     @property
@@ -94,27 +94,27 @@ class Schedule:
 
     @property
     def delay(self) -> float | None:
-        """Seconds from the end of one run to the next one."""
+        """Seconds from the end of one run to the next; None without `@delay`."""
         return next((form.seconds for form in self.forms if isinstance(form, Delay)), None)
 
     @property
     def event(self) -> str | None:
-        """The event it waits for."""
+        """The event that starts it; None without `@on`."""
         return next((form.event for form in self.forms if isinstance(form, OnEvent)), None)
 
     @property
     def after(self) -> tuple[str, ...]:
-        """The names of the tasks it depends on."""
+        """Names of the upstream tasks."""
         return next((form.tasks for form in self.forms if isinstance(form, After)), ())
 
     @property
     def once(self) -> bool:
-        """Whether it is nothing but given moments, and over after the last of them."""
+        """Whether it consists of `@at` times only, so that it is over after the last."""
         return all(isinstance(form, At) for form in self.forms)
 
 
 def next_instant(form: Timed, clock: ZoneClock, after: datetime, rules: Rules) -> datetime | None:
-    """The first instant of one form strictly after another, whatever the window and the calendars say."""
+    """Return the first instant of one form strictly after `after`, ignoring window and calendars."""
     match form:
         case Every(period):
             return _EPOCH + ((after - _EPOCH) // period + 1) * period

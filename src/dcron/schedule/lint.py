@@ -1,4 +1,4 @@
-"""Advice on schedules that are valid but may not do what was meant."""
+"""Advice on schedules that are valid but may not do what was meant. docs/schedules.md lists the codes."""
 
 import re
 from collections import defaultdict
@@ -19,27 +19,27 @@ from dcron.schedule.rules import DEFAULT, Rules
 from dcron.schedule.transitions import DAY, SECOND, Transition, ZoneClock, clock
 
 _YEARS = 5 * 366 * DAY
-"""How far clock changes are looked at."""
+"""How far ahead clock changes are examined."""
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 _BURST = 59
-"""Runs after a first one that, in fewer minutes, are more than one a minute."""
+"""If this many further runs follow a run within fewer minutes, they are more than one a minute."""
 _OFTEN = 48
-"""A task with more runs a day is no reason to move others."""
+"""A task with more runs per day does not count for busy minutes."""
 _MANY = 10
-"""Tasks that start in one minute, and had better not."""
+"""A minute in which this many tasks start is busy."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to look at."""
+    """One doubtful property of a schedule."""
 
     code: str
-    """Stable, for filters; docs/schedules.md lists them."""
+    """Stable code, for filters; docs/schedules.md lists them."""
     message: str
 
 
 def advise(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules = DEFAULT) -> list[Advice]:
-    """What is doubtful about one task's schedule; empty for nearly all."""
+    """Return what is doubtful about one task's schedule; empty for nearly all."""
     advice = list(_never_fires(schedule, zone, now, rules))
     advice += _sub_minute(schedule, zone, now, rules)
     for form in schedule.timed_forms:
@@ -59,12 +59,12 @@ def _never_fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules
 
 
 def _parts(schedule: Schedule) -> list[Schedule]:
-    """Each form of a union as a schedule of its own."""
+    """Return each form of a union as a schedule."""
     texts = schedule.text.split("|")
     return [Schedule(text.strip(), (form,)) for text, form in zip(texts, schedule.forms, strict=True)]
 
 
-def _about(form: Timed, here: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
+def _about(form: Timed, zone_clock: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
     if isinstance(form, Recurrence):
         days, _ = form.days_in_effect()
         yield from _leap_day(days.get("BYMONTH", ()), days.get("BYMONTHDAY", ()))
@@ -72,7 +72,7 @@ def _about(form: Timed, here: ZoneClock, now: datetime, rules: Rules) -> Iterato
         yield from _days(form)
         yield from _fields(form)
         yield from _clock_times(form)
-        yield from _changes(form, here, now, rules)
+        yield from _changes(form, zone_clock, now, rules)
 
 
 def _days(line: Cron) -> Iterator[Advice]:
@@ -102,7 +102,7 @@ def _fields(line: Cron) -> Iterator[Advice]:
 
 
 def _instead(which: CronField) -> str:
-    """What writing `*` would change; it is never only a matter of taste."""
+    """Return what `*` would change; it is never a mere matter of taste."""
     if which in _CLOCK_FIELDS:
         return "with * it would also count as an interval at clock changes"
     if which is fields.MONTH:
@@ -128,7 +128,7 @@ def _uneven_step(which: CronField, values: Values) -> Iterator[Advice]:
 
 
 def _goes_round(which: CronField, term: str, step: int) -> bool:
-    """Whether a term with a step fills its field, rather than a part of it such as 9-17/3."""
+    """Return whether a term with a step covers its whole field, not only a part such as 9-17/3."""
     if "-" not in term:
         return True
     numbers = read_field(which, term, 1, "").numbers
@@ -143,7 +143,7 @@ _AROUND = {
     "month": "year",
     "weekday": "week",
 }
-"""What each field goes round in."""
+"""The unit after which each field starts again."""
 
 
 def _every_instead(which: CronField, step: int) -> str:
@@ -163,7 +163,7 @@ def _clock_times(line: Cron) -> Iterator[Advice]:
 
 
 def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> Iterator[Advice]:
-    """When the next runs come faster than one a minute for so long that it is no small burst."""
+    """Advise if the next runs come faster than one a minute for longer than a short burst."""
     if all(isinstance(form, Cron) and form.second is None for form in schedule.timed_forms):
         return
     first = instant = next_run(schedule, zone, now, rules)
@@ -179,18 +179,20 @@ def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules)
         )
 
 
-def _changes(line: Cron, here: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
-    """What the next gap and the next fold do to an interval."""
+def _changes(line: Cron, zone_clock: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
+    """Advise on what the next gap and the next fold do to an interval."""
     if not line.is_interval:
         return
-    coming = list(here.transitions(now, now + _YEARS))
+    coming = list(zone_clock.transitions(now, now + _YEARS))
     touching = [transition for transition in coming if any(touched(line, transition, rules))]
     if match := re.match(r"(?:\*|H)/(\d+)", line.hour.text, re.IGNORECASE):
         step = timedelta(hours=int(match[1]))
-        uneven = [each for each in coming if each in touching or _crosses(line, here, each, rules, step)]
+        uneven = [
+            each for each in coming if each in touching or _crosses(line, zone_clock, each, rules, step)
+        ]
         for transition in _first_of_each_kind(uneven) if step > _HOUR else ():
-            told = effect(line, here, transition, rules) or _moved(transition)
-            yield Advice("hours-at-change", f"{told}; hours are uneven that day")
+            what = effect(line, zone_clock, transition, rules) or _moved(transition)
+            yield Advice("hours-at-change", f"{what}; hours are uneven that day")
     lost = next((transition for transition in touching if _loses_the_date(line, transition)), None)
     if lost is not None:
         starred = [
@@ -200,17 +202,23 @@ def _changes(line: Cron, here: ZoneClock, now: datetime, rules: Rules) -> Iterat
         ]
         yield Advice(
             "lost-in-gap",
-            f"on {lost.reached:%Y-%m-%d} the clock leaves out all its times, so it does not run that day; "
-            f"with a list in place of {english.join(starred)} it would, when the gap ends",
+            f"on {lost.local_before:%Y-%m-%d} the clock leaves out all its times, so it does not run that"
+            f" day; with a list in place of {english.join(starred)} it would, when the gap ends",
         )
 
 
-def _crosses(line: Cron, here: ZoneClock, transition: Transition, rules: Rules, step: timedelta) -> bool:
-    """Whether a run shortly before the change and one shortly after it are a step of the hours apart."""
-    if step >= DAY or not in_window(line, transition, rules) or rules.excluded_by(transition.resumed.date()):
+def _crosses(
+    line: Cron, zone_clock: ZoneClock, transition: Transition, rules: Rules, step: timedelta
+) -> bool:
+    """Return whether runs shortly before and after the transition are one step of the hour field apart."""
+    if (
+        step >= DAY
+        or not in_window(line, transition, rules)
+        or rules.excluded_by(transition.local_after.date())
+    ):
         return False
-    before = next_instant(line, here, transition.at - step - SECOND, rules)
-    after = next_instant(line, here, transition.at - SECOND, rules)
+    before = next_instant(line, zone_clock, transition.at - step - SECOND, rules)
+    after = next_instant(line, zone_clock, transition.at - SECOND, rules)
     return (
         before is not None and before < transition.at and after is not None and after < transition.at + step
     )
@@ -219,7 +227,7 @@ def _crosses(line: Cron, here: ZoneClock, transition: Transition, rules: Rules, 
 def _moved(transition: Transition) -> str:
     size = english.duration(abs(transition.new - transition.old).total_seconds())
     way = "forward" if transition.is_gap else "back"
-    return f"clocks go {way} by {size} on {transition.reached:%Y-%m-%d}"
+    return f"clocks go {way} by {size} on {transition.local_before:%Y-%m-%d}"
 
 
 def _first_of_each_kind(transitions: list[Transition]) -> Iterator[Transition]:
@@ -228,14 +236,14 @@ def _first_of_each_kind(transitions: list[Transition]) -> Iterator[Transition]:
 
 
 def _loses_the_date(line: Cron, transition: Transition) -> bool:
-    """Whether every face of one date that a gap begins on lies in the gap."""
+    """Return whether every local time of a date on which a gap begins lies in the gap."""
     if not transition.is_gap:
         return False
-    midnight = transition.reached.replace(hour=0, minute=0, second=0)
+    midnight = transition.local_before.replace(hour=0, minute=0, second=0)
     local_time = line.next_local_time(midnight - SECOND)
     if local_time is None or not transition.removes(local_time):
         return False
-    rest = line.next_local_time(transition.resumed - SECOND)
+    rest = line.next_local_time(transition.local_after - SECOND)
     return rest is None or rest >= midnight + DAY
 
 
@@ -249,10 +257,11 @@ def advise_all(
     *,
     many: int = _MANY,
 ) -> list[Advice]:
-    """What is doubtful about a whole crontab: minutes of the coming day at which `many` tasks start.
+    """Return advice on a whole crontab: the five busiest minutes of the coming day with `many` starts or
+    more.
 
-    `tasks` are (name, schedule, zone, when an occurrence starts). The five busiest minutes are named. A task
-    that runs more often than 48 times a day is left out.
+    `tasks` are tuples of name, schedule, zone, and a function from an occurrence to its start time. Tasks
+    that run more often than 48 times a day are ignored.
     """
     at_minute: dict[datetime, list[str]] = defaultdict(list)
     for name, schedule, zone, starts in tasks:
@@ -265,19 +274,19 @@ def advise_all(
 
 
 def advise_minute(minute: datetime, names: list[str], *, more: bool = False) -> list[Advice]:
-    """The same of one minute, at which these tasks start, and with `more` others that nobody has counted."""
+    """Return the same advice for one minute in which these tasks start; with `more`, others start, too."""
     return [_same_minute(minute, names, " or more" if more else "")] if len(names) >= _MANY else []
 
 
 def runs_often(schedule: Schedule, zone: ZoneInfo, now: datetime) -> bool:
-    """Whether a task runs so often that it is no reason to move others."""
+    """Return whether a task runs too often to count for busy minutes."""
     return len(_minutes_of_a_day(schedule, zone, now, lambda occurrence: occurrence)) > _OFTEN
 
 
 def _minutes_of_a_day(
     schedule: Schedule, zone: ZoneInfo, now: datetime, starts: Callable[[datetime], datetime]
 ) -> set[datetime]:
-    """The minutes of the coming day at which it starts; of one that runs often the first, just too many."""
+    """Return the minutes of the coming day in which the task starts; if it runs often, only the first 49."""
     minutes: set[datetime] = set()
     instant = next_run(schedule, zone, now)
     while instant is not None and instant <= now + DAY and len(minutes) <= _OFTEN:

@@ -1,4 +1,4 @@
-"""The instants of a schedule: the next one, and those to come with what happens to each."""
+"""The next run of a schedule, and its coming occurrences with what happens to each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,61 +13,63 @@ from dcron.schedule.kinds import Schedule, next_instant
 from dcron.schedule.rules import DEFAULT, Rules
 from dcron.schedule.transitions import DAY, EARLIEST, LATEST, SECOND, ZoneClock, clock
 
-_INSTANT = timedelta(microseconds=1)
+_TICK = timedelta(microseconds=1)
 _CALL = 20
-"""Steps (see `effort`) of a question."""
-_STRUCK = 100
-"""Skipped occurrences that a preview shows in a row."""
+"""Steps (see `effort`) of one call."""
+_MOST_SKIPPED = 100
+"""Most skipped occurrences that a preview lists in a row."""
 _HORIZON = timedelta(days=HORIZON_YEARS * 366)
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One turn of a schedule."""
+    """One time that a schedule names."""
 
     at: datetime
     """The instant, in UTC."""
     local: datetime
-    """The same on the clock of the task's zone."""
+    """The same instant in the task's zone, aware."""
     note: str | None = None
     """What a clock change does to it."""
     reason: str | None = None
-    """Why it will not run: a calendar or the window."""
+    """Why it does not run: a calendar or the window. None if it runs."""
 
     @property
     def offset(self) -> timedelta:
-        """What the zone is ahead of UTC at this instant."""
+        """Offset of the zone from UTC at this instant."""
         return self.local.utcoffset() or timedelta(0)
 
 
 def next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules = DEFAULT) -> datetime | None:
-    """The first instant, in UTC, strictly after `after` at which the schedule runs; None when there is none.
+    """Return the first instant, in UTC, strictly after `after` at which the schedule runs; None if there is
+    none.
 
-    A pure function of its arguments and of the tzdata version. `after` is aware. Occurrences that the
-    window or a calendar excludes are passed over; until_next_run() tells them. Raises ScheduleError when it
-    takes too long to compute.
+    The result depends only on the arguments and the tzdata version. `after` must be aware. Occurrences that
+    the window or a calendar excludes are left out; `until_next_run` returns them.
+
+    Raises: ScheduleError if the computation takes too long; ValueError if `after` is naive.
     """
     with bounded():
         return _next_run(schedule, zone, after, rules)
 
 
 def _next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules) -> datetime | None:
-    here = clock(zone)
+    zone_clock = clock(zone)
     after = _not_before_window(_aware(after), rules)
     give_up = _horizon(after)
-    while (instant := _next(schedule, here, after, rules)) is not None:
+    while (instant := _next(schedule, zone_clock, after, rules)) is not None:
         spend(_CALL)
         if rules.not_after is not None and instant > rules.not_after:
             return None
         if not rules.has_calendars:
             return instant
-        day = here.local_time(instant).date()
+        day = zone_clock.local_time(instant).date()
         if rules.excluded_by(day) is None:
             return instant
         following = rules.next_date(day, give_up.date())
         if following is None:
             return None
-        after = max(instant, _before_date(here, following))
+        after = max(instant, _before_date(zone_clock, following))
     return None
 
 
@@ -80,14 +82,14 @@ def upcoming(
     count: int | None = None,
     until: datetime | None = None,
 ) -> Iterator[Occurrence]:
-    """The occurrences strictly after `after`, in order, also those that will be skipped, with the reason.
+    """Yield the occurrences strictly after `after`, in order, including skipped ones with the reason.
 
-    It ends after `count` occurrences that run, after the instant `until`, or with the schedule.
-    Of those outside the window there is one on either side: it shows what the window cuts off.
-    After 100 that a calendar skips, one after the other, it goes on with the next that runs.
+    End after `count` occurrences that run, after the instant `until`, or with the schedule. Outside the
+    window, yield one occurrence on either side: it shows what the window cuts off. After 100 skipped
+    occurrences in a row, continue with the next one that runs.
     """
     ran = 0
-    for occurrence in _occurrences(schedule, clock(zone), _aware(after), rules, most_skipped=_STRUCK):
+    for occurrence in _occurrences(schedule, clock(zone), _aware(after), rules, most_skipped=_MOST_SKIPPED):
         if until is not None and occurrence.at > until:
             return
         yield occurrence
@@ -99,11 +101,11 @@ def upcoming(
 def until_next_run(
     schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules = DEFAULT
 ) -> Iterator[Occurrence]:
-    """The occurrences that calendars exclude, each with its reason, and last the one that runs.
+    """Yield the occurrences that calendars exclude, each with its reason, and then the one that runs.
 
-    The last item is what next_run() returns; the items before it are the rows to record as skipped.
-    Ends without a run when there is none within 50 years. Read it lazily: a task of every minute passes
-    1440 of them on an excluded day.
+    The last item is the result of `next_run`; the items before it are recorded as skipped. If nothing runs
+    within 50 years, there is no last item. Read it lazily: a task that runs every minute has 1440
+    occurrences on an excluded day.
     """
     first = _not_before_window(_aware(after), rules)
     give_up = _horizon(first)
@@ -117,14 +119,14 @@ def until_next_run(
 
 @dataclass(frozen=True, slots=True)
 class ClockTransition:
-    """A clock change that touches a schedule."""
+    """A clock change that affects a schedule."""
 
     at: datetime
-    """The first instant of the new offset, in UTC."""
+    """First instant of the new offset, in UTC."""
     local: datetime
-    """The same on the clock of the zone."""
+    """The same instant in the task's zone, aware."""
     text: str
-    """What it does to the schedule."""
+    """What it does to the schedule, in English."""
 
 
 def clock_transitions(
@@ -137,21 +139,21 @@ def clock_transitions(
     count: int = 2,
     years: int = 5,
 ) -> list[ClockTransition]:
-    """The next changes whose faces the schedule names, at most `count` within `years`.
+    """Return the next clock changes that affect the schedule, at most `count` within `years`.
 
-    With occurrences that are `shown` these count from the last one; before it there are also all changes
-    that no note on an occurrence tells of.
+    If occurrences are `shown`, count from the last of them, and include every earlier change that no note
+    on an occurrence mentions.
     """
-    here = clock(zone)
+    zone_clock = clock(zone)
     after = max(after.astimezone(UTC), EARLIEST)
     last = shown[-1].at if shown else after
     until = min(last, LATEST - years * 366 * DAY) + years * 366 * DAY
-    told = [each.at for each in shown if each.note]
+    noted = [each.at for each in shown if each.note]
     found: list[ClockTransition] = []
-    for transition in here.transitions(after, until):
-        if any(is_about(at, transition) for at in told):
+    for transition in zone_clock.transitions(after, until):
+        if any(is_about(at, transition) for at in noted):
             continue
-        effects = [effect(form, here, transition, rules) for form in schedule.timed_forms]
+        effects = [effect(form, zone_clock, transition, rules) for form in schedule.timed_forms]
         texts = dict.fromkeys(text for text in effects if text is not None)
         if texts:
             found.append(ClockTransition(transition.at, transition.at.astimezone(zone), "; ".join(texts)))
@@ -162,7 +164,7 @@ def clock_transitions(
 
 
 def require_fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules = DEFAULT) -> None:
-    """Raise ScheduleError for a schedule of the clock that has nothing to run within 50 years."""
+    """Raise ScheduleError if a timed schedule has nothing to run within 50 years."""
     if not schedule.timed or schedule.reboot:
         return
     if not _fires(schedule, zone, now, rules):
@@ -175,7 +177,7 @@ def _fires(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> b
 
 
 def _cause(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> str:
-    """Why there is nothing to run, as the end of a sentence."""
+    """Return why there is nothing to run, as the end of a sentence."""
     bare = Rules(gap=rules.gap, fold=rules.fold)
     if _fires(schedule, zone, now, bare):
         return "its window or its calendars leave nothing"
@@ -185,28 +187,33 @@ def _cause(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules) -> s
 
 
 def _occurrences(
-    schedule: Schedule, here: ZoneClock, after: datetime, rules: Rules, *, most_skipped: int | None = None
+    schedule: Schedule,
+    zone_clock: ZoneClock,
+    after: datetime,
+    rules: Rules,
+    *,
+    most_skipped: int | None = None,
 ) -> Iterator[Occurrence]:
-    """All occurrences, but outside the window only the first on either side."""
+    """Yield all occurrences; outside the window only the first on either side."""
     skipped = 0
-    while (instant := _next(schedule, here, after, rules)) is not None:
-        occurrence = _occurrence(schedule, here, instant, rules)
+    while (instant := _next(schedule, zone_clock, after, rules)) is not None:
+        occurrence = _occurrence(schedule, zone_clock, instant, rules)
         yield occurrence
         if rules.not_after is not None and instant > rules.not_after:
             return
         after = _not_before_window(instant, rules)
         skipped = 0 if occurrence.reason is None else skipped + 1
         if skipped == most_skipped:
-            following = next_run(schedule, here.zone, after, rules)
+            following = next_run(schedule, zone_clock.zone, after, rules)
             if following is None:
                 return
-            after = following - _INSTANT
+            after = following - _TICK
 
 
-def _occurrence(schedule: Schedule, here: ZoneClock, instant: datetime, rules: Rules) -> Occurrence:
-    local = instant.astimezone(here.zone)
+def _occurrence(schedule: Schedule, zone_clock: ZoneClock, instant: datetime, rules: Rules) -> Occurrence:
+    local = instant.astimezone(zone_clock.zone)
     reason = _outside(instant, rules) or rules.excluded_by(local.date())
-    return Occurrence(instant, local, note(schedule, here, instant, rules), reason)
+    return Occurrence(instant, local, note(schedule, zone_clock, instant, rules), reason)
 
 
 def _outside(instant: datetime, rules: Rules) -> str | None:
@@ -217,12 +224,12 @@ def _outside(instant: datetime, rules: Rules) -> str | None:
     return None
 
 
-def _next(schedule: Schedule, here: ZoneClock, after: datetime, rules: Rules) -> datetime | None:
-    """The earliest instant of any form; forms that fall on one instant are one run."""
+def _next(schedule: Schedule, zone_clock: ZoneClock, after: datetime, rules: Rules) -> datetime | None:
+    """Return the earliest instant of any form. Forms that name the same instant are one run."""
     after = max(after.astimezone(UTC), EARLIEST)
     if after >= LATEST:
         return None
-    found = [next_instant(form, here, after, rules) for form in schedule.timed_forms]
+    found = [next_instant(form, zone_clock, after, rules) for form in schedule.timed_forms]
     instant = min((instant for instant in found if instant is not None), default=None)
     return instant if instant is not None and instant < LATEST else None
 
@@ -234,16 +241,16 @@ def _aware(instant: datetime) -> datetime:
 
 
 def _horizon(after: datetime) -> datetime:
-    """What lies beyond this counts as never."""
+    """Return the instant beyond which a time counts as never."""
     return min(after, LATEST - _HORIZON) + _HORIZON
 
 
 def _not_before_window(after: datetime, rules: Rules) -> datetime:
     if rules.not_before is None:
         return after
-    return max(after, rules.not_before - _INSTANT)
+    return max(after, rules.not_before - _TICK)
 
 
-def _before_date(here: ZoneClock, day: date) -> datetime:
-    """The last second before a local date."""
-    return here.instant(datetime.combine(day, time())) - SECOND
+def _before_date(zone_clock: ZoneClock, day: date) -> datetime:
+    """Return the last second before a local date."""
+    return zone_clock.instant(datetime.combine(day, time())) - SECOND

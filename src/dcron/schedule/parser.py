@@ -1,7 +1,6 @@
-"""The schedule language: one string in, a Schedule out.
+"""Parse a schedule's text. docs/schedules.md defines each form.
 
-What each form means is in docs/schedules.md. Errors name the field, the term, where it stands, and what
-would be right.
+An error names the field, the term, its column, and what would be right.
 """
 
 import re
@@ -13,24 +12,24 @@ from functools import lru_cache
 from dcron.errors import ScheduleError, UsageError
 from dcron.quantities import parse_duration
 from dcron.schedule.cron import WORDS, Cron, read_cron
-from dcron.schedule.durations import parse_timestamp
 from dcron.schedule.kinds import After, At, Delay, Every, Form, OnEvent, Reboot, Schedule
 from dcron.schedule.rrule import read_recurrence
+from dcron.schedule.time_parser import parse_timestamp
 
 LONGEST = 256
-"""Characters in a schedule."""
+"""Most characters in a schedule."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*", re.ASCII)
 
 
 def parse(text: str, *, name: str = "") -> Schedule:
-    """Read a schedule; `name` is the task's, which `H` and `~` hash. Raises ScheduleError."""
+    """Parse a schedule. `name` is the task's, which `H` and `~` hash. Raises ScheduleError."""
     _check_characters(text)
     return _parse(text, name)
 
 
 def is_hashed(schedule: Schedule) -> bool:
-    """Whether the task's name decides some of its times (`H`, `~`)."""
+    """Return whether the task's name decides some of its times (`H`, `~`)."""
     lines = [form for form in schedule.forms if isinstance(form, Cron)]
     return any(values.hashed for line in lines for _, values in line.columns())
 
@@ -58,7 +57,7 @@ def _parse(text: str, name: str) -> Schedule:
 
 
 def _check_union(forms: list[Form]) -> None:
-    """What follows another run or an event has no place beside other schedules."""
+    """Raise ScheduleError if a form that follows a run or an event is combined with another form."""
     for form in forms:
         if isinstance(form, Delay | OnEvent | After):
             word = _WORD_OF[type(form)]
@@ -81,7 +80,7 @@ def _form(part: str, column: int, name: str) -> Form:
 
 
 def _word(text: str, column: int, name: str) -> Form:
-    """The forms that begin with @."""
+    """Parse the forms that begin with @."""
     word, _, rest = text.partition(" ")
     word, rest = word.lower(), rest.strip()
     if word in WORDS or word == "@reboot":

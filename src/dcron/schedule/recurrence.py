@@ -1,10 +1,11 @@
-"""Recurrence rules (RFC 5545) on the local clock; dateutil says which days of a year one names.
+"""Recurrence rules (RFC 5545) in local time.
 
-A rule is counted from `DTSTART:` before it, else from 1970-01-01T00:00, a Thursday: like everything in a
-schedule it must mean the same on every node and at any time.
+A rule is counted from the `DTSTART:` before it, else from 1970-01-01T00:00, a Thursday: like every schedule
+it must mean the same on every node and at any time.
 
-dateutil steps through a rule tick by tick, and through one that names nothing up to the year 9999: minutes.
-So it is asked for days alone, a year at a time; periods, times of day and positions are counted here.
+dateutil steps through a rule tick by tick, and through a rule that matches nothing up to the year 9999,
+which takes minutes. So dateutil only returns the matching days, one year at a time; this module counts
+periods, times of day and positions itself.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,37 +35,37 @@ _MONTHS = range(1, 13)
 _DAY_SECONDS = DAY // SECOND
 
 FIRST = datetime(1970, 1, 1)  # noqa: DTZ001 a local time
-"""The start of a rule that names none."""
+"""Start of a rule without DTSTART."""
 _IN_EVERY_MONTH = 28
 _KEPT = 1_000
-"""Faces that a walk remembers before it begins anew."""
+"""Local times that a walk remembers before it starts again."""
 _CALL, _LOCAL_TIME, _DAY_OF_TIMES, _YEAR = 5, 2, 5, 80
-"""Steps (see `effort`) of a question, a face, a day whose times are counted, and a year's days."""
+"""Steps (see `effort`) of one call, one local time, one day whose times are counted, and one year's days."""
 
 
 @dataclass(frozen=True)
 class Recurrence:
-    """One rule; its faces are fixed times, like `0 9 * * *`."""
+    """One rule. Its local times are fixed times, like `0 9 * * *`."""
 
     text: str
     frequency: int
     """A position in FREQUENCIES."""
     interval: int = 1
     start: datetime = FIRST
-    """The face it is counted from."""
+    """The local time from which it is counted."""
     count: int | None = None
     last_local_time: datetime | None = None
-    """UNTIL on the local clock."""
+    """UNTIL in local time."""
     until: datetime | None = None
     """UNTIL in UTC."""
     week_start: int = 0
     numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
-    """The BY… parts but BYDAY."""
+    """The BY… parts except BYDAY."""
     weekdays: tuple[tuple[int, int], ...] = ()
     """BYDAY: (0, -1) is the last Monday, (0, 0) every Monday."""
 
     def next_local_time(self, local_time: datetime) -> datetime | None:
-        """The first face of the rule after this one; None when 50 years hold none, or the rule has ended."""
+        """Return the first local time after this one; None if 50 years hold none, or the rule has ended."""
         last = self._last
         if last is not None and local_time >= last:
             return None
@@ -75,7 +76,9 @@ class Recurrence:
 
     @cached_property
     def _last(self) -> datetime | None:
-        """The last face, where it is known without a walk: by UNTIL, or by COUNT and INTERVAL alone."""
+        """The last local time, if it is known without a walk: from UNTIL, or from COUNT and INTERVAL
+        alone.
+        """
         if self.count is None or self.numbers or self.weekdays:
             return self.last_local_time
         steps = (self.count - 1) * self.interval
@@ -83,7 +86,7 @@ class Recurrence:
             if self.frequency > MONTHLY:
                 return self.start + steps * _UNITS[self.frequency]
             if self.start.day > _IN_EVERY_MONTH:
-                return None  # months without that day do not count
+                return None  # COUNT ignores months without that day
             months = self.start.month - 1 + steps * (12 if self.frequency == YEARLY else 1)
             return self.start.replace(year=self.start.year + months // 12, month=months % 12 + 1)
         except (OverflowError, ValueError):
@@ -91,7 +94,7 @@ class Recurrence:
 
     @property
     def walked_count(self) -> int | None:
-        """COUNT, where its end is only found by walking there."""
+        """COUNT, if its end is found only by walking there."""
         return self.count if self._last is None else None
 
     @cached_property
@@ -99,7 +102,7 @@ class Recurrence:
         return _Walk(self)
 
     def local_times_of(self, year: int, begin: datetime) -> Iterator[datetime]:
-        """The faces after `begin` in the periods that begin in this year, in order."""
+        """Yield the local times after `begin` in the periods that begin in this year, in order."""
         return (
             local_time
             for local_time in self._local_times_of(year, begin)
@@ -107,7 +110,7 @@ class Recurrence:
         )
 
     def _local_times_of(self, year: int, begin: datetime) -> Iterator[datetime]:
-        """The same, and perhaps a few before `begin`."""
+        """Yield the same, and perhaps a few before `begin`."""
         today = begin.replace(hour=0, minute=0, second=0, microsecond=0)
         if self.frequency < DAILY:
             for days in self._periods_of(year, today):
@@ -119,7 +122,9 @@ class Recurrence:
             yield from self._local_times_on(day, begin)
 
     def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
-        """The days named in each year, month or week that begins in this year, is counted, and not over."""
+        """Yield the matching days of each year, month or week that begins in this year, counts, and is not
+        over.
+        """
         if self.frequency == WEEKLY:
             spend(366)
             step = _UNITS[WEEKLY] * self.interval
@@ -138,22 +143,22 @@ class Recurrence:
 
     def _days_of_week(self, week: datetime) -> list[datetime]:
         numbers, weekdays = self.days_in_effect()
-        wanted = {day for day, _ in weekdays}
+        named = {day for day, _ in weekdays}
         return [
             day
             for day in (week + number * DAY for number in range(7))
-            if day.weekday() in wanted
+            if day.weekday() in named
             and day.month in numbers.get("BYMONTH", (day.month,))
             and day.date() >= self.start.date()  # or BYSETPOS would count other days than dateutil does
         ]
 
     def months_of(self, year: int, months: Iterable[int]) -> tuple[int, ...]:
-        """Those of these months that the interval counts."""
+        """Return those of these months that the interval counts."""
         passed = (year - self.start.year) * 12 - self.start.month
         return tuple(month for month in months if (passed + month) % self.interval == 0)
 
     def _picked(self, days: Sequence[datetime], begin: datetime) -> Iterator[datetime]:
-        """The times of the days from `begin` on, or what BYSETPOS picks from all of them."""
+        """Return the local times of these days from `begin` on, or those that BYSETPOS picks."""
         times = self._times
         spend(len(days))
         if "BYSETPOS" not in self.numbers:
@@ -162,12 +167,12 @@ class Recurrence:
         return (days[day] + times[time] for day, time in places)
 
     def _positions(self, total: int) -> list[int]:
-        """What BYSETPOS picks of so many, counted from zero."""
+        """Return the positions, from zero, that BYSETPOS picks of `total`."""
         positions = {nth - 1 if nth > 0 else total + nth for nth in self.numbers["BYSETPOS"]}
         return sorted(position for position in positions if 0 <= position < total)
 
     def _local_times_on(self, day: datetime, begin: datetime) -> Iterator[datetime]:
-        """The faces of one day by a rule that counts days, hours, minutes or seconds."""
+        """Yield the local times of one day, for a rule that counts days, hours, minutes or seconds."""
         unit = _UNITS[self.frequency]
         first = (self._origin - day) % (unit * self.interval) // SECOND
         spend(1)
@@ -185,7 +190,9 @@ class Recurrence:
             self._idle.add(first)
 
     def _named(self, counted: range, floor: int) -> Iterator[int]:
-        """Those of these seconds of a day, from `floor` on, that BYHOUR, BYMINUTE and BYSECOND let pass."""
+        """Yield those of these seconds of a day, from `floor` on, that BYHOUR, BYMINUTE and BYSECOND
+        allow.
+        """
         hours, minutes, seconds = self._clock
         named = len(hours) * len(minutes) * len(seconds)
         spend(min(named, len(counted)) // 4)
@@ -204,12 +211,12 @@ class Recurrence:
 
     @cached_property
     def _idle(self) -> set[int]:
-        """Where the interval may first fall in a day for the parts to leave nothing of that day."""
+        """First seconds of a day for which the interval and the parts allow nothing on that day."""
         return set()
 
     @cached_property
     def _clock(self) -> list[dict[int, None]]:
-        """The hours, minutes and seconds that limit what is counted, in order; of finer ones only zero."""
+        """The hours, minutes and seconds that limit what is counted, in order; only zero for finer units."""
         given = [
             self.numbers.get(name, range(size)) if self.frequency >= unit else (0,)
             for name, unit, size in zip(_TIME_PARTS, _TIME_UNITS, (24, 60, 60), strict=True)
@@ -218,7 +225,7 @@ class Recurrence:
 
     @cached_property
     def _times(self) -> list[timedelta]:
-        """The times within each day, hour or minute, by the parts that are finer than these."""
+        """The times within each day, hour or minute, from the parts that are finer."""
         effective = self.times_in_effect()
         hours, minutes, seconds = (
             sorted(set(effective[name])) if self.frequency < unit else [0]
@@ -233,7 +240,7 @@ class Recurrence:
         return times
 
     def days_in_effect(self) -> tuple[dict[str, tuple[int, ...]], tuple[tuple[int, int], ...]]:
-        """The parts that name days, with what the rule leaves to its start: numbers by name, and BYDAY."""
+        """Return the parts that name days, completed from the start: numbers by name, and BYDAY."""
         numbers = {name: values for name, values in self.numbers.items() if name in _DAY_PARTS}
         if self._names_days or self.frequency > WEEKLY:
             return numbers, self.weekdays
@@ -245,7 +252,7 @@ class Recurrence:
         return numbers, ()
 
     def times_in_effect(self) -> dict[str, tuple[int, ...]]:
-        """BYHOUR, BYMINUTE and BYSECOND, with what the rule leaves to its start."""
+        """Return BYHOUR, BYMINUTE and BYSECOND, completed from the start."""
         from_start = (self.start.hour, self.start.minute, self.start.second)
         return {
             name: self.numbers.get(name, (value,))
@@ -255,7 +262,7 @@ class Recurrence:
 
     @property
     def has_own_start(self) -> bool:
-        """Whether it is counted from a DTSTART of its own."""
+        """Whether the rule has a DTSTART."""
         return self.start != FIRST
 
     @property
@@ -266,7 +273,7 @@ class Recurrence:
 
     @cached_property
     def _origin(self) -> datetime:
-        """The beginning of the week, day, hour, minute or second that holds the start."""
+        """The beginning of the week, day, hour, minute or second that contains the start."""
         start = self.start
         if self.frequency == WEEKLY:
             start -= (start.weekday() - self.week_start) % 7 * DAY
@@ -285,7 +292,7 @@ _UNITS = {
 
 @lru_cache(maxsize=256)
 def _days_of(rule: Recurrence, year: int) -> list[datetime]:
-    """The days of a year that the parts name; by a monthly rule, in the months that are counted."""
+    """Return the days of a year that the parts name; for a monthly rule, in the counted months only."""
     from dateutil.rrule import rrule, weekday  # type: ignore[import-untyped]
 
     numbers, weekdays = rule.days_in_effect()
@@ -294,20 +301,20 @@ def _days_of(rule: Recurrence, year: int) -> list[datetime]:
         if not numbers["BYMONTH"]:
             return []
     parts: dict[str, Any] = {name.lower(): values for name, values in numbers.items()}
-    # Without any weekday dateutil may take that of its start.
+    # Without a weekday dateutil may use that of its start.
     parts["byweekday"] = [weekday(day, nth or None) for day, nth in weekdays] or range(7)
     first = datetime(year, 1, 1)  # noqa: DTZ001 a local time
     try:
-        # Such an interval ends it after this one year.
+        # With this interval the rule ends after one year.
         return list(
             rrule(YEARLY, dtstart=first, interval=LAST_LOCAL_TIME.year, wkst=rule.week_start, **parts)
         )
-    except Exception as error:  # whatever dateutil stumbles over costs this schedule, not the agent
+    except Exception as error:  # an error in dateutil must end this schedule, not the agent
         raise ScheduleError(f"{rule.text!r} cannot be computed for the year {year}: {error}") from error
 
 
 class _Walk:
-    """Steps through a rule without beginning anew for every face."""
+    """Steps through a rule without starting again for every local time."""
 
     def __init__(self, rule: Recurrence) -> None:
         self._rule = rule
@@ -315,7 +322,7 @@ class _Walk:
         self._begin(rule.start)
 
     def _begin(self, local_time: datetime) -> None:
-        # COUNT counts from the start, so all of its faces are found, in order, and kept.
+        # COUNT counts from the start, so all local times are found, in order, and kept.
         self._count = self._rule.walked_count
         self._from = local_time if self._count is None else self._rule.start - SECOND
         self._steps = 0
@@ -325,7 +332,9 @@ class _Walk:
         """Where the search stands, and the last year that it is to go through."""
 
     def _local_times(self) -> Iterator[datetime | None]:
-        """The faces from where it begins; None, again and again, while there is none up to the limit."""
+        """Yield the local times from the beginning of the walk; None, repeatedly, if there is none up to the
+        limit.
+        """
         begin = max(self._from, self._rule.start - SECOND)
         first = begin.year - (self._rule.frequency == WEEKLY)  # a week may begin in the year before
         for self._year in range(first, LAST_LOCAL_TIME.year):
@@ -334,7 +343,7 @@ class _Walk:
             yield from self._rule.local_times_of(self._year, begin)
 
     def next_local_time(self, local_time: datetime) -> datetime | None:
-        """The first face after this one; cheap when the faces asked for go forward."""
+        """Return the first local time after this one; cheap if the arguments of successive calls increase."""
         with self._lock:
             spend(_CALL)
             if not self._covers(local_time):
@@ -343,13 +352,13 @@ class _Walk:
             try:
                 found = self._step_past(local_time)
             except ScheduleError:
-                self._begin(local_time)  # a generator that has raised says nothing more
+                self._begin(local_time)  # a generator that has raised cannot go on
                 raise
             require(self._steps)
             return found if found is not None and found.year <= self._limit else None
 
     def _covers(self, local_time: datetime) -> bool:
-        """Whether the faces found so far, and the next one, hold the answer."""
+        """Return whether the local times found so far, and the next one, contain the answer."""
         if self._count is not None:
             return True
         reached = self._found[-1] if self._found else self._from
@@ -360,7 +369,9 @@ class _Walk:
         )
 
     def _note_effort(self, found: datetime) -> None:
-        """Keep how many steps it took to come here: by COUNT each process has to walk here from the start."""
+        """Record how many steps it took to come here: with COUNT every process must walk here from the
+        start.
+        """
         if self._count is None:
             return
         years = found.year - self._rule.start.year + 1

@@ -1,4 +1,4 @@
-"""Recurrence rules as they are written: iCalendar's RRULE and DTSTART (RFC 5545), read strictly."""
+"""Parse iCalendar's RRULE and DTSTART (RFC 5545), strictly."""
 
 import re
 from datetime import UTC, datetime, time
@@ -26,18 +26,18 @@ _RANGES = {
     "BYMINUTE": (0, 59),
     "BYSECOND": (0, 59),
 }
-"""Below zero counts from the end; zero itself is only for the clock."""
+"""Negative numbers count from the end. Zero is for hours, minutes and seconds only."""
 
 _KNOWN = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_RANGES)
 
 _FIRST_YEAR = 1600
-"""Birthdays of nobody knows which year are kept as of 1604."""
+"""Calendars keep birthdays without a year as of 1604."""
 _MOST = 10_000
-"""Of COUNT, and of INTERVAL."""
+"""Largest COUNT and INTERVAL."""
 
 
 def read_recurrence(text: str, column: int = 1) -> Recurrence:
-    """Read `RRULE:FREQ=…`, with `DTSTART:20270101T090000` and a blank before it if wanted."""
+    """Parse `RRULE:FREQ=…`, optionally after `DTSTART:20270101T090000` and a blank. Raises ScheduleError."""
     match = re.fullmatch(r"(?:DTSTART:(?P<start>\S*)\s+)?RRULE:(?P<rule>\S+)", text, re.IGNORECASE)
     if match is None:
         raise ScheduleError(
@@ -123,7 +123,9 @@ def _by_day(value: str) -> tuple[tuple[int, int], ...]:
 
 
 def _until(value: str) -> tuple[datetime | None, datetime | None]:
-    """UNTIL as the last face, or as the last instant if it ends in Z. A date is meant with all its day."""
+    """Return UNTIL as the last local time, or as the last instant if it ends in Z. A date includes the whole
+    day.
+    """
     if value.endswith("Z"):
         return None, _stamp("UNTIL", value[:-1]).replace(tzinfo=UTC)
     if len(value) == 8:
@@ -138,7 +140,7 @@ def _start(value: str) -> datetime:
 
 
 def _stamp(name: str, value: str) -> datetime:
-    """`20270101T090000` or `20270101` as a face."""
+    """Parse `20270101T090000` or `20270101` as a local time."""
     match = re.fullmatch(r"([0-9]{8})(?:T([0-9]{6}))?", value.upper())
     try:
         if match is None:
@@ -154,7 +156,7 @@ def _stamp(name: str, value: str) -> datetime:
 
 
 def _check(rule: Recurrence, start: str | None) -> None:
-    """What RFC 5545 forbids, and what has no meaning here."""
+    """Raise ScheduleError for what RFC 5545 forbids or what has no meaning here."""
     if rule.count is not None and start is None:
         raise ScheduleError("COUNT needs something to count from; put DTSTART:20270101T090000 before RRULE:")
     if rule.count is not None and (rule.last_local_time or rule.until):

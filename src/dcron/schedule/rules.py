@@ -1,4 +1,4 @@
-"""How a task wants its schedule read: clock changes, window and calendars."""
+"""How a task's options change its schedule: gap and fold rule, window, calendars."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -8,33 +8,33 @@ from dcron.schedule.calendars import Calendar
 from dcron.schedule.transitions import DAY
 
 Gap = Literal["after", "skip"]
-"""A face that the clock leaves out: run when the gap ends, or not at all."""
+"""A local time that the clock leaves out: run it when the gap ends, or never."""
 Fold = Literal["first", "both"]
-"""A face that the clock shows twice: run the first time, or both times."""
+"""A local time that the clock shows twice: run it in the first pass, or in both."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The options of a task that bear on its instants."""
+    """The options of a task that affect its occurrences."""
 
     gap: Gap = "after"
     fold: Fold = "first"
     not_before: datetime | None = None
     """Occurrences before this instant do not run."""
     not_after: datetime | None = None
-    """Occurrences after this instant do not run; one exactly then still does."""
+    """Occurrences after this instant do not run; one exactly at it does."""
     except_on: tuple[Calendar, ...] = ()
-    """Occurrences whose local date is in one of these do not run."""
+    """Occurrences whose local date is in any of these do not run."""
     only_on: tuple[Calendar, ...] = ()
-    """If there are any: occurrences whose local date is in none of these do not run."""
+    """If not empty, occurrences whose local date is in none of these do not run."""
 
     @property
     def has_calendars(self) -> bool:
-        """Whether the local date can decide against an occurrence."""
+        """Whether any calendar restricts the local dates."""
         return bool(self.except_on or self.only_on)
 
     def excluded_by(self, day: date) -> str | None:
-        """Why nothing runs on this local date, naming the calendar; None when it runs."""
+        """Return why nothing runs on this local date, naming the calendar; None if it runs."""
         for calendar in self.except_on:
             if calendar.contains(day):
                 return f"on calendar {calendar.name}"
@@ -43,7 +43,7 @@ class Rules:
         return None
 
     def next_date(self, day: date, last: date) -> date | None:
-        """The first date after this one on which something may run; None when there is none up to `last`."""
+        """Return the first later date on which something may run, up to `last`; None if there is none."""
         while day < last:
             day += DAY
             if self.only_on:

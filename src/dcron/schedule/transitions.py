@@ -1,7 +1,7 @@
-"""A zone's clock changes, and the way from a wall clock to an instant and back.
+"""The clock changes of a zone, and the conversion between local times and instants.
 
-A *face* is what a clock on the wall shows: a naive datetime. An *instant* is aware and in UTC.
-Everything here rests on UTC → local conversions, which are always unique. Local → UTC is not, and
+A *local time* is what a wall clock shows: a naive datetime. An *instant* is aware and in UTC. Everything
+here rests on conversions from UTC to local time, which are always unique. The reverse is not, and
 zoneinfo's own answer is wrong in places (America/Nuuk, 2023-10-28 23:00-24:00).
 """
 
@@ -15,13 +15,14 @@ SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 
 REACH = timedelta(hours=26)
-"""Further than any offset from UTC (14 h) or any change's size (a day)."""
+"""Longer than any offset from UTC (14 h) and any transition's size (a day)."""
 PROBE = timedelta(days=3)
-"""Two changes of one zone are never closer than 167 hours, so looking every 72 finds each of them."""
+"""Two transitions of one zone are never closer than 167 hours, so a probe every 72 hours finds each of
+them."""
 
 EARLIEST = datetime(3, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 1, 1, tzinfo=UTC)
-"""Instants are looked for between these; a datetime cannot hold all offsets outside."""
+"""Instants are searched between these two: outside, a datetime cannot hold every offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,57 +30,59 @@ class Transition:
     """One change of a zone's offset."""
 
     at: datetime
-    """The first instant of the new offset."""
+    """First instant of the new offset."""
     old: timedelta
     new: timedelta
 
     @property
     def is_gap(self) -> bool:
-        """Clocks go forward: faces are left out. Otherwise a fold: faces come twice."""
+        """Whether clocks go forward, leaving local times out. Otherwise they go back: local times come
+        twice.
+        """
         return self.new > self.old
 
     @property
-    def reached(self) -> datetime:
-        """The face that clocks would have shown at the change, had there been none."""
+    def local_before(self) -> datetime:
+        """The local time that clocks would have shown at the transition without it."""
         return self.at.replace(tzinfo=None) + self.old
 
     @property
-    def resumed(self) -> datetime:
-        """The face that clocks show at the change."""
+    def local_after(self) -> datetime:
+        """The local time that clocks show at the transition."""
         return self.at.replace(tzinfo=None) + self.new
 
     @property
     def local_times(self) -> tuple[datetime, datetime]:
-        """The faces left out or shown twice: from the first, up to but without the second."""
-        return (self.reached, self.resumed) if self.is_gap else (self.resumed, self.reached)
+        """The local times left out or shown twice: from the first, up to but excluding the second."""
+        return (self.local_before, self.local_after) if self.is_gap else (self.local_after, self.local_before)
 
     def removes(self, local_time: datetime) -> bool:
-        """Whether no clock ever shows this face."""
-        return self.reached <= local_time < self.resumed
+        """Return whether no clock ever shows this local time."""
+        return self.local_before <= local_time < self.local_after
 
     def removes_date(self, day: date) -> bool:
-        """Whether the whole date is left out (Apia, 2011-12-30)."""
+        """Return whether the whole date is left out (Apia, 2011-12-30)."""
         midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 a local time
-        return self.reached <= midnight and midnight + DAY <= self.resumed
+        return self.local_before <= midnight and midnight + DAY <= self.local_after
 
     def repeats(self, local_time: datetime) -> bool:
-        """Whether clocks show this face twice."""
-        return self.resumed <= local_time < self.reached
+        """Return whether clocks show this local time twice."""
+        return self.local_after <= local_time < self.local_before
 
 
 class ZoneClock:
-    """The clock on the wall of one zone."""
+    """The wall clock of one zone."""
 
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone
         self._years: dict[int, tuple[Transition, ...]] = {}
 
     def local_time(self, instant: datetime) -> datetime:
-        """What the clock shows at this instant."""
+        """Return what the clock shows at this instant."""
         return instant.astimezone(self.zone).replace(tzinfo=None)
 
     def transitions(self, after: datetime, until: datetime) -> Iterator[Transition]:
-        """The changes after the one instant, up to and with the other, in order."""
+        """Yield the transitions after one instant, up to and including the other, in order."""
         for year in range(after.year, until.year + 1):
             known = self._years.get(year)
             for transition in self._year(year) if known is None else known:
@@ -87,44 +90,44 @@ class ZoneClock:
                     yield transition
 
     def transition_near(self, local_time: datetime) -> Transition | None:
-        """The one change that this face may have to do with, if there is one."""
+        """Return the only transition that can concern this local time; None if there is none."""
         middle = local_time.replace(tzinfo=UTC)
         return next(self.transitions(middle - REACH, middle + REACH), None)
 
     def instant(self, local_time: datetime) -> datetime:
-        """The first instant at which the clock shows this face or a later one.
+        """Return the first instant at which the clock shows this local time or a later one.
 
-        A face that comes twice is taken at its first time, one that is left out at the change itself.
+        For a local time in a fold that is its first pass; for one in a gap, the transition.
         """
-        return self.instant_near(local_time, self.transition_near(local_time))
+        return self.first_instant_near(local_time, self.transition_near(local_time))
 
-    def instant_near(self, local_time: datetime, transition: Transition | None) -> datetime:
-        """The same when change_near() is known already."""
+    def first_instant_near(self, local_time: datetime, transition: Transition | None) -> datetime:
+        """Return the same as `instant` if the result of `transition_near` is already known."""
         as_utc = local_time.replace(tzinfo=UTC)
         if transition is None:
             return as_utc - self._offset(as_utc)
-        if local_time < transition.reached:
+        if local_time < transition.local_before:
             return as_utc - transition.old
-        if local_time < transition.resumed:
+        if local_time < transition.local_after:
             return transition.at
         return as_utc - transition.new
 
     def latest_local_time(self, instant: datetime) -> datetime:
-        """The latest face the clock has shown up to this instant, to the second.
+        """Return the latest local time that the clock has shown up to this instant, to the second.
 
-        That is the face itself, but inside the second pass of a fold it is the end of the first one.
+        That is the current local time. In the second pass of a fold it is the end of the first pass.
         """
         local_time = self.local_time(instant)
         for transition in self.transitions(instant - REACH, instant):
             if transition.repeats(local_time):
-                return transition.reached - SECOND
+                return transition.local_before - SECOND
         return local_time
 
     def _offset(self, instant: datetime) -> timedelta:
         return instant.astimezone(self.zone).replace(tzinfo=UTC) - instant
 
     def _year(self, year: int) -> tuple[Transition, ...]:
-        """All changes of one year in UTC; found once, then remembered (threads may find the same)."""
+        """Find all transitions of one year in UTC, and cache them. Two threads may find the same ones."""
         instant = datetime(year, 1, 1, tzinfo=UTC)
         end = datetime(year + 1, 1, 1, tzinfo=UTC)
         found = []
@@ -137,7 +140,7 @@ class ZoneClock:
         return self._years[year]
 
     def _change_between(self, low: datetime, high: datetime) -> Transition:
-        """Bisect to the second at which the offset at `low` gives way to the one at `high`."""
+        """Bisect to the second at which the offset at `low` changes to the offset at `high`."""
         old, new = self._offset(low), self._offset(high)
         while high - low > SECOND:
             middle = low + timedelta(seconds=int((high - low).total_seconds()) // 2)
@@ -150,5 +153,5 @@ class ZoneClock:
 
 @cache
 def clock(zone: ZoneInfo) -> ZoneClock:
-    """The clock of this zone, shared by everybody."""
+    """Return the shared clock of this zone."""
     return ZoneClock(zone)

@@ -1,4 +1,4 @@
-"""Time zones from the tzdata wheel alone, so that every node has the same ones."""
+"""Time zones from the tzdata wheel alone, so that every node uses the same ones."""
 
 import os
 import re
@@ -12,8 +12,8 @@ import tzdata  # type: ignore[import-untyped]
 
 from dcron.errors import ZoneError
 
-# The system's own database would come first: two servers with 2025b and 2026f run a task in
-# Vancouver an hour apart. An empty path leaves the wheel as the only source.
+# Python prefers the system's database: two servers with 2025b and 2026f would run a task in
+# Vancouver an hour apart. With an empty path, the wheel is the only source.
 zoneinfo.reset_tzpath(to=())
 ZoneInfo.clear_cache()
 
@@ -25,42 +25,44 @@ _NO_PLACE = "Factory"  # in the list, but it means "the clock was never set up"
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Every name a task may use: those of the wheel, without `localtime`, `posix/…`, `right/…`."""
+    """Return every zone name a task may use: those of the wheel, without `localtime`, `posix/…`,
+    `right/…`.
+    """
     names = (_WHEEL / "zones").read_text(encoding="ascii").split()
     return frozenset(names) - {_NO_PLACE}
 
 
 def zone(name: str) -> ZoneInfo:
-    """The time zone of this IANA name, spelled exactly; anything else is a ZoneError."""
+    """Return the time zone with this IANA name, spelled exactly. Raises ZoneError."""
     if name not in zone_names():
         raise ZoneError(f"{name[:60]!r} is not a time zone{_hint(name)}")
     return ZoneInfo(name)
 
 
 def _hint(name: str) -> str:
-    """What was probably meant, as the end of a sentence."""
+    """Return the name that was probably meant, as the end of a sentence."""
     from difflib import get_close_matches
 
-    wanted = name[:60].lower().replace(" ", "_")
+    typed = name[:60].lower().replace(" ", "_")
     names = {known.lower(): known for known in zone_names()}
     cities = {known.rpartition("/")[2].lower(): known for known in sorted(zone_names(), reverse=True)}
-    close = get_close_matches(wanted, names, n=1) or get_close_matches(wanted, cities, n=1, cutoff=0.8)
+    close = get_close_matches(typed, names, n=1) or get_close_matches(typed, cities, n=1, cutoff=0.8)
     if not close:
         return "; names look like Europe/Berlin or UTC"
     return f"; did you mean {names.get(close[0]) or cities[close[0]]}?"
 
 
 def tzdata_version() -> str:
-    """The version of the tz database as IANA writes it, such as `2026f`."""
+    """Return the version of the tz database, such as `2026f`."""
     return str(tzdata.IANA_VERSION)
 
 
 @cache
 def tzdata_fingerprint() -> str:
-    """Twelve hex digits over the name and the bytes of every zone.
+    """Return twelve hex digits over the name and the bytes of every zone.
 
-    Two nodes with the same digits give the same instants, whatever their versions are called. It reads
-    598 small files, about 15 ms, once for a process.
+    Two nodes with equal digits compute equal times, whatever their versions are called. The first call
+    reads 598 small files in about 15 ms.
     """
     digest = sha256()
     for name in sorted(zone_names()):
@@ -69,9 +71,9 @@ def tzdata_fingerprint() -> str:
 
 
 def default_zone(configured: str | None) -> str:
-    """The zone a new task gets: the configured one, else this machine's own, else UTC.
+    """Return the zone of a new task: the configured one, else this machine's, else UTC.
 
-    A configured name that does not exist is a ZoneError; a machine without a usable name is just UTC.
+    Raises: ZoneError if the configured name does not exist. A machine without a usable name gives UTC.
     """
     if configured:
         return configured_zone(configured)
@@ -80,7 +82,7 @@ def default_zone(configured: str | None) -> str:
 
 
 def configured_zone(name: str) -> str:
-    """Return the zone that a config file names. Raises ZoneError, which says where the name is."""
+    """Return the zone that a config file names. Raises ZoneError, whose message names the file's key."""
     try:
         return zone(name).key
     except ZoneError as error:
@@ -88,18 +90,18 @@ def configured_zone(name: str) -> str:
 
 
 def machine_zone() -> str | None:
-    """The name of the zone that this machine is set to, whoever asks; None when it has no usable one."""
+    """Return the name of the zone this machine is set to, ignoring $TZ; None if it has no usable one."""
     found = (_from_timezone_file(), _from_localtime_link())
     return next((name for name in found if name in zone_names()), None)
 
 
 def _from_environment() -> str:
-    """`TZ=Europe/Berlin`, also in its POSIX form with a leading colon."""
+    """Return the zone in `TZ=Europe/Berlin`, also in its POSIX form with a leading colon."""
     return os.environ.get("TZ", "").removeprefix(":")
 
 
 def _from_timezone_file() -> str:
-    """Debian's own note of the name."""
+    """Return the name in Debian's /etc/timezone."""
     try:
         return TIMEZONE_FILE.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
@@ -107,7 +109,7 @@ def _from_timezone_file() -> str:
 
 
 def _from_localtime_link() -> str:
-    """The name at the end of a link such as `/usr/share/zoneinfo/Europe/Berlin`."""
+    """Return the name at the end of a link such as `/usr/share/zoneinfo/Europe/Berlin`."""
     try:
         target = str(LOCALTIME_LINK.readlink())
     except OSError:

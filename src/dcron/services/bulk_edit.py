@@ -22,13 +22,13 @@ from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import (
     BadText,
     Changes,
+    ConflictingTask,
+    CrontabText,
     EditConflict,
-    EditedTask,
     Mistake,
-    Overtaken,
     TaskChange,
-    WantedTask,
-    wishes_of,
+    TaskEdit,
+    edits_of,
 )
 from dcron.store import tasks
 from dcron.validation import require_valid
@@ -51,7 +51,7 @@ class BulkEdit:
         self._crontab = crontab
         self._timezone = timezone
 
-    def text(self, names: Sequence[str] | None = None) -> EditedTask:
+    def text(self, names: Sequence[str] | None = None) -> CrontabText:
         """The lines of these names, or all but one-offs, as a text.
 
         Raises NotFound, or Refused for a text that is too long.
@@ -65,9 +65,9 @@ class BulkEdit:
                 f"one text takes {MAX_TASKS:,} tasks or {MAX_BYTES:,} bytes, which is too little for these;"
                 " edit tasks by name: dcron edit NAME"
             )
-        return EditedTask(text, lines, whole)
+        return CrontabText(text, lines, whole)
 
-    def check(self, draft: EditedTask, text: str) -> Changes:
+    def check(self, draft: CrontabText, text: str) -> Changes:
         """What the text would change. A text without tasks changes nothing.
 
         Raises BadText with all that is wrong, EditConflict for lines that are not what they were, and Refused
@@ -78,7 +78,7 @@ class BulkEdit:
         file = self._read(text)
         if draft.tasks and not file.definitions:
             return _nothing_left(draft)
-        wishes = list(wishes_of(draft, {line.name: line for line in file.definitions}))
+        wishes = list(edits_of(draft, {line.name: line for line in file.definitions}))
         if not wishes:
             return Changes(notices=["the tasks say what they said before; other text is not kept"])
         if len(wishes) > MOST_CHANGES:
@@ -91,7 +91,7 @@ class BulkEdit:
     @repeatable
     def apply(self, changes: Changes) -> None:
         """Do it, wholly or not at all. Raises Conflict, or EditConflict, when somebody was first."""
-        wishes = [WantedTask(each.before, each.after and each.after.definition()) for each in changes.changes]
+        wishes = [TaskEdit(each.before, each.after and each.after.definition()) for each in changes.changes]
         with self._crontab.database.write() as connection:
             self._guard_order(connection, wishes)
             overtaken = [*self._overtaken(connection, wishes), *self._taken(connection, wishes).values()]
@@ -117,7 +117,7 @@ class BulkEdit:
             raise BadText(text, [Mistake(1, 1, str(bad))]) from None
 
     @repeatable
-    def _try(self, wishes: Sequence[WantedTask], text: str, places: Mapping[str, int]) -> list[TaskChange]:
+    def _try(self, wishes: Sequence[TaskEdit], text: str, places: Mapping[str, int]) -> list[TaskChange]:
         """What the lines would be: they are written, read, and put back as they were."""
         with self._crontab.database.write() as connection, connection.begin_nested() as attempt:
             self._guard_order(connection, wishes)
@@ -133,7 +133,7 @@ class BulkEdit:
         return changes
 
     def _write_all(
-        self, connection: Connection, wishes: Sequence[WantedTask]
+        self, connection: Connection, wishes: Sequence[TaskEdit]
     ) -> tuple[list[TaskChange], dict[str, str]]:
         """The lines as they then are, and by name why others cannot be so.
 
@@ -155,7 +155,7 @@ class BulkEdit:
                 break
         return [done[wish.name] for wish in wishes if wish.name in done], problems
 
-    def _write(self, writer: TaskWriter, wish: WantedTask) -> Task | None:
+    def _write(self, writer: TaskWriter, wish: TaskEdit) -> Task | None:
         if wish.line is None:
             assert wish.before
             writer.remove(wish.before)
@@ -168,12 +168,12 @@ class BulkEdit:
     def _writer(self, connection: Connection) -> TaskWriter:
         return TaskWriter(connection, self._crontab.database, self._crontab.actor)
 
-    def _guard_order(self, connection: Connection, wishes: Sequence[WantedTask]) -> None:
+    def _guard_order(self, connection: Connection, wishes: Sequence[TaskEdit]) -> None:
         dependency_rules.guard(
             connection, self._crontab.database, ((wish.before, wish.line) for wish in wishes)
         )
 
-    def _overtaken(self, connection: Connection, wishes: Sequence[WantedTask]) -> list[Overtaken]:
+    def _overtaken(self, connection: Connection, wishes: Sequence[TaskEdit]) -> list[ConflictingTask]:
         """The lines that are no longer what they were; the others are locked, in one order for everybody."""
         found = []
         for before, line in sorted(
@@ -183,22 +183,22 @@ class BulkEdit:
             current = tasks.by_id(connection, before.id)
             if current is None or current.version != before.version:
                 told = str(self._writer(connection).conflict(before))
-                found.append(Overtaken(told, current, line))
+                found.append(ConflictingTask(told, current, line))
         return found
 
-    def _taken(self, connection: Connection, wishes: Sequence[WantedTask]) -> dict[str, Overtaken]:
+    def _taken(self, connection: Connection, wishes: Sequence[TaskEdit]) -> dict[str, ConflictingTask]:
         """The new names that other lines have."""
         found = {}
         for wish in wishes:
             if wish.new_name and (other := tasks.by_name(connection, wish.new_name)):
                 who = f"{other.changed_by}, {other.changed_at:%Y-%m-%dT%H:%M:%SZ}"
                 told = f"there is a task {other.name!r} already ({who})"
-                found[wish.new_name] = Overtaken(told, other, wish.line)
+                found[wish.new_name] = ConflictingTask(told, other, wish.line)
         return found
 
 
 def revise(
-    editing: BulkEdit, draft: EditedTask, file: TextFile, open_editor: OpensEditor, *, again: bool
+    editing: BulkEdit, draft: CrontabText, file: TextFile, open_editor: OpensEditor, *, again: bool
 ) -> Changes:
     """Let a person edit the file until it is right; what it would change.
 
@@ -224,7 +224,7 @@ def revise(
     raise faulty
 
 
-def keep(file: TextFile, draft: EditedTask) -> Path | None:
+def keep(file: TextFile, draft: CrontabText) -> Path | None:
     """Keep what a person has written, without our marks; where. None if there is nothing of theirs."""
     try:
         text = unmark(file.read(MOST_READ))
@@ -238,14 +238,14 @@ def keep(file: TextFile, draft: EditedTask) -> Path | None:
     return file.path if file.path.exists() else None
 
 
-def _nothing_left(draft: EditedTask) -> Changes:
+def _nothing_left(draft: CrontabText) -> Changes:
     if draft.whole:
         return Changes(notices=["a text without tasks changes nothing; `dcron rm` removes tasks"])
     names = " ".join(draft.tasks)
     raise Refused(f"no task is left in the text, so nothing was changed; `dcron rm {names}` removes it")
 
 
-def _notices(draft: EditedTask, text: str, file: CrontabFile) -> list[str]:
+def _notices(draft: CrontabText, text: str, file: CrontabFile) -> list[str]:
     """What to know of lines that were not there before."""
     known, lines = set(draft.text.split("\n")), text.split("\n")
     return [

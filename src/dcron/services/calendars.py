@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from dcron.errors import NotFound, Refused, UsageError
+from dcron.fields.kinds import NAME
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
 from dcron.services.crontab import Crontab
-from dcron.services.name_prefix import ENOUGH, only_one, whole
-from dcron.store import calendars, name_prefix
-from dcron.validation import NAME
+from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
+from dcron.store import calendars
 
 PAGE = 500
 USERS_SHOWN = 5
@@ -66,9 +66,7 @@ class Calendars:
         """
         _require_name(beginning)
         with self._database.read() as connection:
-            name = only_one(
-                beginning, name_prefix.beginning(connection, name_prefix.CALENDARS, beginning, ENOUGH)
-            )
+            name = unique_match(beginning, calendars.names_beginning(connection, beginning, ENOUGH))
         if name is None:
             raise _missing(beginning)
         return name
@@ -76,18 +74,13 @@ class Calendars:
     def names(self, beginning: str, limit: int) -> list[str]:
         """Return the first names that begin so, in order."""
         with self._database.read() as connection:
-            return name_prefix.beginning(connection, name_prefix.CALENDARS, beginning, limit)
+            return calendars.names_beginning(connection, beginning, limit)
 
     def whole(self, name: str) -> str:
-        """Return the name of this calendar. Raises NotFound, as NotWhole where it only begins names."""
+        """Return the name of this calendar. Raises NotFound, as NotExact where it only begins names."""
         _require_name(name)
         with self._database.read() as connection:
-            if (
-                whole(
-                    "calendar", name, name_prefix.beginning(connection, name_prefix.CALENDARS, name, ENOUGH)
-                )
-                is None
-            ):
+            if require_exact("calendar", name, calendars.names_beginning(connection, name, ENOUGH)) is None:
                 raise _missing(name)
         return name
 

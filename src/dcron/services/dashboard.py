@@ -91,7 +91,7 @@ class TimelineRow(TaskRow):
 
 
 @dataclass(frozen=True)
-class Busiest:
+class BusiestMinute:
     """The minute in which most lines start, as far as they were counted."""
 
     counted: int
@@ -113,7 +113,7 @@ class TaskRows:
 
 
 @dataclass(frozen=True)
-class Pulse:
+class Activity:
     """What can be asked after every change, for it costs next to nothing."""
 
     running: int
@@ -126,7 +126,7 @@ class Counts:
     """How the crontab stands as a whole."""
 
     tasks: int
-    pulse: Pulse
+    activity: Activity
     failed: int
     paused: int
     late: int
@@ -230,13 +230,13 @@ class Dashboard:
             now = self.database.now(connection)
             return Counts(
                 tasks=listings.count_tasks(connection, now=now),
-                pulse=_pulse(connection, now),
+                activity=_pulse(connection, now),
                 failed=listings.count_tasks(connection, Term("failed"), now=now),
                 paused=listings.count_tasks(connection, Term("paused"), now=now),
                 late=listings.count_late(connection, now),
             )
 
-    def pulse(self) -> Pulse:
+    def activity(self) -> Activity:
         """Count the runs under way, and look whether an agent takes runs."""
         with self.database.read() as connection:
             return _pulse(connection, self.database.now(connection))
@@ -254,16 +254,16 @@ class Dashboard:
 
     def count_starts(
         self, minutes: Minutes, ids: Sequence[int], begin: datetime, end: datetime, seconds: float
-    ) -> Busiest:
+    ) -> BusiestMinute:
         """Add the starts of these lines before `end` to `minutes`; after so many seconds it stops there."""
         begun, counted = time.monotonic(), 0
-        lines = self.crontab.lines(ids)
+        lines = self.crontab.tasks_by_id(ids)
         for counted, task_id in enumerate(ids, 1):  # noqa: B007 - told to whoever goes on from there
             if task := lines.get(task_id):
                 minutes.add(_minutes(task, begin, end))
             if time.monotonic() - begun > seconds:
                 break
-        return Busiest(counted, time.monotonic() - begun, *next(iter(minutes.busiest(1)), ()))
+        return BusiestMinute(counted, time.monotonic() - begun, *next(iter(minutes.busiest(1)), ()))
 
     # Runs and nodes ---------------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class Dashboard:
                 listings.finished_runs(connection, wanted, None, limit, now),
             )
 
-    def earlier_runs(self, wanted: WantedRuns, after: Place, limit: int) -> RunsPage:
+    def more_runs(self, wanted: WantedRuns, after: Place, limit: int) -> RunsPage:
         """The page of finished runs behind `after`."""
         with self.database.read() as connection:
             now = self.database.now(connection)
@@ -289,7 +289,7 @@ class Dashboard:
             standing = set() if since_id is None else listings.dead_ids(connection, since_id)
             return DeadLetterPage(listings.dead_letters(connection, terms, None, limit, now), standing)
 
-    def earlier_letters(self, terms: Sequence[Term], before_id: int, limit: int) -> LettersPage:
+    def more_dead_letters(self, terms: Sequence[Term], before_id: int, limit: int) -> LettersPage:
         """The page of dead letters behind the run `before_id`."""
         with self.database.read() as connection:
             now = self.database.now(connection)
@@ -302,8 +302,8 @@ class Dashboard:
             return nodes.listing(connection, now, ended_since=now - ENDED_NODES_SHOWN)
 
 
-def _pulse(connection: Connection, now: datetime) -> Pulse:
-    return Pulse(listings.count_alive(connection), policy.idle(nodes.living(connection, now)))
+def _pulse(connection: Connection, now: datetime) -> Activity:
+    return Activity(listings.count_alive(connection), policy.idle(nodes.living(connection, now)))
 
 
 def _task_row(view: TaskView, recent: Sequence[Any], now: datetime) -> TaskRow:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
 from dcron.services.crontab import Crontab
-from dcron.store import audit_log, finishing, listings, nodes, runs, tasks
+from dcron.store import audit_log, finishing, listings, new_runs, nodes, runs, tasks
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.validation import require_runnable
@@ -45,7 +45,7 @@ class DeadLetters:
             require_runnable(line)
             if other := runs.instead_of(connection, run):
                 raise Refused(_tell_of(other, run))
-            retried = runs.add(connection, finishing.retry_of(run, line, now))
+            retried = runs.add(connection, new_runs.retry_of(run, line, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
             audit_log.record(connection, now, self._actor, "retry", after=line, detail=detail)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
 from dcron.services.crontab import Crontab
-from dcron.services.name_prefix import ENOUGH, whole
+from dcron.services.name_prefix import ENOUGH, require_exact
 from dcron.store import nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
 
@@ -26,14 +26,14 @@ class Fleet:
     def find(self, name: str) -> list[Node]:
         """Return the living nodes of exactly this ID or name.
 
-        Raises NotFound, as NotWhole where it only begins names or IDs.
+        Raises NotFound, as NotExact where it only begins names or IDs.
         """
         with self._database.read() as connection:
             living = nodes.listing(connection, self._database.now(connection))
         if found := [node for node in living if name in (node.id, node.name)]:
             return found
         if name:
-            whole("living node", name, _names_beginning(name, living)[:ENOUGH])
+            require_exact("living node", name, _names_beginning(name, living)[:ENOUGH])
         raise NotFound(f"there is no living node {name!r}; `dcron nodes` shows those there are")
 
     def drain(self, name: str) -> list[Node]:

@@ -10,7 +10,7 @@ from dcron.errors import Conflict, Refused, UsageError
 from dcron.model import Definition, Task
 from dcron.services import sources
 from dcron.services.task_writer import NAMES_COMPARED, TaskWriter
-from dcron.store import name_prefix, nodes, tasks
+from dcron.store import nodes, tasks
 from dcron.validation import require_name, require_runnable, require_valid
 
 NAMES_SHOWN = 5
@@ -42,7 +42,7 @@ class Imported:
         )
 
 
-class BadLines(UsageError):  # noqa: N818 - named like the other errors
+class InvalidTasks(UsageError):  # noqa: N818 - named like the other errors
     """Tasks of a file that agents cannot run: what is wrong with each, by its name in the file."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
@@ -75,7 +75,7 @@ def match(
     others = {task.name: task for task in named if task.id not in ids}
 
     def all_names() -> list[str]:
-        return name_prefix.beginning(connection, name_prefix.TASKS, "", NAMES_COMPARED)
+        return tasks.names_beginning(connection, "", NAMES_COMPARED)
 
     return sources.match(definitions, own, others, all_names, prefix)
 
@@ -89,7 +89,7 @@ def write(
     unchanged: list[Task] = []
     expired: list[str] = []
     problems: dict[str, str] = {}
-    for definition, task in ((each.line, each.task) for each in matches):
+    for definition, task in ((each.definition, each.task) for each in matches):
         try:
             if task and task.definition() == definition:
                 unchanged.append(task)
@@ -117,11 +117,17 @@ def write(
         [task.name for task in unchanged],
         changes,
         {definition.name: definition.user for definition in written},
-        {each.named: each.line.name for each in matches if each.named != each.line.name},
+        {each.named: each.definition.name for each in matches if each.named != each.definition.name},
         expired,
         {each.named: each.other for each in matches if each.other},
     )
     return imported, problems
+
+
+def by_file_name(matches: Sequence[sources.Match], problems: Mapping[str, str]) -> dict[str, str]:
+    """Return the problems by the tasks' names in the file."""
+    found = ((each.named, problems.get(each.definition.name)) for each in matches)
+    return {name: problem for name, problem in found if problem}
 
 
 def refuse_open_accounts(writer: TaskWriter, imported: Imported, *, by_root: bool) -> None:

@@ -1,7 +1,7 @@
 """Names as people type them: which verb takes the beginning of a name, and which only a whole one.
 
 Reading verbs take a beginning that only one name has. A verb that changes or starts something takes whole
-names: `whole` raises `NotWhole` for a beginning, and only a person who was asked about the one name that
+names: `whole` raises `NotExact` for a beginning, and only a person who was asked about the one name that
 begins so may go on with it.
 """
 
@@ -14,7 +14,7 @@ ENOUGH = SHOWN + 1
 """Names that have to be looked up to show which there are, and whether there are more."""
 
 
-class NotWhole(NotFound):
+class NotExact(NotFound):
     """What was typed only begins names, and a whole name is needed."""
 
     def __init__(self, what: str, beginning: str, names: Sequence[str]) -> None:
@@ -24,7 +24,7 @@ class NotWhole(NotFound):
         self.names = names
 
 
-def only_one(beginning: str, names: Sequence[str]) -> str | None:
+def unique_match(beginning: str, names: Sequence[str]) -> str | None:
     """Return the name that a reading verb means, of those that begin so, in order; None if there is none.
 
     A whole name is always meant. Raises UsageError where several names begin so.
@@ -34,12 +34,12 @@ def only_one(beginning: str, names: Sequence[str]) -> str | None:
     return beginning if beginning in names else next(iter(names), None)
 
 
-def whole(what: str, typed: str, names: Sequence[str]) -> str | None:
-    """Return the name if it was typed in full; None if no name begins so. Raises NotWhole for a beginning."""
+def require_exact(what: str, typed: str, names: Sequence[str]) -> str | None:
+    """Return the name if it was typed in full; None if no name begins so. Raises NotExact for a beginning."""
     if typed in names:
         return typed
     if names:
-        raise NotWhole(what, typed, names)
+        raise NotExact(what, typed, names)
     return None
 
 

@@ -84,7 +84,7 @@ class Runs(Service):
         with self.database.read() as connection:
             return runs.newest(connection, wanted, limit)
 
-    def shares(self, run_id: int) -> list[Run]:
+    def fan_out(self, run_id: int) -> list[Run]:
         """Return the run, and for a task of every node the runs of all nodes with it. Raises NotFound."""
         run = self.find_run(run_id)
         if run.for_node is None:

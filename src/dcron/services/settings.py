@@ -14,7 +14,7 @@ from dcron.unreadable import Unreadable
 
 
 @dataclass(frozen=True)
-class Held:
+class SettingValue:
     """A setting with the value that holds."""
 
     setting: Setting
@@ -48,26 +48,26 @@ class SharedSettings:
         self._database = crontab.database
         self._actor = crontab.actor
 
-    def every(self) -> list[Held]:
+    def every(self) -> list[SettingValue]:
         """Return all settings there are, in the order of names, set or not."""
         with self._database.read() as connection:
             stored = {each.name: each for each in settings.every(connection)}
         return [_held(SETTINGS[name], stored.get(name)) for name in sorted(SETTINGS)]
 
-    def get(self, name: str) -> Held:
+    def get(self, name: str) -> SettingValue:
         """Return one setting. Raises UsageError for a name that no setting has."""
         setting = find(name)
         with self._database.read() as connection:
             return _held(setting, settings.by_name(connection, name))
 
-    def set(self, name: str, text: str) -> Held:
+    def set(self, name: str, text: str) -> SettingValue:
         """Set it for all users. Raises UsageError for an unknown name or a bad value."""
         setting = find(name)
         value = setting.read(text)
         with self._database.write() as connection:
             now = self._database.now(connection)
             settings.put(connection, name, value, now, self._actor)
-        return Held(setting, value, now, self._actor)
+        return SettingValue(setting, value, now, self._actor)
 
     def unset(self, name: str) -> bool:
         """Let the default hold; return whether it was set. Raises UsageError for an unknown name."""
@@ -94,11 +94,11 @@ def zone_without_setting(configured: str | None) -> ChosenZone:
     return ChosenZone("UTC", "for this machine names none")
 
 
-def _held(setting: Setting, stored: StoredSetting | None) -> Held:
+def _held(setting: Setting, stored: StoredSetting | None) -> SettingValue:
     if stored is None:
-        return Held(setting, None)
+        return SettingValue(setting, None)
     if isinstance(stored.value, Unreadable):
         raise UsageError(
             f"the setting {setting.name} is not JSON that can be read; `dcron config set` sets it anew"
         )
-    return Held(setting, setting.read(stored.value), stored.changed_at, stored.changed_by)
+    return SettingValue(setting, setting.read(stored.value), stored.changed_at, stored.changed_by)

@@ -1,4 +1,4 @@
-"""Which task of the crontab a line of an imported file is, by its name and by where both come from. Pure."""
+"""Match the definitions of an imported file with the tasks of the crontab, by name and by source. Pure."""
 
 import re
 from collections import defaultdict
@@ -15,59 +15,58 @@ _AFTER = re.compile(r"(?P<word>@after\s+)(?P<names>[^\s|]+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Match:
-    """A line of a file, and the task that it is."""
+    """A definition of a file, and the task that it is."""
 
     named: str
     """Its name in the file."""
-    line: Definition
+    definition: Definition
     """As it is to be in the crontab, with its name there."""
     task: Task | None
     """The task that it is already; None for a new one."""
     other: Task | None = None
-    """The task of another source that has the name; it is also `task` where both say the same."""
+    """The task of another source that has the name; it is also `task` if its definition is the same."""
 
 
 def match(
-    lines: Sequence[Definition],
+    definitions: Sequence[Definition],
     own: Iterable[Task],
     others: Mapping[str, Task],
     names: Callable[[], Collection[str]],
     prefix: str = "",
 ) -> list[Match]:
-    """Return what each line is, in order.
+    """Return the match of each definition, in order.
 
-    `own` are the tasks of the file's source, `others` the tasks of other sources with names of the file;
-    `names` gives all names of the crontab and is called only where a line needs another name. A task of
-    another source that says the same is the line: it stays one task.
+    `own` are the tasks of the file's source, `others` the tasks of other sources with names of the file.
+    `names` returns all names of the crontab; it is called only where a definition needs another name. A task
+    of another source with the same definition is matched: one task serves both sources.
     """
-    wanted = {line.name: prefix + line.name for line in lines}
-    found = _own_tasks(lines, wanted, {task.name: task for task in own}, others)
-    final = wanted | {name: task.name for name, task in found.items()}
-    clashing = [line for line in lines if line.name not in found and wanted[line.name] in others]
-    taken: set[str] = set()
-    while different := [
-        line for line in clashing if renamed(line, final) != others[wanted[line.name]].definition()
-    ]:
-        taken = taken or {*names(), *final.values()}
-        for line in different:
-            final[line.name] = free_name(wanted[line.name], taken)
-            taken.add(final[line.name])
-        # A line that comes after one of these says something else now.
-        moved = {line.name for line in different}
-        clashing = [line for line in clashing if line.name not in moved]
-    known = found | {line.name: others[wanted[line.name]] for line in clashing}
+    wanted = {each.name: prefix + each.name for each in definitions}
+    found = _own_tasks(definitions, wanted, {task.name: task for task in own}, others)
     clashes = {
-        line.name: others[wanted[line.name]]
-        for line in lines
-        if line.name not in found and wanted[line.name] in others
+        each.name: others[wanted[each.name]]
+        for each in definitions
+        if each.name not in found and wanted[each.name] in others
     }
+    final = wanted | {name: task.name for name, task in found.items()}
+    same = [each for each in definitions if each.name in clashes]
+    taken: set[str] = set()
+    while different := [each for each in same if renamed(each, final) != clashes[each.name].definition()]:
+        taken = taken or {*names(), *final.values()}
+        for each in different:
+            final[each.name] = free_name(wanted[each.name], taken)
+            taken.add(final[each.name])
+        # The definition of a task that depends on one of these has changed, too.
+        moved = {each.name for each in different}
+        same = [each for each in same if each.name not in moved]
+    known = found | {each.name: clashes[each.name] for each in same}
     return [
-        Match(line.name, renamed(line, final), known.get(line.name), clashes.get(line.name)) for line in lines
+        Match(each.name, renamed(each, final), known.get(each.name), clashes.get(each.name))
+        for each in definitions
     ]
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return the name itself, or with the lowest number that makes it one of its own."""
+    """Return the name, or if it is taken the name with the lowest free number from 2 on."""
     number, free = 1, name
     while free in taken:
         number += 1
@@ -75,46 +74,46 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return free
 
 
-def renamed(line: Definition, names: Mapping[str, str]) -> Definition:
-    """Return the line with its name in the crontab, coming after other lines by their names there."""
+def renamed(definition: Definition, names: Mapping[str, str]) -> Definition:
+    """Return the definition with its own and its upstream names as they are in the crontab."""
 
     def rename(after: re.Match[str]) -> str:
         return after["word"] + ",".join(names.get(name, name) for name in after["names"].split(","))
 
-    return replace(line, name=names[line.name], schedule=_AFTER.sub(rename, line.schedule))
+    return replace(definition, name=names[definition.name], schedule=_AFTER.sub(rename, definition.schedule))
 
 
 def _own_tasks(
-    lines: Sequence[Definition],
+    definitions: Sequence[Definition],
     wanted: Mapping[str, str],
     own: Mapping[str, Task],
     others: Mapping[str, Task],
 ) -> dict[str, Task]:
-    """By a line's name in the file, the task that it became at an earlier import.
+    """Return, by the name in the file, the task that an earlier import made of the definition.
 
-    It has the same name; or a number behind it, where another source has the name; or it says the same under
-    a name that it was given since.
+    It has the same name; or a number behind it, where another source has the name; or it has the same
+    definition under another name, for it was renamed since.
     """
-    found = {line.name: own[wanted[line.name]] for line in lines if wanted[line.name] in own}
+    found = {each.name: own[wanted[each.name]] for each in definitions if wanted[each.name] in own}
     left = {name: task for name, task in own.items() if name not in wanted.values()}
     numbered = _by_number(left)
-    for line in lines:
-        full = wanted[line.name]
+    for each in definitions:
+        full = wanted[each.name]
         candidates = numbered.get(full[:NUMBERED_NAME], [])
-        if line.name not in found and full in others and candidates:
-            found[line.name] = left.pop(candidates.pop(0))
+        if each.name not in found and full in others and candidates:
+            found[each.name] = left.pop(candidates.pop(0))
     by_text: dict[tuple[str, ...], list[Task]] = defaultdict(list)
     for task in left.values():
         by_text[_text_of(task)].append(task)
-    for line in lines:
-        same = by_text.get(_text_of(line)) if line.name not in found else None
-        if same and replace(same[0].definition(), name=line.name) == line:
-            found[line.name] = same.pop(0)
+    for each in definitions:
+        same = by_text.get(_text_of(each)) if each.name not in found else None
+        if same and replace(same[0].definition(), name=each.name) == each:
+            found[each.name] = same.pop(0)
     return found
 
 
 def _by_number(names: Iterable[str]) -> dict[str, list[str]]:
-    """Numbered names by what is before the number, the lowest first."""
+    """Return numbered names by the part before the number, the lowest number first."""
     numbers: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in names:
         if numbered := _NUMBERED.fullmatch(name):
@@ -122,5 +121,5 @@ def _by_number(names: Iterable[str]) -> dict[str, list[str]]:
     return {base: [name for _, name in sorted(found)] for base, found in numbers.items()}
 
 
-def _text_of(line: Definition) -> tuple[str, ...]:
-    return line.schedule, line.user or "", line.command
+def _text_of(definition: Definition) -> tuple[str, ...]:
+    return definition.schedule, definition.user or "", definition.command

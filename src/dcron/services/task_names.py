@@ -4,20 +4,20 @@ from sqlalchemy import Connection
 
 from dcron.errors import NotFound
 from dcron.model import Task
-from dcron.services.name_prefix import ENOUGH, only_one, whole
-from dcron.store import audit_log, name_prefix, tasks
+from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
+from dcron.store import audit_log, tasks
 from dcron.validation import require_name
 
 
 def exact(connection: Connection, name: str) -> Task:
     """Return the task of exactly this name.
 
-    Raises NotFound, as NotWhole where other names begin with it.
+    Raises NotFound, as NotExact where other names begin with it.
     """
     require_name(name)
     if task := tasks.by_name(connection, name):
         return task
-    whole("task", name, _beginning(connection, name))
+    require_exact("task", name, _beginning(connection, name))
     raise _no_task(name)
 
 
@@ -29,7 +29,7 @@ def find(connection: Connection, name: str) -> Task:
     require_name(name)
     if task := tasks.by_name(connection, name):
         return task
-    found = only_one(name, _beginning(connection, name))
+    found = unique_match(name, _beginning(connection, name))
     task = tasks.by_name(connection, found) if found else None
     if task is None:
         raise _no_task(name)
@@ -55,4 +55,4 @@ def _no_task(name: str) -> NotFound:
 
 
 def _beginning(connection: Connection, name: str) -> list[str]:
-    return name_prefix.beginning(connection, name_prefix.TASKS, name, ENOUGH)
+    return tasks.names_beginning(connection, name, ENOUGH)

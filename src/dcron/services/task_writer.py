@@ -13,7 +13,7 @@ from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError,
 from dcron.model import Definition, Task
 from dcron.policy.dependencies import Graph
 from dcron.services import dependency_rules, sources
-from dcron.store import audit_log, name_prefix, planning, tasks
+from dcron.store import audit_log, planning, tasks
 from dcron.validation import require_valid
 
 PAGE = 500
@@ -150,7 +150,7 @@ class TaskWriter:
     def free_name(self, name: str) -> str:
         """Return the name, or if it is taken the first of `name-2`, `name-3` and so on that is not."""
         beginning = name[: sources.NUMBERED_NAME]
-        taken = name_prefix.beginning(self.connection, name_prefix.TASKS, beginning, limit=NAMES_COMPARED)
+        taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
         return sources.free_name(name, set(taken))
 
     def _change(

@@ -13,10 +13,10 @@ from dcron.errors import UsageError
 from dcron.model import Block, Definition, Node, Run, Task, Trigger
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules, imports, task_names
-from dcron.services.imports import BadLines, Imported, NotAgreed
+from dcron.services.imports import Imported, InvalidTasks, NotAgreed
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
-from dcron.store import dependencies, listings, name_prefix, nodes, planning, runs, tasks
+from dcron.store import dependencies, listings, nodes, planning, runs, tasks
 from dcron.store.search_terms import Term
 from dcron.validation import require_text, require_valid
 
@@ -68,10 +68,10 @@ class Tasks(Service):
     def names(self, beginning: str, limit: int) -> list[str]:
         """Return the first names with this beginning, in order."""
         with self.database.read() as connection:
-            return name_prefix.beginning(connection, name_prefix.TASKS, beginning, limit)
+            return tasks.names_beginning(connection, beginning, limit)
 
     def get(self, name: str) -> Task:
-        """Return the task of exactly this name. Raises NotFound, as NotWhole where names begin with it."""
+        """Return the task of exactly this name. Raises NotFound, as NotExact where names begin with it."""
         with self.database.read() as connection:
             return task_names.exact(connection, name)
 
@@ -114,17 +114,17 @@ class Tasks(Service):
                 return
             after = page[-1].name
 
-    def lines(self, task_ids: Collection[int]) -> dict[int, Task]:
+    def tasks_by_id(self, task_ids: Collection[int]) -> dict[int, Task]:
         """Return the tasks of these ids, by id; removed tasks are left out."""
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
 
-    def starting(self, minute: datetime, limit: int) -> list[Task]:
+    def due_in_minute(self, minute: datetime, limit: int) -> list[Task]:
         """Return the tasks whose next scheduled runs are due in this minute, `limit` at most."""
         with self.database.read() as connection:
             return tasks.by_ids(connection, planning.starting(connection, minute, limit))
 
-    def around(self, task: Task) -> Mapping[str, Sequence[str]]:
+    def dependency_graph(self, task: Task) -> Mapping[str, Sequence[str]]:
         """Return the dependency graph around the task: for each name the names of its upstream tasks."""
         with self.database.read() as connection:
             return dependencies.graph_around(connection, task.name)
@@ -134,7 +134,7 @@ class Tasks(Service):
         with self.database.read() as connection:
             return task_names.id_of(connection, name)
 
-    def whole_task_id(self, name: str) -> tuple[int, str]:
+    def exact_task_id(self, name: str) -> tuple[int, str]:
         """Return the same for exactly this name, and the name. Raises NotFound, as `get` does."""
         with self.database.read() as connection:
             removed = task_names.removed_id(connection, name)
@@ -143,13 +143,22 @@ class Tasks(Service):
     # Change -----------------------------------------------------------------------------------------
 
     @repeatable
-    def add(self, definition: Definition, *, once: bool = False, numbered: bool = False) -> Task:
+    def add(
+        self,
+        definition: Definition,
+        *,
+        once: bool = False,
+        numbered: bool = False,
+        since: datetime | None = None,
+    ) -> Task:
         """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken.
 
-        With `numbered`, a taken name becomes `name-2`, `name-3` and so on.
+        With `numbered`, a taken name becomes `name-2`, `name-3` and so on. With `since`, the task counts as
+        added at that time: an occurrence between then and now is due at once, not missed.
         """
         with self.database.write() as connection:
             writer = self._writer(connection)
+            writer.now = since or writer.now
             if numbered:
                 definition = replace(definition, name=writer.free_name(definition.name))
             require_valid(definition, writer.now)
@@ -217,7 +226,7 @@ class Tasks(Service):
     # Files ------------------------------------------------------------------------------------------
 
     @repeatable
-    def import_lines(
+    def import_tasks(
         self,
         definitions: Sequence[Definition],
         source: str | None = None,
@@ -235,20 +244,19 @@ class Tasks(Service):
         name. `prefix` is put before all names. `by_root` says that root imports. `agreed` holds the changes
         that the person agreed to; None allows all.
 
-        Raises BadLines for tasks that agents cannot run, Refused where a task of a source would run as root
-        although it names no account, and NotAgreed where the import changes more than that. Then nothing is
-        written.
+        Raises InvalidTasks for tasks that agents cannot run, Refused where a task of a source would run as
+        root although it names no account, and NotAgreed where the import changes more than was agreed. Then
+        nothing is written.
         """
         self._compute_ahead(definitions)
         with self.database.write() as connection, connection.begin_nested() as attempt:
             writer = self._writer(connection)
             matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
-            dependency_rules.guard(connection, self.database, ((each.task, each.line) for each in matches))
+            changes = ((each.task, each.definition) for each in matches)
+            dependency_rules.guard(connection, self.database, changes)
             imported, problems = imports.write(writer, matches, source)
             if problems:
-                raise BadLines(
-                    {each.named: problems[each.line.name] for each in matches if each.line.name in problems}
-                )
+                raise InvalidTasks(imports.by_file_name(matches, problems))
             if source:
                 imports.refuse_open_accounts(writer, imported, by_root=by_root)
             if agreed and not imported.is_agreed(agreed):
@@ -257,7 +265,7 @@ class Tasks(Service):
                 attempt.rollback()
         return imported
 
-    def export_lines(self) -> list[Definition]:
+    def export_tasks(self) -> list[Definition]:
         """Return the definitions of all tasks but one-offs, in the order of names."""
         with self.database.read() as connection:
             return [task.definition() for task in tasks.every(connection) if not task.once]
@@ -278,7 +286,7 @@ class Tasks(Service):
         ids = [task.id for task in found]
         if not ids:
             return []
-        following = runs.next_turns(connection, ids)
+        following = runs.next_runs(connection, ids)
         last = runs.last_started(connection, ids)
         living = runs.alive(connection, ids)
         fleet = nodes.living(connection, self.database.now(connection))

@@ -11,7 +11,7 @@ from dcron.model import DEFINITION_FIELDS, Definition, Task
 
 
 @dataclass(frozen=True)
-class EditedTask:
+class CrontabText:
     """A text to edit, and the lines that it was made of, by name, as they were then."""
 
     text: str
@@ -81,7 +81,7 @@ class BadText(UsageError):  # noqa: N818 - said as people say it, like the other
 
 
 @dataclass(frozen=True)
-class Overtaken:
+class ConflictingTask:
     """A line that somebody else has changed, removed or added since the text was made."""
 
     told: str
@@ -97,14 +97,14 @@ class Overtaken:
 class EditConflict(Conflict):
     """Somebody else was first with some of the lines; nothing was written."""
 
-    def __init__(self, overtaken: Sequence[Overtaken]) -> None:
+    def __init__(self, overtaken: Sequence[ConflictingTask]) -> None:
         """Tell all of them."""
         super().__init__("\n".join(each.told for each in overtaken))
         self.overtaken = overtaken
 
 
 @dataclass(frozen=True)
-class WantedTask:
+class TaskEdit:
     """A line as it was read, and as the text has it; None where there was or is none."""
 
     before: Task | None
@@ -121,7 +121,7 @@ class WantedTask:
         return None if self.before and self.before.name == self.name else self.name
 
 
-def wishes_of(draft: EditedTask, lines: Mapping[str, Definition]) -> Iterator[WantedTask]:
+def edits_of(draft: CrontabText, lines: Mapping[str, Definition]) -> Iterator[TaskEdit]:
     """What the text wants otherwise: what is gone first, for that gives names back."""
     gone = [task for name, task in draft.tasks.items() if name not in lines]
     new = [line for name, line in lines.items() if name not in draft.tasks]
@@ -131,12 +131,12 @@ def wishes_of(draft: EditedTask, lines: Mapping[str, Definition]) -> Iterator[Wa
         renamed = pair_renamed([task.definition() for task in gone], new)
     for task in gone:
         if task.name not in renamed.values():
-            yield WantedTask(task, None)
+            yield TaskEdit(task, None)
     for name, line in lines.items():
         before = draft.tasks.get(renamed.get(name, name))
         wanted = line if before is None else _as_edited(before, line)
         if before is None or wanted != before.definition():
-            yield WantedTask(before, wanted)
+            yield TaskEdit(before, wanted)
 
 
 def _as_edited(task: Task, line: Definition) -> Definition:

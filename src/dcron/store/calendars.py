@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, union, update
 from dcron.model import StoredCalendar
 from dcron.schedule import is_calendar_json
 from dcron.schema import calendars, crontab
+from dcron.store.tasks import begins_with
 from dcron.unreadable import Unreadable
 
 COLUMNS = [calendars.c[name] for name in StoredCalendar.__dataclass_fields__]
@@ -27,6 +28,12 @@ def page(connection: Connection, after: str, limit: int) -> list[StoredCalendar]
     """The calendars that follow the name `after`, in the order of names."""
     query = select(*COLUMNS).where(calendars.c.name > after).order_by(calendars.c.name).limit(limit)
     return [_from(row) for row in connection.execute(query)]
+
+
+def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str]:
+    """Return the first names of calendars that begin with `prefix`, in order."""
+    query = select(calendars.c.name).where(begins_with(calendars.c.name, prefix))
+    return list(connection.scalars(query.order_by(calendars.c.name).limit(limit)))
 
 
 def put(connection: Connection, calendar: StoredCalendar) -> None:

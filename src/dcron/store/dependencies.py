@@ -12,13 +12,12 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, insert, select, update
 
-from dcron import policy
 from dcron.database import Database
-from dcron.model import RunState, SkipCode, Task, Trigger
+from dcron.model import RunState, SkipCode, Task
 from dcron.policy import Skip
 from dcron.policy.dependencies import Graph, behind, cannot_come, missing, roots
 from dcron.schema import crontab, runs, subscriptions
-from dcron.store import planning, skipping, tasks
+from dcron.store import new_runs, skipping, tasks
 
 MOST_TASKS = 1000
 """Tasks that may hang together by `@after`: more are refused, and not all of them looked at."""
@@ -207,8 +206,7 @@ def _go_on(
         _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, skip, now)
         return
     if not wanting and name in lines:
-        values = planning.waiting(lines[name], Trigger.AFTER, scheduled_for)
-        values |= {"due_at": now, "expires_at": policy.too_late_after(lines[name], now), "flow": flow}
+        values = new_runs.in_flow(lines[name], flow, scheduled_for, due_at=now)
         connection.execute(database.insert_if_absent(runs).values(values))
         return
     never = [each for each in wanting if each not in part and cannot_come(graph, each, part)]
@@ -231,8 +229,7 @@ def _leave_out(
     """Record that these tasks do not run in the flow; those that are part of it already are let be."""
     part = members(connection, flow)
     values: list[dict[str, Any]] = [
-        planning.waiting(lines[name], Trigger.AFTER, scheduled_for)
-        | {"flow": flow, **skipping.columns(skip, now)}
+        new_runs.in_flow(lines[name], flow, scheduled_for) | skipping.columns(skip, now)
         for name in names
         if name in lines and name not in part
     ]

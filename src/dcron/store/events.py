@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Executable, select, text, update
 from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
-from dcron.model import Event, SkipCode, Task, Trigger
+from dcron.model import Event, SkipCode, Task
 from dcron.policy import Skip
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
-from dcron.store import planning, skipping, tasks
+from dcron.store import new_runs, skipping, tasks
 from dcron.validation import require_text
 
 COLUMNS = [events.c[name] for name in Event.__dataclass_fields__]
@@ -67,7 +67,7 @@ def handle(connection: Connection, database: Database, event: Event | News, now:
     unusable = event.payload is not None and _problem("payload", event.payload)
     listeners = [] if _problem("name", event.name) else _listeners(connection, event.name)
     for task in listeners:
-        values = planning.waiting(task, Trigger.EVENT, now) | {"payload": event.payload, "event_id": event.id}
+        values = new_runs.of_event(task, event.id, event.payload, now)
         if unusable:
             reason = f"no command can be given what event {event.id} carries: {unusable}"
             values |= {"payload": None, **skipping.columns(Skip(SkipCode.OTHER, reason), now)}

@@ -36,7 +36,7 @@ from dcron.database import Columns, Database, beside_id
 from dcron.model import RunState, SkipCode, Task, Trigger
 from dcron.policy import Lane, Skip
 from dcron.schema import ALIVE, Instant, runs, subscriptions
-from dcron.store import blocked, dependencies, planning, refusals, skipping, tasks, unclaimable
+from dcron.store import blocked, dependencies, new_runs, refusals, skipping, tasks, unclaimable
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _BAD = (RunState.FAILED, RunState.LOST)
@@ -223,7 +223,7 @@ def _try_again(
         if due_at is None:
             return False
         values = {"due_at": due_at}
-    attempt = retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
+    attempt = new_runs.retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
     connection.execute(database.insert_if_absent(runs).values(attempt))
     return True
 
@@ -232,22 +232,6 @@ def _lane_again(row: Row[Any], line: Task) -> Lane:
     """The lane of the next attempt: as the line says now, for the account that the run has copied."""
     trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
     return policy.rerouted(policy.read_lane(row.lane), line, trigger).after_refusals(()).on(row.for_node)
-
-
-def retry_of(row: Any, line: Task, due_at: datetime) -> dict[str, Any]:
-    """The row of the attempt that follows this run's; it executes what the line says now."""
-    trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
-    return planning.waiting(line, Trigger.RETRY, row.scheduled_for) | {
-        "due_at": due_at,
-        "expires_at": policy.too_late_after(line, due_at),
-        "attempt": row.attempt + 1,
-        "retry_of": row.id,
-        "for_node": row.for_node,
-        "lane": str(policy.lane_of(line, trigger).on(row.for_node)),
-        "payload": row.payload,
-        "flow": row.flow,
-        "event_id": row.event_id,
-    }
 
 
 def skipped(

@@ -80,12 +80,12 @@ def latest(connection: Connection, task_id: int, limit: int) -> list[Run]:
     return [_run_from(row) for row in connection.execute(query.order_by(*_LATEST_FIRST).limit(limit))]
 
 
-def turns_before(connection: Connection, task_id: int, moment: datetime, limit: int) -> list[Run]:
+def scheduled_runs_before(connection: Connection, task_id: int, moment: datetime, limit: int) -> list[Run]:
     """The line's last turns of the clock, those that are over, for times up to then; the latest first."""
     return _turns(connection, task_id, runs.c.scheduled_for <= moment, _LATEST_FIRST, limit)
 
 
-def turns_after(connection: Connection, task_id: int, moment: datetime, limit: int) -> list[Run]:
+def scheduled_runs_after(connection: Connection, task_id: int, moment: datetime, limit: int) -> list[Run]:
     """The same for times after then; the earliest first."""
     earliest_first = (runs.c.scheduled_for, runs.c.id)
     return _turns(connection, task_id, runs.c.scheduled_for > moment, earliest_first, limit)
@@ -117,7 +117,7 @@ def alive_at(connection: Connection, run: Run, moment: datetime, limit: int) -> 
     return found[:limit]
 
 
-def line_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
+def task_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
     """What was changed about the line, the oldest first; of very many changes the latest."""
     of_line = select(changes.c.id).where(changes.c.task_id == task_id)
     near = of_line.order_by(changes.c.id.desc()).limit(_LOOKED_AT * 10).subquery()
@@ -127,7 +127,7 @@ def line_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
     return [AuditEntry(**row._mapping) for row in connection.execute(query)][::-1]
 
 
-def line_of_name(connection: Connection, name: str, moment: datetime) -> int | None:
+def task_of_name(connection: Connection, name: str, moment: datetime) -> int | None:
     """The id of the line that last was written under this name by that moment."""
     of_name = select(changes.c.id).where(changes.c.task == name).order_by(changes.c.id.desc())
     near = of_name.limit(_LOOKED_AT).subquery()

@@ -25,7 +25,7 @@ from dcron.model import Block, RunState, SkipCode, Task, Trigger
 from dcron.policy import INSTANT, Lane, Skip
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, runs
-from dcron.store import audit_log, blocked, clock_steps, queues, skipping, tasks
+from dcron.store import audit_log, blocked, clock_steps, new_runs, queues, skipping, tasks
 from dcron.store import nodes as store_nodes
 from dcron.validation import require_runnable
 
@@ -84,7 +84,7 @@ def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
 def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> None:
     """Give lines that were written just now, and can be run, their first runs: two statements for all."""
     turns = [
-        waiting(task, Trigger.SCHEDULE, first)
+        new_runs.scheduled(task, first)
         for task in lines
         if task.enabled and (first := _first_turn(task, now))
     ]
@@ -113,7 +113,7 @@ def plan_restored(
             continue
         well.append(task)
         if turn and task.enabled:
-            turns.append(waiting(task, Trigger.SCHEDULE, turn))
+            turns.append(new_runs.scheduled(task, turn))
         elif kept.get(task.name) and task.enabled:
             over.append(task)
     if turns:
@@ -152,7 +152,7 @@ def plan_after(
         tasks.mark_planned(connection, task, str(error))
         return
     if task.enabled and following:
-        turn = waiting(task, Trigger.SCHEDULE, following)
+        turn = new_runs.scheduled(task, following)
         left = backlog_until if backlog_until and following <= backlog_until else None
         held = {"blocked": _held(connection, task), "backlog_until": left}
         connection.execute(insert(runs).values(turn | held))
@@ -187,36 +187,16 @@ def record_paused_span(connection: Connection, task: Task, now: datetime) -> Non
         skipping.record(connection, [(task, policy.paused_skip(task, span))], now)
 
 
-def waiting(task: Task, trigger: Trigger, scheduled_for: datetime) -> dict[str, Any]:
-    """The row of a run that is to be: what the line says now, due when its time has come."""
-    due_at = policy.due_at(task, scheduled_for) if trigger is Trigger.SCHEDULE else scheduled_for
-    return {
-        "task_id": task.id,
-        "task": task.name,
-        "trigger": trigger,
-        "state": RunState.WAITING,
-        "scheduled_for": scheduled_for,
-        "due_at": due_at,
-        "expires_at": policy.too_late_after(task, due_at),
-        "lane": str(policy.lane_of(task, trigger)),
-        "queue": task.queue,
-        "spec": task.spec(),
-        "tzdata": tzdata_version(),
-    }
-
-
 def run_now(connection: Connection, task: Task, now: datetime, payload: str | None) -> int:
     """A run that is due at once; its id."""
-    values = waiting(task, Trigger.MANUAL, now) | {"payload": payload}
+    values = new_runs.manual(task, now, payload)
     added: int = connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
     return added
 
 
 def add_backfill(connection: Connection, task: Task, occurrences: Sequence[datetime], now: datetime) -> None:
     """Runs for occurrences of the past, all held back at first: `unblock` lets go as many as may run."""
-    held = {"due_at": now, "expires_at": None, "blocked": Block.LIMIT if task.enabled else Block.PAUSED}
-    rows = [waiting(task, Trigger.BACKFILL, occurrence) | held for occurrence in occurrences]
-    connection.execute(insert(runs), rows)
+    connection.execute(insert(runs), new_runs.backfills(task, occurrences, now))
 
 
 def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
@@ -226,7 +206,7 @@ def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
     for task in tasks.with_reboot(connection):
         lane = policy.lane_of(task).on(node_id)
         if node and _starts_with_node(task) and policy.served_by(lane, node):
-            values.append(waiting(task, Trigger.REBOOT, now) | {"for_node": node_id, "lane": str(lane)})
+            values.append(new_runs.at_reboot(task, node_id, now))
     if values:
         connection.execute(insert(runs), values)
     return len(values)
@@ -363,7 +343,7 @@ def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) ->
     replaced = Skip(SkipCode.EDITED, "replaced by an edit")
     _end_overdue(connection, task, now, replaced, kept=wanted)
     turn = update(runs).where(runs.c.task_id == task.id, *TURN)
-    fitted = waiting(task, Trigger.SCHEDULE, wanted)
+    fitted = new_runs.scheduled(task, wanted)
     # A turn that stays where it was waits on for what it waited for; `unblock` knows when that is over.
     stays = turn.where(runs.c.scheduled_for == wanted)
     if not policy.delay_of(task):

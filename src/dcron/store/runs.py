@@ -93,7 +93,7 @@ def is_in_state(state: RunState) -> ColumnElement[bool]:
     return runs.c.state == select(literal(state.value)).scalar_subquery()
 
 
-def next_turns(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
+def next_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
     """The first waiting run of each of these lines."""
     of_line = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text("state = 'waiting'"))
     first = of_line.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()

@@ -164,6 +164,17 @@ def _by_ids() -> Executable:
     return select(*COLUMNS).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
 
 
+def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str]:
+    """Return the first names of tasks that begin with `prefix`, in order."""
+    query = select(crontab.c.name).where(begins_with(crontab.c.name, prefix))
+    return list(connection.scalars(query.order_by(crontab.c.name).limit(limit)))
+
+
+def begins_with(name: Column[str], prefix: str) -> ColumnElement[bool]:
+    """Return the condition that a name begins with `prefix`, in a form that an index serves."""
+    return (name >= prefix) & (name < prefix + "\U0010ffff")
+
+
 def by_names(connection: Connection, names: Sequence[str]) -> list[Task]:
     """The lines of exactly these names, as far as there are such."""
     pages = (names[start : start + PAGE] for start in range(0, len(names), PAGE))

@@ -1,10 +1,10 @@
-"""The app: what is on the screen first, and the database after."""
+"""The app: it paints the screen first, then connects to the database."""
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import events
@@ -12,49 +12,52 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.content import Content
-from textual.message import Message
+from textual.timer import Timer
 
 from dcron.errors import Conflict, DcronError
 from dcron.safetext import safe, safe_lines
-from dcron.tui.acting import Act, Acted, Acting, Outcome
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
+from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.driver import Driver
+from dcron.tui.header_footer import Status
 from dcron.tui.health import Health
+from dcron.tui.host import Host
 from dcron.tui.input_queue import IMPATIENT, OrderedApp
 from dcron.tui.keynames import key_name, key_of
 from dcron.tui.main_screen import MainScreen
-from dcron.tui.reader import Answered, Changed, HealthChanged, Reader, Unusable
 from dcron.tui.settings import TuiSettings
 from dcron.tui.theme import CSS, THEMES
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
-    from dcron.services.dashboard import Counts, Dashboard, Pulse
+    from dcron.services.dashboard import Activity, Counts, Dashboard
+    from dcron.tui.acts import Act, Outcome
 
 T = TypeVar("T")
 TICK = 1.0
 INTERVALS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 COUNTS_EVERY = 15.0
-"""Seconds between two counts of the whole crontab at least; a slow one is counted more seldom still."""
+"""Least seconds between two counts of the whole crontab; slow counts are rarer still."""
 COUNTS_OF_CLOCK = 45.0
-"""Seconds more where nothing was written: what is late is so by the clock alone."""
+"""Seconds after which it is counted again without a change: tasks become late with the time."""
 COUNTS_SHARE = 100
+"""A count that took one second is repeated after this many seconds at the earliest."""
 TOASTS = 3
 COMMANDS_SHARE = 4
-"""Of the screen's lines, a toast takes one in so many for command lines."""
-STILL = 1.0
-"""Seconds after a key in which nobody's rows are sorted anew."""
+"""A toast shows at most one command line per this many lines of the screen."""
+TYPING_SECONDS = 1.0
+"""Seconds after a key in which the rows keep their order."""
 ERROR_SECONDS = 12.0
+EXPIRY = 10.0
+"""Seconds after which a change that waits behind a hanging database is refused."""
+_UNSEEN = object()
+"""The change token before the first check."""
 
 
 def _palette() -> Any:
     from dcron.tui.palette import Commands
 
     return Commands
-
-
-class Loaded(Message):
-    """All that the views need is loaded."""
 
 
 class DcronApp(OrderedApp[Exception]):
@@ -71,197 +74,186 @@ class DcronApp(OrderedApp[Exception]):
     def __init__(
         self, settings: TuiSettings, connect: Callable[[], "Crontab"], find_zone: Callable[[], tzinfo]
     ) -> None:
-        """`connect` opens the crontab, for each thread anew; both are called in threads."""
+        """`connect` opens the crontab; each thread has its own. Both functions are called in threads."""
         super().__init__(driver_class=Driver)
         self.settings = settings
         self.signs = UNICODE_SIGNS if settings.unicode else ASCII_SIGNS
         self.health = Health()
-        self.zone = datetime.now().astimezone().tzinfo or UTC
-        """Of the times on the screen."""
+        self.zone: tzinfo = datetime.now().astimezone().tzinfo or UTC
         self.new_task_zone = "UTC"
-        """Of tasks that are made here."""
-        self.reader = Reader(lambda: self._open(connect, find_zone), self._post, self.health)
-        self.acting = Acting(self._shared_crontab, self._post)
         self.counts: Counts | None = None
         self.as_of: datetime | None = None
-        """The database's time when it last answered."""
+        """The database's time at its last answer."""
+        self.reads: DatabaseThread[Dashboard] = DatabaseThread(
+            "reads",
+            lambda: self._open(connect, find_zone),
+            self.call_later,
+            health=self.health,
+            health_changed=self._health_changed,
+            crashed=self.exit,
+        )
+        self.writes: DatabaseThread[Crontab] = DatabaseThread("writes", self._shared_crontab, self.call_later)
+        self._token: object = _UNSEEN
+        self._next_check: Timer | None = None
         self._counted_at = 0.0
-        self._uncounted = False
-        """Whether something was written since, too soon after the last count."""
+        self._is_uncounted = False
+        """Whether there was a change too soon after the last count."""
         self._key_at = 0.0
         self._fetching_since: float | None = None
-        """When something was asked that will open what is typed after it; a monotonic time."""
-        self.errands = 0
-        """How many calls of the service are under way whose outcome opens something, or closes it."""
+        """Monotonic time since which keys wait for `fetch`."""
+        self._writing = 0
+        """Number of calls of `write` that keys wait for."""
         self._connect = connect
-        self._connecting = threading.Lock()
+        self._connecting = Lock()
         self._crontab: Crontab | None = None
-        self.main = MainScreen()
+        self.main = MainScreen(self._status, self._start)
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
         self.theme = THEMES[settings.theme]
 
-    # From the threads -------------------------------------------------------------------------------
-
-    def _post(self, message: Message) -> None:
-        """Tell the app; once it is gone there is nobody to tell."""
-        try:
-            self.post_message(message)
-        except RuntimeError:  # its loop has ended
-            return
+    # Threads ----------------------------------------------------------------------------------------
 
     def _open(self, connect: "Callable[[], Crontab]", find_zone: Callable[[], tzinfo]) -> "Dashboard":
-        """In the reader's thread: load what takes long, then connect."""
+        """Load the modules that take long, then connect. Called in the thread of `reads`."""
         from dcron.services.dashboard import Dashboard
         from dcron.tui.settings import new_task_zone
 
         self.main.view.load()
         self.zone = find_zone()
-        self._post(Loaded())
+        self.call_later(self._loaded)
         with self._connecting:
-            self._crontab = None  # where the reader has to connect anew, so have the others
+            self._crontab = None  # if this thread has to connect again, the others have to, too
         crontab = connect()
         self.new_task_zone = new_task_zone(crontab)
         return Dashboard(crontab)
 
     def _shared_crontab(self) -> "Crontab":
-        """For acts and logs, in their threads: the reader's change tokens need a connection of its own."""
+        """Return the crontab for changes and logs. `reads` has its own connection, for change tokens."""
         with self._connecting:
             if self._crontab is None:
                 self._crontab = self._connect()
             return self._crontab
 
-    def on_loaded(self, _: "Loaded") -> None:
-        """The first view can be shown, though there is no database yet."""
+    def _start(self) -> None:
+        self.reads.start()
+        self._check_for_changes()
+
+    def _loaded(self) -> None:
+        """Show the first view; the database may not have answered yet."""
         self.main.begin()
         self._count()
 
-    def on_answered(self, message: Answered) -> None:
-        """Hand the answer to who asked, unless something newer was asked meanwhile."""
-        if self.reader.is_current(message.request):
-            self.as_of = self.health.now()
-            message.request.receive(message.answer)
-
-    def on_changed(self, _: Changed) -> None:
-        """Somebody has written: what is shown may be old."""
-        if self.main.pane and self.screen is self.main:
-            self.main.pane.refresh_data()
-            self.reader.ask("pulse", lambda board: board.pulse(), self._take_pulse)
-            self._count()
-
-    def on_health_changed(self, _: HealthChanged) -> None:
-        """Show it at once."""
-        self.redraw_chrome()
+    def _health_changed(self) -> None:
+        if self.health.lost_at is not None and self._token is not _UNSEEN:
+            self._token = None  # the token of another connection means nothing
+        self.redraw_header()
         if self.main.pane:
             self.main.pane.tick()
 
-    def on_unusable(self, message: Unusable) -> None:
-        """Say why on the terminal, where it can be read and copied."""
-        self.exit(message.error)
+    # Changes in the database ------------------------------------------------------------------------
 
-    async def on_acted(self, message: Acted) -> None:
-        """Tell how it went. Questions come first: a dialog that opens takes the toasts away."""
-        self._counted_at = 0.0
-        self.reader.look_now()
-        done = [outcome for outcome in message.outcomes if outcome.error is None]
-        failed = [outcome for outcome in message.outcomes if outcome.error]
-        shown = failed[:TOASTS]
-        for outcome in shown:
-            if isinstance(outcome.error, Conflict) and outcome.act.afresh:
-                await self._ask_again(outcome)
-        for outcome in shown:
-            if not isinstance(outcome.error, Conflict):
-                self.tell(f"{outcome.act.what}: {outcome.told}", error=True)
-        if len(failed) > TOASTS:
-            self.tell(f"and {len(failed) - TOASTS:,} more were not done", error=True)
-        if done:
-            self.tell(self._told_of(done))
+    def _check_for_changes(self) -> None:
+        if self._next_check:
+            self._next_check.stop()
 
-    def _told_of(self, done: Sequence[Outcome]) -> str:
-        """What was done, and the command lines that do the same, as many as there is room for."""
-        lines = [done[0].told + (f", and {len(done) - 1:,} more" if len(done) > 1 else "")]
-        shown = done[: max(1, self.size.height // COMMANDS_SHARE)]
-        lines += [outcome.act.command for outcome in shown]
-        more = len(done) - len(shown)
-        return "\n".join([*lines, f"... and {more:,} more"] if more else lines)
+        def read_token(board: "Dashboard") -> Any:
+            found = board.look()
+            self.health.set_clock(found.now)
+            return found.token
 
-    async def _ask_again(self, outcome: Outcome) -> None:
-        """Show who was first and what they changed; nothing is done unless that is asked for then."""
-        from dcron.tui.forms.dialog_text import act_conflict, content
-        from dcron.tui.modals import Conflicted
+        self.reads.ask("changes", read_token, self._take_token)
 
-        act, theirs = outcome.act, outcome.theirs
-        assert act.afresh
-        changed = content(act_conflict(act.task, theirs, self.zone) if act.task and theirs else ())
-        again = replace(act, do=act.afresh)
-        await self.push_screen(
-            Conflicted(outcome.told, changed, act.command), lambda yes: self.act([again]) if yes else None
-        )
+    def _take_token(self, token: object) -> None:
+        is_changed = self._token is not _UNSEEN and token != self._token
+        self._token = token
+        self.as_of = self.health.now()
+        # The pause starts after the answer: a slow database is not asked more often than it answers.
+        self._next_check = self.set_timer(self.health.interval, self._check_unless_paused)
+        if is_changed and self.main.pane and self.screen is self.main:
+            self.main.pane.refresh_data()
+            self.reads.ask("activity", lambda board: board.activity(), self._take_activity)
+            self._count()
+
+    def _check_unless_paused(self) -> None:
+        if not self.health.paused:
+            self._check_for_changes()
+
+    def _check_now(self) -> None:
+        """Check for changes now, and treat all as changed."""
+        if self._token is not _UNSEEN:
+            self._token = None
+        self.reads.retry_now()
+        self._check_for_changes()
+
+    def _count(self) -> None:
+        """Count the whole crontab, unless it was counted a short time ago."""
+        now = self.health.now().timestamp()
+        self._is_uncounted = now < self._counted_at
+        if not self._is_uncounted:
+            self._counted_at = now + COUNTS_EVERY
+            self.reads.ask("counts", _timed_counts, self._take_counts)
+
+    def _take_activity(self, activity: "Activity") -> None:
+        """Show the running runs as they are now, and not as of the last count."""
+        if self.counts and self.counts.activity != activity:
+            self.counts = replace(self.counts, activity=activity)
+            self.redraw_header()
+
+    def _take_counts(self, found: "tuple[Counts, float]") -> None:
+        self.counts, seconds = found
+        self._counted_at = self.health.now().timestamp() + max(COUNTS_EVERY, COUNTS_SHARE * seconds)
+        self.redraw_header()
 
     # The screen -------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Chrome first, database after."""
+        """Paint the screen; the database comes after."""
         self.set_keymap(dict(self.settings.keys))
         self.push_screen(self.main)
         self.set_interval(TICK, self._tick)
 
     def on_unmount(self) -> None:
         """Ask nothing more."""
-        self.reader.stop()
+        self.reads.stop()
+        self.writes.stop()
 
     def _tick(self) -> None:
         if self.screen is self.main:
             self.main.redraw_bar()
             if self.main.pane:
                 self.main.pane.tick()
-            if self._uncounted or self.health.now().timestamp() >= self._counted_at + COUNTS_OF_CLOCK:
+            if self._is_uncounted or self.health.now().timestamp() >= self._counted_at + COUNTS_OF_CLOCK:
                 self._count()
 
-    def redraw_chrome(self) -> None:
-        """Bar and tabs tell something else."""
+    def redraw_header(self) -> None:
+        """Draw the header and the tabs again."""
         if self.main.is_mounted:
-            self.main.redraw_chrome()
+            self.main.redraw_header()
 
-    def counted(self) -> str:
-        """`60 tasks  R9 x9 -8 !8`."""
+    def redraw_tabs(self) -> None:
+        """Draw the tabs again."""
+        self.main.redraw_tabs()
+
+    def _status(self) -> Status:
+        return Status(self._counts_text(), self.as_of)
+
+    def _counts_text(self) -> str:
+        """Return `60 tasks  R9 x9 -8 !8`."""
         counts = self.counts
         if counts is None:
             return ""
         signs = self.signs
-        told = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
-        told += f"  {signs['running']}{counts.pulse.running}"
+        text = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
+        text += f"  {signs['running']}{counts.activity.running}"
         for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
-            told += f" {signs[look]}{number:,}" if number else ""
-        return f"{told}  {counts.pulse.idle}" if counts.pulse.idle else told
+            text += f" {signs[look]}{number:,}" if number else ""
+        return f"{text}  {counts.activity.idle}" if counts.activity.idle else text
 
-    def _count(self) -> None:
-        """Counting reads every line, so it is done seldom, and the more so the longer it takes."""
-        now = self.health.now().timestamp()
-        self._uncounted = now < self._counted_at
-        if not self._uncounted:
-            self._counted_at = now + COUNTS_EVERY
-            self.reader.ask("counts", _timed_counts, self._take_counts)
-
-    def _take_pulse(self, pulse: "Pulse") -> None:
-        """What runs beside the rows that show it, and not as it was at the last count."""
-        if self.counts and self.counts.pulse != pulse:
-            self.counts = replace(self.counts, pulse=pulse)
-            self.redraw_chrome()
-
-    def _take_counts(self, found: "tuple[Counts, float]") -> None:
-        self.counts, seconds = found
-        self._counted_at = self.health.now().timestamp() + max(COUNTS_EVERY, COUNTS_SHARE * seconds)
-        self.redraw_chrome()
-
-    # For panes and commands -------------------------------------------------------------------------
+    # The host of views, forms and dialogs -----------------------------------------------------------
 
     def fetch(self, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]) -> None:
-        """Ask the database something at once, and go on with the answer, or tell that there is none.
-
-        What is typed meanwhile waits: it is meant for what the answer opens.
-        """
-        if self._tells_that_it_is_away():
+        """Ask the database and go on with the answer; keys wait for it. An error is reported."""
+        if self._reports_lost():
             return
         self._fetching_since = time.monotonic()
 
@@ -271,19 +263,114 @@ class DcronApp(OrderedApp[Exception]):
 
         def refused(error: DcronError) -> None:
             self._fetching_since = None
-            self.forget_typed()  # it was for what does not open
-            self.complain(error)
+            self.forget_typed()  # the keys were for what does not open
+            self.report_error(error)
 
-        self.reader.ask("fetch", question, received, refused, waits=False)
+        self.reads.ask("fetch", question, received, refused, waits=False)
 
-    def _tells_that_it_is_away(self) -> bool:
-        """Whether the database is lost; then nothing is kept for later, and that is told."""
+    def write(
+        self,
+        work: "Callable[[Crontab], T]",
+        receive: Callable[[T], None],
+        refuse: Callable[[DcronError], None],
+    ) -> None:
+        """Call a service and go on with the result or the error; keys wait for it."""
+        self._writing += 1
+
+        def received(answer: T) -> None:
+            self._writing -= 1
+            receive(answer)
+
+        def refused(error: DcronError) -> None:
+            self._writing -= 1
+            refuse(error)
+
+        self.writes.start()
+        self.writes.ask(object(), work, received, refused, waits=False, seconds=EXPIRY)
+
+    def may_act(self, things: Sequence[object]) -> bool:
+        """Return whether there is something to act on and acting is allowed; report why not."""
+        if self.settings.readonly:
+            self.report("read-only: dcron tui was started with --readonly", error=True)
+            return False
+        if not things:
+            waits = getattr(getattr(self.main.pane, "table", None), "awaits_ids", False)
+            self.report("the list is still being read; try again" if waits else "nothing is selected")
+            return False
+        return not self._reports_lost()
+
+    def _reports_lost(self) -> bool:
+        """Return whether the database is lost, and report it: nothing is kept for later."""
         if self.health.lost_at is not None:
-            self.tell(f"nothing was done: {self.health.error}", error=True)
+            self.report(f"nothing was done: {self.health.error}", error=True)
         return self.health.lost_at is not None
 
-    def tell(self, text: str, *, error: bool = False) -> None:
-        """A toast. The text is made inert here."""
+    def act(self, acts: "Sequence[Act]") -> None:
+        """Do these in the background and report the outcomes."""
+        from dcron.tui.acts import Outcome, perform
+
+        if not self.may_act(acts):
+            return
+
+        def refused(error: DcronError) -> None:
+            self.report_outcomes([Outcome(act, str(error), error) for act in acts])
+
+        self.writes.start()
+        self.writes.ask(
+            object(),
+            lambda crontab: [perform(act, crontab) for act in acts],
+            self.report_outcomes,
+            refused,
+            waits=False,
+            seconds=EXPIRY,
+        )
+
+    def report_outcomes(self, outcomes: "Sequence[Outcome]") -> None:
+        """Report what was done, with command lines, and what was not."""
+        self._counted_at = 0.0
+        self._check_now()
+        self.call_later(self._report_outcomes, outcomes)
+
+    async def _report_outcomes(self, outcomes: "Sequence[Outcome]") -> None:
+        """Ask about conflicts first: a dialog removes the toasts when it opens."""
+        done = [outcome for outcome in outcomes if outcome.error is None]
+        failed = [outcome for outcome in outcomes if outcome.error]
+        shown = failed[:TOASTS]
+        for outcome in shown:
+            if isinstance(outcome.error, Conflict) and outcome.act.again:
+                await self._ask_again(outcome)
+        for outcome in shown:
+            if not isinstance(outcome.error, Conflict):
+                self.report(f"{outcome.act.title}: {outcome.message}", error=True)
+        if len(failed) > TOASTS:
+            self.report(f"and {len(failed) - TOASTS:,} more were not done", error=True)
+        if done:
+            self.report(self._done_text(done))
+
+    def _done_text(self, done: "Sequence[Outcome]") -> str:
+        """Return what was done, and the command lines that do the same, as many as there is room for."""
+        lines = [done[0].message + (f", and {len(done) - 1:,} more" if len(done) > 1 else "")]
+        shown = done[: max(1, self.size.height // COMMANDS_SHARE)]
+        lines += [outcome.act.command for outcome in shown]
+        more = len(done) - len(shown)
+        return "\n".join([*lines, f"... and {more:,} more"] if more else lines)
+
+    async def _ask_again(self, outcome: "Outcome") -> None:
+        """Show what another person changed first, and offer to do the act anyway."""
+        from dcron.tui.forms.dialog_text import act_conflict, content
+        from dcron.tui.modals import ConflictDialog
+
+        act, theirs = outcome.act, outcome.theirs
+        assert act.again
+        changed = content(act_conflict(act.task, theirs, self.zone) if act.task and theirs else ())
+        again = replace(act, do=act.again)
+        await self.push_screen(
+            ConflictDialog(outcome.message, changed, act.command),
+            lambda yes: self.act([again]) if yes else None,
+        )
+
+    def report(self, text: str, *, error: bool = False) -> None:
+        """Show a text for some seconds. It is made inert here."""
         self.notify(
             safe_lines(text),
             severity="error" if error else "information",
@@ -291,28 +378,12 @@ class DcronApp(OrderedApp[Exception]):
             markup=False,
         )
 
-    def complain(self, error: DcronError) -> None:
-        """A toast of what went wrong."""
-        self.tell(str(error), error=True)
-
-    def may_act(self, things: Sequence[object]) -> bool:
-        """Whether there is something to act upon, and nothing forbids it; says so if not."""
-        if self.settings.readonly:
-            self.tell("read-only: it was started with --readonly", error=True)
-            return False
-        if not things:
-            waits = getattr(getattr(self.main.pane, "table", None), "awaits_ids", False)
-            self.tell("the list is being read: once more, please" if waits else "nothing is chosen")
-            return False
-        return not self._tells_that_it_is_away()
-
-    def act(self, acts: Sequence[Act]) -> None:
-        """Do these in the acting thread."""
-        if self.may_act(acts):
-            self.acting.submit(acts)
+    def report_error(self, error: DcronError) -> None:
+        """Show an error for some seconds."""
+        self.report(str(error), error=True)
 
     def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
-        """Ask a question that silence answers with No."""
+        """Ask a question whose default answer is No."""
         from dcron.tui.modals import Confirm
 
         self.push_screen(Confirm(f"{question}?", [*details, f"on {self.settings.address}"]), done)
@@ -325,7 +396,7 @@ class DcronApp(OrderedApp[Exception]):
         hint: str = "",
         must_be: str | None = None,
     ) -> None:
-        """Ask for a line of text; None after Esc."""
+        """Ask for a text; None after Esc. With `must_be`, Enter takes nothing else."""
         from dcron.tui.modals import Ask
 
         self.push_screen(Ask(question, hint=hint, must_be=must_be), done)
@@ -337,7 +408,7 @@ class DcronApp(OrderedApp[Exception]):
         self.push_screen(Choose(question, choices), lambda chosen: done(chosen) if chosen else None)
 
     def open_log(self, run_id: int) -> None:
-        """Show what a run printed."""
+        """Show the output of a run."""
 
         def show(crontab: "Crontab") -> None:
             from dcron.tui.log.screen import LogScreen
@@ -347,54 +418,94 @@ class DcronApp(OrderedApp[Exception]):
 
         self.fetch(lambda _: self._shared_crontab(), show)
 
+    def open_runs(
+        self,
+        title: str,
+        *,
+        task_id: int | None = None,
+        node_id: str | None = None,
+        node_since: datetime | None = None,
+    ) -> None:
+        """Show the runs of a task or of a node, inside the present view."""
+        from dcron.tui.views.runs import RunsPane
+
+        self.main.drill(RunsPane(task_id, node_id, node_since, title))
+
+    def show_view(self, name: str) -> None:
+        """Show the view of this name."""
+        self.main.action_view(name)
+
+    def filter_rows(self, text: str) -> None:
+        """Filter the present view. Raises UsageError."""
+        if self.main.pane:
+            self.main.pane.set_filter(text)
+            self.redraw_header()
+
+    def sort_orders(self) -> Sequence[str]:
+        """Return the orders of the present view."""
+        return self.main.pane.orders if self.main.pane else ()
+
+    def sort_rows(self, order: str) -> None:
+        """Sort the present view by one of its orders."""
+        if self.main.pane:
+            self.main.pane.sort_by(order)
+
+    def set_theme(self, name: str) -> None:
+        """Use one of THEMES."""
+        self.theme = THEMES[name]
+
+    def start_command(self, text: str) -> None:
+        """Open the prompt with a command to complete."""
+        self.main.action_command(text)
+
     # Keys -------------------------------------------------------------------------------------------
 
     @property
     def is_typing(self) -> bool:
-        """Whether a key was pressed a moment ago: then no row should go elsewhere."""
-        return time.monotonic() - self._key_at < STILL
+        """Whether a key was pressed within the last second; rows should keep their order then."""
+        return time.monotonic() - self._key_at < TYPING_SECONDS
 
     async def on_event(self, event: events.Event) -> None:
-        """Note when a key comes, and what of it is not for the widgets."""
+        """Record the time of keys, and cancel what keys wait for at Esc."""
         if isinstance(event, events.AppBlur | events.AppFocus):
-            return  # the focus stays where it is: what is typed blindly goes where it would have gone
+            return  # the focus stays where it is
         if isinstance(event, events.Key) and not event.is_forwarded:
             self._key_at = time.monotonic()
             if event is self._current and self._fetching_since is not None and event.key == "escape":
-                self.reader.forget("fetch")
+                self.reads.forget("fetch")
                 self._fetching_since = None
                 return
         if isinstance(event, events.Paste) and CommandPalette.is_open(cast("App[object]", self)):
-            event.text = safe(event.text)  # the palette's line is not one of ours
+            event.text = safe(event.text)  # the input of the palette is Textual's own
         await super().on_event(event)
 
     def holds(self, event: events.Event) -> bool:
-        """Keys wait for what is being fetched, and in the palette for what is being found.
+        """Hold keys during `fetch` and `write`, and while the palette searches.
 
-        Esc and the key that quits wait no longer than a moment.
+        Esc and keys that leave wait for a second at most.
         """
         if not isinstance(event, events.Key | events.Paste):
             return False
         if self._fetching_since is not None:
             waits_long = time.monotonic() - self._fetching_since >= IMPATIENT
             return not (waits_long and self.ends_waiting(event))
-        if self.errands:
+        if self._writing:
             return not self.ends_waiting(event)
         if CommandPalette.is_open(cast("App[object]", self)):
             return any(not each.is_finished for each in self.workers if each.node is self.screen)
         return super().holds(event)
 
     def was_dropped(self, dropped: Sequence[events.Event]) -> None:
-        """Say so."""
+        """Report dropped keys."""
         if any(isinstance(event, events.Key | events.Paste) for event in dropped):
-            self.tell("what was typed was ignored: it was for what is not read yet")
+            self.report("the typed keys were ignored: the database did not answer in time")
 
     def action_help_quit(self) -> None:
-        """ctrl+c quits other programs, so it says here what does."""
-        self.tell(f"{key_of(self, 'app.quit')} quits")
+        """Report the key that quits: ctrl+c quits other programs."""
+        self.report(f"{key_of(self, 'app.quit')} quits")
 
     def action_help(self) -> None:
-        from dcron.tui.keys import help_content
+        from dcron.tui.help import help_content
         from dcron.tui.modals import NoticeDialog
 
         keys = help_content(cast("Any", self.screen))
@@ -411,8 +522,8 @@ class DcronApp(OrderedApp[Exception]):
 
     def action_pause(self) -> None:
         self.health.paused = not self.health.paused
-        self.reader.look_now()
-        self.redraw_chrome()
+        self._check_now()
+        self.redraw_header()
 
     def action_faster(self) -> None:
         self._set_interval(-1)
@@ -421,25 +532,28 @@ class DcronApp(OrderedApp[Exception]):
         self._set_interval(1)
 
     def action_refresh_now(self) -> None:
-        self.reader.look_now()
+        self._check_now()
 
     def _set_interval(self, step: int) -> None:
         position = min(range(len(INTERVALS)), key=lambda i: abs(INTERVALS[i] - self.health.interval))
         self.health.interval = INTERVALS[max(0, min(len(INTERVALS) - 1, position + step))]
-        self.reader.look_now()
-        self.redraw_chrome()
+        self._check_now()
+        self.redraw_header()
 
     def get_key_display(self, binding: Binding) -> str:
-        """Keys by their names."""
+        """Return the name of the key."""
         return binding.key_display or key_name(binding.key)
 
     def get_system_commands(self, screen: Any) -> Any:
-        """None of Textual's own: the commands are dcron's words."""
+        """Return none of Textual's own commands."""
         return ()
 
 
 def _timed_counts(board: "Dashboard") -> "tuple[Counts, float]":
-    import time
-
     began = time.perf_counter()
     return board.counts(), time.perf_counter() - began
+
+
+def _as_host(app: DcronApp) -> Host:
+    """Let the type checker compare the app with the protocol."""
+    return app

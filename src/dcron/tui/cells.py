@@ -1,4 +1,4 @@
-"""What stands in a cell of a table: inert text and a look. Foreign text gets there through `cell` only."""
+"""Cells of a table: inert text and a look. Foreign text gets into a cell through `cell` only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
 
 
 class Cell(NamedTuple):
-    """Inert text, and the name of the look it has (theme.py)."""
+    """Inert text and the name of its look (theme.py)."""
 
     text: str
     look: str = ""
@@ -24,13 +24,13 @@ EMPTY = Cell("")
 
 
 def cell(text: str | bytes | None, look: str = "") -> Cell:
-    """A cell of any text, made inert."""
+    """Return a cell of any text, made inert."""
     return Cell(safe(text, NAME_CELLS), look) if text else EMPTY
 
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """How a task or a run stands: a word, and the name of its look and of its sign."""
+    """The status of a task or a run: a word, and the name of its look and its sign."""
 
     word: str
     look: str
@@ -68,15 +68,15 @@ _OF_RUN = {
 }
 
 
-def run_standing(run: Run) -> TaskStatus:
-    """How a run stands."""
+def run_status(run: Run) -> TaskStatus:
+    """Return the status of a run."""
     return _OF_RUN.get(run.state) or TaskStatus(run.state.value, "quiet")
 
 
-def task_standing(row: "TaskRow", now: datetime) -> TaskStatus:
-    """How a task stands: what happens now before what is wrong, before how it went last."""
+def task_status(row: "TaskRow", now: datetime) -> TaskStatus:
+    """Return the status of a task: its running run, else what is wrong, else its last run."""
     if row.view.alive:
-        return run_standing(row.view.alive[-1])
+        return run_status(row.view.alive[-1])
     if not row.task.enabled:
         return TaskStatus("paused", "paused")
     if row.task.error:
@@ -84,27 +84,27 @@ def task_standing(row: "TaskRow", now: datetime) -> TaskStatus:
     if row.is_late(now):
         return TaskStatus("late", "late")
     if row.view.last_run:
-        return run_standing(row.view.last_run)
+        return run_status(row.view.last_run)
     return TaskStatus("new", "quiet")
 
 
 def next_cell(row: "TaskRow", now: datetime) -> Cell:
-    """The time to the next run, or what it waits for; `!` where the clocks change before it."""
+    """Return the time to the next run, or why there is none; `!` if the clocks change before it."""
     if row.next_at is None and not row.task.enabled:
         return Cell("paused", "paused")
     if row.next_at is None:
         return Cell("error", "error") if row.task.error else Cell("-", "quiet")
-    told = humanize.to_next(row.view.next_run, row.next_at, row.view.unserved, now)
+    text = humanize.to_next(row.view.next_run, row.next_at, row.view.unserved, now)
     if row.view.unserved:
-        return Cell(told, "late")
+        return Cell(text, "late")
     if row.view.next_run and row.view.next_run.blocked:
-        return Cell(told, "waiting")
+        return Cell(text, "waiting")
     if row.is_late(now):
-        return Cell(told.replace("late", "LATE"), "late")
+        return Cell(text.replace("late", "LATE"), "late")
     if row.next_at <= now:
         return Cell("now", "running")
     mark = "!" if row.clock_change else ""
-    return Cell(told + mark, "late" if mark else "")
+    return Cell(text + mark, "late" if mark else "")
 
 
 def last_cell(row: "TaskRow", now: datetime) -> Cell:
@@ -112,23 +112,23 @@ def last_cell(row: "TaskRow", now: datetime) -> Cell:
     run = row.view.alive[-1] if row.view.alive else row.view.last_run
     if run is None:
         return EMPTY
-    told = humanize.result(run, now)
+    text = humanize.result(run, now)
     if run.state is RunState.SUCCEEDED:
-        told = "ok"
+        text = "ok"
     if run.finished_at:
-        told = f"{told} {humanize.ago(run.finished_at, now)}"
-    return cell(told, run_standing(run).look)
+        text = f"{text} {humanize.ago(run.finished_at, now)}"
+    return cell(text, run_status(run).look)
 
 
 def owner_cell(row: "TaskRow") -> Cell:
-    """The node that runs the task now; elsewhere the one that ran it last, told quietly."""
+    """The node that runs the task now; elsewhere the one that ran it last, text quietly."""
     if row.view.alive:
         return cell(row.view.alive[-1].node, "running")
     return cell(row.view.last_run.node, "quiet") if row.view.last_run else EMPTY
 
 
 _HEIGHTS = {True: "▁▂▃▄▅▆▇", False: "_.-=#"}
-"""None fills its line: it would grow into the one above."""
+"""None of them is a full line: it would touch the row above."""
 _SPARK_SIGNS = {
     True: {RunState.FAILED: "×", RunState.LOST: "?", RunState.SKIPPED: "·", RunState.CANCELLED: "-"},
     False: {RunState.FAILED: "x", RunState.LOST: "?", RunState.SKIPPED: ",", RunState.CANCELLED: ":"},
@@ -136,11 +136,11 @@ _SPARK_SIGNS = {
 
 
 def spark(recent: "Sequence[Recent]", *, unicode: bool) -> Cell:
-    """A column a run, as high as it was long beside the longest; what did not end well has a sign."""
+    """Return one column per run, as high as its length among all; unsuccessful runs have a sign."""
     longest = max((run.seconds or 0.0 for run in recent if run.state is RunState.SUCCEEDED), default=0.0)
     heights, signs = _HEIGHTS[unicode], _SPARK_SIGNS[unicode]
-    told = "".join(signs.get(run.state) or _height(run.seconds, longest, heights) for run in recent)
-    return Cell(told, "quiet")
+    text = "".join(signs.get(run.state) or _height(run.seconds, longest, heights) for run in recent)
+    return Cell(text, "quiet")
 
 
 def _height(seconds: float | None, longest: float, heights: str) -> str:

@@ -13,29 +13,29 @@ GAP = 1
 
 @dataclass(frozen=True)
 class Column:
-    """A column: how wide it is, how soon it goes where room is short, and what it shows of a row."""
+    """A column: its width, its rank where room is short, and its cells."""
 
     key: str
     title: str
     width: int
     show: Callable[[Any, datetime], Cell]
-    """The cell of a row at a moment on the database's clock."""
+    """Return the cell of a row at a time on the database's clock."""
     rank: int = 0
-    """Columns of rank 0 always stay; of the others the highest rank goes first."""
+    """Columns of rank 0 are always shown; of the others the highest rank is left out first."""
     most: int = 0
-    """How wide it becomes where there is room."""
+    """Greatest width."""
     grows: bool = False
-    """The last of those that grow takes all the room that is left then."""
+    """Whether it takes the remaining room; of several, the last does."""
     right: bool = False
     order: str | None = None
-    """The order that a click on the title sorts by."""
+    """The order of a click on the title."""
     from_width: int = 0
-    """The width of the table from which on it is shown at all."""
+    """Least width of the table with which it is shown."""
 
 
 @dataclass(frozen=True)
 class PlacedColumn:
-    """A column in its place."""
+    """A column with its position and width."""
 
     column: Column
     x: int
@@ -43,7 +43,7 @@ class PlacedColumn:
 
 
 def place(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
-    """The columns that fit, in their order and as wide as there is room for."""
+    """Return the columns that fit, with their positions and widths."""
     kept: set[str] = set()
     left = width
     for column in sorted(columns, key=lambda column: column.rank):
@@ -60,7 +60,7 @@ def place(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
 
 
 def _grown(columns: Sequence[Column], left: int) -> list[tuple[Column, int]]:
-    """The columns and their widths, with what is left given to those that can use it."""
+    """Return the columns and their widths; the remaining room goes to those that can use it."""
     widths = {column.key: column.width for column in columns}
     for column in sorted(columns, key=lambda column: column.rank):
         more = max(0, min(column.most - column.width, left))
@@ -72,7 +72,7 @@ def _grown(columns: Sequence[Column], left: int) -> list[tuple[Column, int]]:
 
 
 def fitted(text: str, width: int, *, right: bool = False) -> str:
-    """Inert text in exactly so many cells."""
+    """Return an inert text in exactly `width` cells."""
     if len(text) > width // 2:
         text = shorten(text, width)
     space = " " * (width - cells(text))

@@ -1,9 +1,8 @@
-"""The command line of the screen, `:`, with the words of the shell's; the palette has the same entries."""
+"""The commands of the prompt and the palette. They have the names of the shell's verbs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -11,28 +10,31 @@ from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
 from dcron.services.dashboard import Dashboard, TaskDetail
-from dcron.services.name_prefix import NotWhole
-from dcron.tui import actions, recovering
+from dcron.services.name_prefix import NotExact
+from dcron.tui.actions import nodes, runs, tasks
+from dcron.tui.completion import MOST_NAMES, Completion, among
+from dcron.tui.detail import detail_facts
+from dcron.tui.detail_panel import facts_content
+from dcron.tui.filters import complete_from_database, node_names
+from dcron.tui.host import Host
+from dcron.tui.modals import NoticeDialog
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
-
-if TYPE_CHECKING:
-    from dcron.tui.app import DcronApp
 
 
 @dataclass(frozen=True)
 class Command:
-    """A word, what may follow it, and what it does."""
+    """A command: its word, its argument, its help and its function."""
 
     word: str
     takes: str
-    told: str
-    run: Callable[["DcronApp", str], None]
-    """Gets what follows the word. Raises UsageError."""
+    help: str
+    run: Callable[[Host, str], None]
+    """Gets the argument. Raises UsageError."""
 
 
-def run_command(app: "DcronApp", text: str) -> None:
-    """Do what was typed. Raises UsageError for a word that there is none of."""
+def run_command(host: Host, text: str) -> None:
+    """Run a typed command. Raises UsageError for an unknown command or a missing argument."""
     word, _, rest = text.strip().partition(" ")
     command = COMMANDS.get(SHORT.get(word, word))
     if command is None:
@@ -41,42 +43,37 @@ def run_command(app: "DcronApp", text: str) -> None:
             f"there is no command {word!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists them")
         )
     if not rest.strip() and command.takes and not command.takes.startswith("["):
-        raise UsageError(f"{command.word} {command.takes}: say which")
-    command.run(app, rest.strip())
+        raise UsageError(f"{command.word} needs {command.takes}")
+    command.run(host, rest.strip())
 
 
-def _view(name: str) -> Callable[["DcronApp", str], None]:
-    return lambda app, _: app.main.action_view(name)
+def _view(name: str) -> Callable[[Host, str], None]:
+    return lambda host, _: host.show_view(name)
 
 
-def _runs(app: "DcronApp", name: str) -> None:
-    from dcron.tui.views.runs import RunsPane
-
+def _runs(host: Host, name: str) -> None:
     if not name:
-        app.main.action_view("runs")
+        host.show_view("runs")
         return
-    app.fetch(
-        lambda board: board.crontab.find(name),
-        lambda task: app.main.drill(RunsPane(task_id=task.id, title=task.name)),
+    host.fetch(
+        lambda board: board.crontab.find(name), lambda task: host.open_runs(task.name, task_id=task.id)
     )
 
 
-def _details(app: "DcronApp", name: str) -> None:
-    from dcron.tui.detail import detail_facts
-    from dcron.tui.detail_panel import told
-    from dcron.tui.modals import NoticeDialog
-
+def _details(host: Host, name: str) -> None:
     def show(detail: TaskDetail | None) -> None:
         if detail:
-            heading = detail.row.task.name
-            app.push_screen(NoticeDialog(heading, lambda: told(detail_facts(detail, app.health.now()))))
 
-    app.fetch(lambda board: board.task_detail(board.crontab.find(name).id), show)
+            def draw() -> Content:
+                return facts_content(detail_facts(detail, host.health.now()))
+
+            host.push_screen(NoticeDialog(detail.row.task.name, draw))
+
+    host.fetch(lambda board: board.task_detail(board.crontab.find(name).id), show)
 
 
-def _why(app: "DcronApp", text: str) -> None:
+def _why(host: Host, text: str) -> None:
     from dcron.services.why import Cause, Why
-    from dcron.tui.modals import NoticeDialog
 
     name, _, when = text.partition(" ")
 
@@ -86,79 +83,69 @@ def _why(app: "DcronApp", text: str) -> None:
 
     def show(found: list[Cause]) -> None:
         content = Content("\n\n").join(Content(safe(cause.sentence)) for cause in found)
-        app.push_screen(NoticeDialog(f"why {text}", lambda: content))
+        host.push_screen(NoticeDialog(f"why {text}", lambda: content))
 
-    app.fetch(causes, show)
-
-
-def _node(app: "DcronApp", name: str) -> None:
-    from dcron.tui.views.runs import RunsPane
-
-    def found(board: Dashboard) -> RunsPane:
-        for node in reversed(board.nodes()):
-            if name in (node.id, node.name):
-                return RunsPane(node_id=node.id, node_since=node.started_at, title=node.id)
-        raise UsageError(f"there is no node {name!r}; `:nodes` shows what there is")
-
-    app.fetch(found, app.main.drill)
+    host.fetch(causes, show)
 
 
-def _log(app: "DcronApp", what: str) -> None:
-    if what.isdecimal():
-        app.fetch(lambda board: board.crontab.find_run(int(what)).id, app.open_log)
+def _node(host: Host, name: str) -> None:
+    def show(found: list[Node]) -> None:
+        node = found[-1]
+        host.open_runs(node.id, node_id=node.id, node_since=node.started_at)
+
+    host.fetch(_nodes_named(name), show)
+
+
+def _nodes_named(name: str) -> Callable[[Dashboard], list[Node]]:
+    def find(board: Dashboard) -> list[Node]:
+        found = [node for node in board.nodes() if name in (node.id, node.name)]
+        if not found:
+            raise UsageError(f"there is no node {name!r}; `:nodes` lists the nodes")
+        return found
+
+    return find
+
+
+def _log(host: Host, name: str) -> None:
+    if name.isdecimal():
+        host.fetch(lambda board: board.crontab.find_run(int(name)).id, host.open_log)
     else:
-        app.fetch(lambda board: board.crontab.run_to_follow(what).id, app.open_log)
+        host.fetch(lambda board: board.crontab.run_to_follow(name).id, host.open_log)
 
 
-def _on_run(act: Callable[["DcronApp", Sequence[Run]], None]) -> Callable[["DcronApp", str], None]:
-    def run(app: "DcronApp", run_id: str) -> None:
+def _on_run(act: Callable[[Host, Sequence[Run]], None]) -> Callable[[Host, str], None]:
+    def run(host: Host, run_id: str) -> None:
         if not run_id.isdecimal():
             raise UsageError(f"{run_id!r} is not the number of a run")
-        app.fetch(lambda board: board.crontab.find_run(int(run_id)), lambda found: act(app, [found]))
+        host.fetch(lambda board: board.crontab.find_run(int(run_id)), lambda found: act(host, [found]))
 
     return run
 
 
-def _drain(app: "DcronApp", name: str) -> None:
-    def found(board: Dashboard) -> list[Node]:
-        nodes = [node for node in board.nodes() if name in (node.id, node.name)]
-        if not nodes:
-            raise UsageError(f"there is no node {name!r}; `:nodes` shows what there is")
-        return nodes
-
-    app.fetch(found, lambda nodes: recovering.drain(app, nodes))
+def _drain(host: Host, name: str) -> None:
+    host.fetch(_nodes_named(name), lambda found: nodes.drain(host, found))
 
 
 def _on_task(
-    word: str, act: Callable[["DcronApp", Sequence[Task]], None], *, asks: bool = False
-) -> Callable[["DcronApp", str], None]:
-    return lambda app, name: _to_change(app, word, name, lambda task: act(app, [task]), asks=asks)
+    word: str, act: Callable[[Host, Sequence[Task]], None], *, asks: bool = False
+) -> Callable[[Host, str], None]:
+    return lambda host, name: _to_change(host, word, name, lambda task: act(host, [task]), asks=asks)
 
 
-def _new(app: "DcronApp", _: str) -> None:
-    from dcron.tui.forms.opening import new_task
-
-    new_task(app)
+def _edit(host: Host, name: str) -> None:
+    _to_change(host, "edit", name, lambda task: tasks.edit(host, task))
 
 
-def _edit(app: "DcronApp", name: str) -> None:
-    from dcron.tui.forms.opening import edit_task
+def _to_change(host: Host, word: str, typed: str, do: Callable[[Task], None], *, asks: bool = False) -> None:
+    """Act on the task of this name. If it is the beginning of one name only, ask first.
 
-    _to_change(app, "edit", name, lambda task: edit_task(app, task))
-
-
-def _to_change(
-    app: "DcronApp", word: str, typed: str, do: Callable[[Task], None], *, asks: bool = False
-) -> None:
-    """Act on the task of this whole name; ask first about the only one whose name begins so.
-
-    An act that `asks` names the task in a question of its own.
+    An act that `asks` anyway names the task in its question.
     """
 
     def found(board: Dashboard) -> tuple[Task, bool]:
         try:
             return board.crontab.get(typed), True
-        except NotWhole as beginning:
+        except NotExact as beginning:
             if len(beginning.names) != 1:
                 raise
             return board.crontab.get(beginning.names[0]), asks
@@ -169,31 +156,22 @@ def _to_change(
             do(task)
             return
         details = [f"{task.schedule}  {task.command}"]
-        app.confirm(f"{word} {task.name}", details, lambda yes: do(task) if yes else None)
+        host.confirm(f"{word} {task.name}", details, lambda yes: do(task) if yes else None)
 
-    app.fetch(found, go)
-
-
-def _filter(app: "DcronApp", text: str) -> None:
-    if app.main.pane:
-        app.main.pane.set_filter(text)
-        app.redraw_chrome()
+    host.fetch(found, go)
 
 
-def _theme(app: "DcronApp", name: str) -> None:
+def _theme(host: Host, name: str) -> None:
     if name not in THEMES:
         raise UsageError(f"there is no theme {name!r}; there are {', '.join(THEMES)}")
-    app.theme = THEMES[name]
+    host.set_theme(name)
 
 
-def _sort(app: "DcronApp", order: str) -> None:
-    from dcron.tui.pane import TablePane
-
-    pane = app.main.pane
-    orders = pane.orders if isinstance(pane, TablePane) else ()
-    if not isinstance(pane, TablePane) or order not in orders:
+def _sort(host: Host, order: str) -> None:
+    orders = host.sort_orders()
+    if order not in orders:
         raise UsageError(f"cannot sort by {order!r}; there are {', '.join(orders) or 'no orders here'}")
-    pane.sort_by(order)
+    host.sort_rows(order)
 
 
 COMMANDS = {
@@ -206,25 +184,55 @@ COMMANDS = {
         ),
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
         Command("node", "NODE", "Show the runs of a node.", _node),
-        Command("view", "TASK", "Show all there is to know about a task.", _details),
-        Command("why", "TASK [WHEN]", "Tell why a task did, did not, or will not run.", _why),
-        Command("logs", "RUN|TASK", "Show what a run printed.", _log),
-        Command("new", "", "Write a new task.", _new),
+        Command("view", "TASK", "Show all about a task.", _details),
+        Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
+        Command("logs", "RUN|TASK", "Show the output of a run.", _log),
+        Command("new", "", "Add a task.", lambda host, _: tasks.new(host)),
         Command("edit", "TASK", "Change a task.", _edit),
-        Command("run", "TASK", "Run a task now.", _on_task("run", actions.run_now)),
-        Command("pause", "TASK", "Pause a task.", _on_task("pause", actions.pause)),
-        Command("resume", "TASK", "Resume a task.", _on_task("resume", actions.resume)),
-        Command("rm", "TASK", "Delete a task.", _on_task("rm", actions.delete, asks=True)),
-        Command("cancel", "RUN", "Cancel a run.", _on_run(actions.cancel)),
-        Command("retry", "RUN", "Try a run that ended badly again.", _on_run(recovering.retry)),
-        Command("dismiss", "RUN", "Take a run off the dead letters.", _on_run(recovering.dismiss)),
-        Command("drain", "NODE", "Let a node take nothing new.", _drain),
-        Command("filter", "[WORDS]", "Show only what these words let through.", _filter),
+        Command("run", "TASK", "Run a task now.", _on_task("run", tasks.run_now)),
+        Command("pause", "TASK", "Pause a task.", _on_task("pause", tasks.pause)),
+        Command("resume", "TASK", "Resume a task.", _on_task("resume", tasks.resume)),
+        Command("rm", "TASK", "Delete a task.", _on_task("rm", tasks.delete, asks=True)),
+        Command("cancel", "RUN", "Cancel a run.", _on_run(runs.cancel)),
+        Command("retry", "RUN", "Retry a run that did not succeed.", _on_run(runs.retry)),
+        Command("dismiss", "RUN", "Dismiss a dead letter.", _on_run(runs.dismiss)),
+        Command("drain", "NODE", "Let a node take no new runs.", _drain),
+        Command(
+            "filter",
+            "[WORDS]",
+            "Show only rows that match these words.",
+            lambda host, text: host.filter_rows(text),
+        ),
         Command("sort", "ORDER", "Sort by a column.", _sort),
         Command("theme", "NAME", f"Change the colours: {', '.join(THEMES)}.", _theme),
-        Command("refresh", "", "Look at the database now.", lambda app, _: app.action_refresh_now()),
-        Command("help", "", "Show the keys and the commands.", lambda app, _: app.action_help()),
-        Command("quit", "", "Leave.", lambda app, _: app.exit()),
+        Command(
+            "refresh", "", "Check the database for changes now.", lambda host, _: host.action_refresh_now()
+        ),
+        Command("help", "", "Show the keys and the commands.", lambda host, _: host.action_help()),
+        Command("quit", "", "Leave.", lambda host, _: host.exit()),
     )
 }
 SHORT = {"q": "quit", "q!": "quit", "log": "logs", "h": "help", "list": "tasks", "delete": "rm"}
+
+
+def complete_command(host: Host, text: str, take: Callable[[Completion], None]) -> None:
+    """Find what may follow the text of a command, and hand it on; names are read from the database."""
+    verb, space, rest = text.lstrip().partition(" ")
+    if not space:
+        take(among(verb, COMMANDS))
+        return
+    command = COMMANDS.get(SHORT.get(verb, verb))
+    takes = command.takes if command else ""
+    word = rest.lstrip()
+    if " " in word:
+        take(Completion("", ()))
+    elif takes == "ORDER":
+        take(among(word, host.sort_orders()))
+    elif takes == "NAME":
+        take(among(word, THEMES))
+    elif "TASK" in takes:
+        complete_from_database(host, word, lambda board: board.crontab.names(word, MOST_NAMES), take)
+    elif "NODE" in takes:
+        complete_from_database(host, word, node_names, take)
+    else:
+        take(Completion(word, ()))

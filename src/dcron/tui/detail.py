@@ -1,4 +1,4 @@
-"""All there is to say about a task, for the pane beside the tasks."""
+"""The facts about a task, for the panel beside the tasks."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,11 +11,11 @@ from dcron.services.dashboard import TaskDetail
 from dcron.tui.detail_panel import Fact
 
 LISTED = 5
-"""Waiting runs, and runs to come, that are told one by one."""
+"""Most waiting runs, and most runs to come, that are listed."""
 
 
 def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
-    """All there is to say about a task, name by name; what keeps it from running stands first."""
+    """Yield names and values about a task; what keeps it from running comes first."""
     task, view = detail.row.task, detail.row.view
     yield "", task.describe or ""
     yield "when", f"{task.schedule}\n  {detail.explanation}"
@@ -24,7 +24,7 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "paused", _paused(task, now)
     yield "agents", f"none takes its next run:\n  {view.unserved}" if view.unserved and task.enabled else ""
     yield "waiting", _waiting(detail, now)
-    for start in detail.coming[:LISTED]:  # a calendar may take out hundreds
+    for start in detail.coming[:LISTED]:  # a calendar may skip hundreds
         each, moved = start.occurrence, next_runs.moved_by_jitter(start)
         note = each.reason or each.note
         remarks = (f"\n  {moved}" if moved else "") + (f"\n  ! {note}" if note else "")
@@ -34,10 +34,10 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "user", task.user or ""
     yield from policies.asked(task)
     for run in view.alive:
-        yield "now", _run_told(run, now)
+        yield "now", _run_text(run, now)
     for run in detail.last:
-        yield "last", _run_told(run, now)
-    yield "changed", f"{humanize.ago(task.changed_at, now)} by {task.changed_by or 'somebody'}"
+        yield "last", _run_text(run, now)
+    yield "changed", f"{humanize.ago(task.changed_at, now)} by {task.changed_by or 'unknown'}"
 
 
 def _paused(task: Task, now: datetime) -> str:
@@ -50,12 +50,12 @@ def _paused(task: Task, now: datetime) -> str:
 
 
 def _waiting(detail: TaskDetail, now: datetime) -> str:
-    told = [f"{run.id} {humanize.waits(run, detail.row.task.tries, now)}" for run in detail.waiting[:LISTED]]
-    more = len(detail.waiting) - len(told)
-    return "\n  ".join([*told, *([f"and {more} more"] if more else [])])
+    shown = [f"{run.id} {humanize.waits(run, detail.row.task.tries, now)}" for run in detail.waiting[:LISTED]]
+    more = len(detail.waiting) - len(shown)
+    return "\n  ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
-def _run_told(run: Run, now: datetime) -> str:
+def _run_text(run: Run, now: datetime) -> str:
     ended = f" {humanize.ago(run.finished_at, now)}" if run.finished_at else ""
     where = f" on {run.node}" if run.node else ""
     reason = f": {run.reason}" if run.reason and run.exit_code is None else ""

@@ -1,4 +1,4 @@
-"""The pane beside a table: names and values about the row under the cursor."""
+"""The panel beside a table: names and values about the row under the cursor."""
 
 from collections.abc import Iterable
 
@@ -10,8 +10,8 @@ from dcron.safetext import safe_lines
 Fact = tuple[str, str]
 
 
-def told(facts: Iterable[Fact], heading: str = "") -> Content:
-    """Names and values, those without a value left out. Foreign text as they are, they pass `safe` here."""
+def facts_content(facts: Iterable[Fact], heading: str = "") -> Content:
+    """Return names and values as inert content, without empty values."""
     parts: list[tuple[str, str] | str] = [(safe_lines(heading), "bold")]
     for name, value in facts:
         if value:
@@ -27,8 +27,8 @@ class DetailPanel(Widget):
         self._content = Content("")
 
     def show(self, heading: str, facts: Iterable[Fact]) -> None:
-        """Show these facts. Nothing is drawn where they say the same as before."""
-        content = told(facts, heading)
+        """Show these facts. If they are the same as before, nothing is drawn."""
+        content = facts_content(facts, heading)
         if not content.is_same(self._content):
             self._content = content
             self.refresh()

@@ -1,15 +1,19 @@
-"""The filter language: words that all have to hold, `!word`, `field:value`, and states such as `late`."""
+"""The filter language: words that must all match, `!word`, `field:value`, and states such as `late`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 
-from dcron.errors import UsageError
+from dcron.errors import DcronError, UsageError
 from dcron.model import RunState, Trigger
+from dcron.services.dashboard import Dashboard
+from dcron.services.fleet import Fleet
 from dcron.store.search_terms import RUN_FIELDS, TASK_FIELDS, Term
+from dcron.tui.completion import Completion, among
+from dcron.tui.host import Host
+from dcron.tui.prompt import LONGEST
 
 STATES = ("late", "failed", "paused", "running", "dead")
-"""Words that stand for themselves; `text:late` looks for the word."""
-LONGEST = 200
+"""Words that are states; `text:late` searches for the word."""
 MOST_TERMS = 12
 _RUN_STATES = ("ok", *(state.value for state in RunState))
 _TASK_STATES = ("ok", "failed", "lost", "running", "paused", "late", "error", "new")
@@ -18,27 +22,27 @@ SHORTHANDS = {"state": "st", "tz": "zone", "cmd": "command"}
 
 
 def parse_filter(text: str, fields: Collection[str]) -> tuple[Term, ...]:
-    """The terms of a filter. Raises UsageError for a field that there is none of."""
+    """Return the terms of a filter. Raises UsageError for an unknown field or value."""
     if len(text) > LONGEST:
-        raise UsageError(f"a filter of {len(text)} characters; {LONGEST} are the most")
+        raise UsageError(f"a filter of {len(text)} characters; the limit is {LONGEST}")
     terms = tuple(_term(word, fields) for word in text.split())
     if len(terms) > MOST_TERMS:
-        raise UsageError(f"a filter of {len(terms)} words; {MOST_TERMS} are the most")
+        raise UsageError(f"a filter of {len(terms)} words; the limit is {MOST_TERMS}")
     return terms
 
 
 def parse_task_filter(text: str) -> Sequence[Term]:
-    """A filter for tasks."""
+    """Return the terms of a filter for tasks. Raises UsageError."""
     return parse_filter(text, TASK_FIELDS)
 
 
 def parse_run_filter(text: str) -> Sequence[Term]:
-    """A filter for runs."""
+    """Return the terms of a filter for runs. Raises UsageError."""
     return parse_filter(text, RUN_FIELDS)
 
 
 def words_of(fields: Collection[str], field: str = "") -> Sequence[str]:
-    """Return the only values of a field, or nothing where any will do; without a field, all single words."""
+    """Return the possible values of a field, empty if any is possible; without a field, all single words."""
     of_tasks = "late" in fields
     if field == "st":
         return _TASK_WORDS if of_tasks else _RUN_STATES
@@ -47,6 +51,46 @@ def words_of(fields: Collection[str], field: str = "") -> Sequence[str]:
     if field:
         return ()
     return [name if name in STATES else f"{name}:" for name in fields if name not in ("errors", "text")]
+
+
+def complete_filter(
+    host: Host, fields: Collection[str], text: str, take: Callable[[Completion], None]
+) -> None:
+    """Find what may follow the text of a filter: a field, a state, a node or a queue."""
+    word = text.rpartition(" ")[2].removeprefix("!")
+    field, colon, value = word.partition(":")
+    if not colon:
+        take(among(word, words_of(fields), ends=""))
+    elif field in ("node", "owner"):
+        complete_from_database(host, value, node_names, take)
+    elif field == "queue":
+        complete_from_database(host, value, _queue_names, take)
+    else:
+        take(among(value, words_of(fields, field)))
+
+
+def complete_from_database(
+    host: Host,
+    word: str,
+    names: Callable[[Dashboard], Sequence[str]],
+    take: Callable[[Completion], None],
+) -> None:
+    """Read names from the database and hand on those that begin with the word."""
+
+    def refused(error: DcronError) -> None:
+        take(Completion(word, ()))
+        host.report_error(error)
+
+    host.reads.ask("completion", lambda board: among(word, names(board)), take, refused, waits=False)
+
+
+def node_names(board: Dashboard) -> Sequence[str]:
+    """Return the names of all nodes."""
+    return [node.name for node in board.nodes()]
+
+
+def _queue_names(board: Dashboard) -> Sequence[str]:
+    return [each.name for each in Fleet(board.crontab).queues()]
 
 
 def _term(word: str, fields: Collection[str]) -> Term:
@@ -66,5 +110,5 @@ def _term(word: str, fields: Collection[str]) -> Term:
     possible = words_of(fields, field)
     if value and possible and value.lower() not in possible:
         raise UsageError(f"{field}: is one of {', '.join(possible)}; not {value!r}")
-    # While the value is being typed, the field alone asks for nothing yet.
+    # A field without a value matches everything: the value is still being typed.
     return Term(field, value, negated) if value else Term("text", "", negated=False)

@@ -1,7 +1,9 @@
-"""The lines around a pane: the bar, the tabs and the hints. Each draws itself, on one line."""
+"""The lines around a pane: the header, the tabs and the hints."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
 
 from textual import events
 from textual.content import Content
@@ -9,32 +11,30 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from dcron.safetext import cells, safe, shorten
+from dcron.tui.host import Host
 from dcron.tui.keynames import fitting
 from dcron.tui.views import VIEWS
 
-if TYPE_CHECKING:
-    from dcron.tui.main_screen import MainScreen
-
 LEAST_ADDRESS = 8
-"""Cells of an address; less tells nothing."""
+"""Least cells of an address that are of use."""
 HELP = "app.help"
-"""What the hint of the help does."""
+"""The action of the last hint."""
 
 
 class Line(Widget):
-    """One line of inert parts, each of which may do something when it is clicked."""
+    """One line of inert parts. A click on a part may run an action."""
 
     @property
-    def main(self) -> "MainScreen":
-        """The screen, as what it is."""
-        return cast("MainScreen", self.screen)
+    def host(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        """Text, style, and the action of a click, or an empty one."""
+        """Yield the text, the style and the action of each part; an empty action does nothing."""
         raise NotImplementedError
 
     def render(self) -> Content:
-        """The parts that fit, one after the other."""
+        """Draw the parts that fit."""
         content, left = Content(""), self.size.width
         for text, style, _ in self.parts():
             text = shorten(text, left)
@@ -43,87 +43,107 @@ class Line(Widget):
         return content
 
     async def on_click(self, event: events.Click) -> None:
-        """Do what stands there."""
+        """Run the action of the clicked part."""
         x = 0
         for text, _, action in self.parts():
             x += cells(text)
             if event.x < x:
                 if action:
-                    await self.main.run_action(action)
+                    await self.screen.run_action(action)
                 return
 
 
+@dataclass(frozen=True)
+class Status:
+    """What the header shows about the crontab."""
+
+    counts: str
+    """Such as `60 tasks  R9 x9`; empty before the first count."""
+    as_of: datetime | None
+    """The database's time at its last answer."""
+
+
 class Bar(Line):
-    """How the database is, which it is, how the crontab stands, and the database's time."""
+    """The header: the connection, the database, the number of tasks and runs, and the database's time."""
+
+    def __init__(self, status: Callable[[], Status]) -> None:
+        super().__init__()
+        self._status = status
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        app = self.main.dcron
-        health = app.health
-        told = health.told()
-        style = (
-            "$text-error bold" if told[0] == "x" else "$text-warning" if told[0] in "~=" else "$text-success"
+        host, status = self.host, self._status()
+        health = host.health
+        connection = health.summary()
+        style = {"x": "$text-error bold", "~": "$text-warning", "=": "$text-warning"}.get(
+            connection[0], "$text-success"
         )
-        clock = f"{health.now().astimezone(app.zone):%a %H:%M:%S %Z}"
+        yield f" {connection}  ", style, "app.refresh_now"
+        clock = f"{health.now().astimezone(host.zone):%a %H:%M:%S %Z}"
+        room = self.size.width - cells(connection) - cells(clock) - 4
         if health.error:
-            since = app.as_of
-            middle = f"as of {since.astimezone(app.zone):%H:%M:%S}  " if since else ""
+            since = status.as_of
+            middle = f"as of {since.astimezone(host.zone):%H:%M:%S}  " if since else ""
             middle += safe(str(health.error))
         else:
-            middle = ""
-        yield f" {told}  ", style, "app.refresh_now"
-        room = self.size.width - cells(told) - cells(clock) - 4
-        if not health.error:
-            middle = _with_address(app.settings.address, app.counted(), room)
+            middle = _with_address(host.settings.address, status.counts, room)
         shown = shorten(middle, room)
         yield shown + " " * (room - cells(shown)), "$text-error" if health.error else "", ""
         yield clock, "", ""
 
 
-def _with_address(address: str, counted: str, room: int) -> str:
-    """Return both, the address shortened first: how things stand matters more than where."""
-    left = room - cells(counted) - 2
-    return f"{shorten(address, left)}  {counted}" if left >= LEAST_ADDRESS else counted
+def _with_address(address: str, counts: str, room: int) -> str:
+    """Return both. If they do not fit, shorten the address: the counts matter more."""
+    left = room - cells(counts) - 2
+    return f"{shorten(address, left)}  {counts}" if left >= LEAST_ADDRESS else counts
+
+
+@dataclass(frozen=True)
+class Location:
+    """What the tabs show about the present view. All texts are inert."""
+
+    view: str
+    crumbs: str
+    """The way from the view to the pane, without the view."""
+    filters: str
+    counted: str
 
 
 class Tabs(Line):
-    """The views, the way to what is shown, and the filter."""
+    """The views, the way to the pane, and the filter."""
+
+    def __init__(self, location: Callable[[], Location]) -> None:
+        super().__init__()
+        self._location = location
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        main = self.main
+        here = self._location()
         used = 0
         for view in VIEWS:
             text = f" {view.digit} {view.title} "
             used += cells(text)
-            yield text, "reverse" if view.name == main.view.name else "", f"screen.view('{view.name}')"
-        crumbs = " > ".join(main.crumbs()[1:])
-        pane = main.pane
-        filtered = f"filter: {safe(pane.filter_text)} " if pane and pane.filter_text else ""
-        if getattr(pane, "errors_only", False):
-            filtered += "errors only "
-        counted = pane.counted() if pane else ""
-        right = f"{filtered}{counted} "
-        if main.dcron.settings.readonly:
+            yield text, "reverse" if view.name == here.view else "", f"screen.view('{view.name}')"
+        right = f"{here.filters}{here.counted} "
+        if self.host.settings.readonly:
             right = f"read-only {right}"
-        left = f" > {crumbs}" if crumbs else ""
-        room = self.size.width - used - cells(right)
-        left = shorten(left, max(0, room))
-        yield left + " " * max(0, room - cells(left)), "bold", "screen.back"
-        yield right, "$text-warning" if filtered else "$foreground-muted", ""
+        room = max(0, self.size.width - used - cells(right))
+        left = shorten(f" > {here.crumbs}" if here.crumbs else "", room)
+        yield left + " " * (room - cells(left)), "bold", "screen.back"
+        yield right, "$text-warning" if here.filters else "$foreground-muted", ""
 
 
 class Hints(Line):
-    """The keys that matter here, as far as there is room; the one that tells the others always."""
+    """The most important keys, as many as fit, and always the key of the help."""
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        hints = {f" {key} {told} ": (key, told, action) for key, told, action in self._hints()}
+        hints = {f" {hint[0]} {hint[1]} ": hint for hint in self._hints()}
         for each in fitting(list(hints), self.size.width):
-            key, told, action = hints[each]
+            key, label, action = hints[each]
             yield f" {key}", "bold $text-primary", action
-            yield f" {told} ", "", action
+            yield f" {label} ", "", action
 
     def _hints(self) -> list[tuple[str, str, str]]:
         found: dict[str, tuple[str, str, str]] = {}
-        for active in self.main.active_bindings.values():
+        for active in self.screen.active_bindings.values():
             binding = active.binding
             if binding.show and active.enabled and binding.action not in found:
                 shown = self.app.get_key_display(binding)

@@ -1,4 +1,4 @@
-"""How the line to the database is: what the bar says of it, and what its clock shows."""
+"""Health of the connection to the database, for the header, and the time on the database's clock."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,65 +7,67 @@ from datetime import UTC, datetime, timedelta
 from dcron.errors import DatabaseError
 
 SLOW = 1.0
-"""Seconds without an answer before it is said."""
+"""Seconds without an answer after which the header says so."""
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 30.0
 
 
 @dataclass
 class Health:
-    """What the reader knows of the database. Written by its thread, read by the screen's."""
+    """What a database thread knows of its database. Written in that thread, read in the UI thread."""
 
     interval: float = 2.0
-    """Seconds between two looks."""
+    """Seconds between two checks for changes."""
     paused: bool = False
     asked_at: float | None = None
-    """When the question was put that is being answered; a monotonic time, like the others."""
+    """Start of the request under way; a monotonic time, like the others here."""
     lost_at: float | None = None
     retry_at: float = 0.0
     error: DatabaseError | None = None
     heard_at: float | None = None
-    """When the database last answered."""
+    """Time of the last answer."""
     _retry_after: float = FIRST_RETRY
     _seen: datetime | None = field(default=None, repr=False)
-    """What the database's clock showed."""
+    """Time on the database's clock at `_seen_at`."""
     _seen_at: float = 0.0
 
-    def heard(self, now: datetime | None = None) -> None:
-        """The database has answered, and said what its clock shows."""
+    def heard(self) -> None:
+        """Record that the database has answered."""
         self.heard_at = time.monotonic()
         self.lost_at, self.error, self._retry_after = None, None, FIRST_RETRY
-        if now:
-            self._seen, self._seen_at = now, self.heard_at
+
+    def set_clock(self, now: datetime) -> None:
+        """Record the time on the database's clock."""
+        self._seen, self._seen_at = now, time.monotonic()
 
     def failed(self, error: DatabaseError) -> float:
-        """The database has not answered; seconds until it should be asked again."""
+        """Record an error; return the seconds until the next attempt."""
         wait = self._retry_after
         self._retry_after = min(wait * 2, LONGEST_RETRY)
-        moment = time.monotonic()
-        self.lost_at = self.lost_at or moment
-        self.error, self.retry_at = error, moment + wait
+        monotonic_now = time.monotonic()
+        self.lost_at = self.lost_at or monotonic_now
+        self.error, self.retry_at = error, monotonic_now + wait
         return wait
 
     def now(self) -> datetime:
-        """What the database's clock shows by now, as far as it is known."""
+        """Return the time on the database's clock; before the first answer, the time on this machine's."""
         if self._seen is None:
             return datetime.now(UTC)
         return self._seen + timedelta(seconds=time.monotonic() - self._seen_at)
 
     @property
     def is_old(self) -> bool:
-        """Whether what is shown is older than it should be."""
+        """Whether the data on the screen is older than it should be."""
         if self.lost_at is not None:
             return True
         return self.heard_at is not None and self._waiting() > max(SLOW, 3 * self.interval)
 
-    def told(self) -> str:
-        """`* live 2s`, `= paused`, `~ slow 3s`, `x lost 12s (retry 8s)`."""
-        moment = time.monotonic()
+    def summary(self) -> str:
+        """Return the state in a few words: `* live 2s`, `= paused`, `~ slow 3s`, `x lost 12s (retry 8s)`."""
+        monotonic_now = time.monotonic()
         if self.lost_at is not None:
-            retry = max(0, round(self.retry_at - moment))
-            return f"x lost {moment - self.lost_at:.0f}s (retry {retry}s)"
+            retry = max(0, round(self.retry_at - monotonic_now))
+            return f"x lost {monotonic_now - self.lost_at:.0f}s (retry {retry}s)"
         if self._waiting() > SLOW:
             return f"~ slow {self._waiting():.0f}s" if self.heard_at else f"~ opening {self._waiting():.0f}s"
         if self.heard_at is None:

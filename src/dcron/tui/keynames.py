@@ -1,4 +1,4 @@
-"""How keys are called on the screen: those in force, whatever the config file makes of them."""
+"""Names of keys on the screen: the keys in use, as the config file may have changed them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,34 +23,34 @@ _NAMES = {
     "home": "Home",
     "end": "End",
 }
-"""Signs for them are missing in many fonts."""
-_PLACE = re.compile(r"\{([a-z._-]+)\}")
+"""Words, as many fonts lack the symbols."""
+_PLACEHOLDER = re.compile(r"\{([a-z._-]+)\}")
 
 
 def key_name(key: str) -> str:
-    """`Esc`, `?`, `F5`; `ctrl+g`, as the config file has it."""
+    """Return the name of a key: `Esc`, `?`, `F5`, `ctrl+g`."""
     if key[:1] == "f" and key[1:].isdecimal():
         return key.upper()
     return _NAMES.get(key) or (key if "+" in key else format_key(key))
 
 
 def key_of(node: DOMNode, binding_id: str) -> str:
-    """The name of the first key of one of the node's bindings, or of the app's, that is no text here."""
+    """Return the first key of a binding of the node or the app that the focused input does not type."""
     remapped: str | None = node.app._keymap.get(binding_id)
     known = (binding.key for binding in _bindings(node) if binding.id == binding_id)
     keys = (remapped or next(known, "")).split(",")
-    typed_on = node.app.focused
-    free = (key for key in keys if not (typed_on and typed_on.check_consume_key(key, key_to_character(key))))
+    focused = node.app.focused
+    free = (key for key in keys if not (focused and focused.check_consume_key(key, key_to_character(key))))
     return safe(key_name(next(free, keys[0])))
 
 
-def told_keys(node: DOMNode, text: str) -> str:
-    """A text in which `{log.follow}` stands for the key of that binding."""
-    return _PLACE.sub(lambda place: key_of(node, place[1]), text)
+def with_keys(node: DOMNode, text: str) -> str:
+    """Return the text with each `{log.follow}` replaced by the key of this binding."""
+    return _PLACEHOLDER.sub(lambda match: key_of(node, match[1]), text)
 
 
 def fitting(hints: Sequence[str], width: int) -> list[str]:
-    """The hints that there is room for, from the first on; the last one always."""
+    """Return the first hints that fit, and always the last one."""
     *others, last = hints
     kept, left = [], width - cells(last)
     for hint in others:

@@ -1,8 +1,8 @@
-"""The screen of the views: a stack of panes for each, between bar and hints."""
+"""The main screen: a stack of panes for each view, between the header and the hints."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,28 +12,25 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
-from dcron.tui.header_footer import Bar, Hints, Tabs
+from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
+from dcron.tui.host import Host
 from dcron.tui.pane import Pane
+from dcron.tui.prompt import Prompt
 from dcron.tui.views import VIEWS, View
 
-if TYPE_CHECKING:
-    from dcron.tui.app import DcronApp
-    from dcron.tui.prompt import Prompt
-
 FIRST_PAINT = 0.03
-"""Seconds that the first paint gets for itself: what is imported for the database would hold it up."""
+"""Seconds for the first paint; the imports for the database would delay it."""
 WIDE = 110
-"""Columns from which on there is room for the detail pane."""
+"""Columns from which on the detail panel is shown."""
 SHORT = 12
-"""Lines below which tabs and hints give way to rows."""
-
+"""Lines below which the tabs and the hints are hidden."""
 
 _LEAVING = ("main.back", "main.quit", "app.quit")
-"""The keys that do something before anything is loaded."""
+"""The bindings that act before anything is loaded."""
 
 
 class MainScreen(Screen[None]):
-    """The views. Digits switch, Enter goes in, Esc comes back."""
+    """The views. A digit switches, Enter opens a row, Esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -53,80 +50,82 @@ class MainScreen(Screen[None]):
         ),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, status: Callable[[], Status], start: Callable[[], None]) -> None:
+        """`status` is for the header; `start` is called after the first paint."""
         super().__init__()
         self.view: View = VIEWS[0]
+        self.prompt = Prompt()
+        self._bar = Bar(status)
+        self._tabs = Tabs(self.location)
+        self._start = start
         self._stacks: dict[str, list[Pane]] = {}
-        self.prompt: Prompt | None = None
-        """The line for filters and commands; None in the first moment, before there is anything to filter."""
 
     @property
-    def dcron(self) -> "DcronApp":
-        """The app, as what it is."""
-        return cast("DcronApp", self.app)
+    def host(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
 
     @property
     def pane(self) -> Pane | None:
-        """What fills the screen; None until it is made."""
+        """The visible pane; None before the first one is opened."""
         stack = self._stacks.get(self.view.name)
         return stack[-1] if stack else None
 
     @property
     def has_keys(self) -> bool:
-        """Whether what is open takes them: the line that is typed on, or the pane."""
-        taker = self.prompt if self._is_prompting else self.pane
-        return self.focused is not None and taker in self.focused.ancestors
-
-    @property
-    def _is_prompting(self) -> bool:
-        return self.prompt is not None and self.prompt.is_open
+        """Whether the prompt, if it is open, or else the pane has the focus."""
+        owner = self.prompt if self.prompt.is_open else self.pane
+        return self.focused is not None and owner in self.focused.ancestors
 
     def crumbs(self) -> list[str]:
-        """The way to what is shown, inert."""
+        """Return the inert titles of the panes from the view to the visible pane."""
         return [safe(pane.title) for pane in self._stacks.get(self.view.name, [])]
 
+    def location(self) -> Location:
+        """Return what the tabs show."""
+        pane = self.pane
+        filters = f"filter: {safe(pane.filter_text)} " if pane and pane.filter_text else ""
+        filters += "errors only " if pane and pane.errors_only else ""
+        counted = pane.counted() if pane else ""
+        return Location(self.view.name, " > ".join(self.crumbs()[1:]), filters, counted)
+
     def compose(self) -> ComposeResult:
-        yield Bar()
-        yield Tabs()
+        yield self._bar
+        yield self._tabs
         yield Container(id="body")
+        yield self.prompt
         yield Hints()
 
     def on_mount(self) -> None:
-        """Show the first view."""
+        """Start to load after the first paint."""
         self.bindings_updated_signal.subscribe(self, lambda _: self.query_one(Hints).refresh())
-        self.set_timer(FIRST_PAINT, self.dcron.reader.start)
+        self.set_timer(FIRST_PAINT, self._start)
 
     def begin(self) -> None:
-        """The views can be opened without holding up the screen: show the first."""
-        if self.pane is None and self.query_one("#body").is_attached:  # it is not when one has quit by now
-            from dcron.tui.prompt import Prompt
-
-            self.prompt = Prompt()
-            self.mount(self.prompt, before=self.query_one(Hints))
+        """Show the first view. Its modules are loaded, so this does not delay the screen."""
+        if self.pane is None and self.query_one("#body").is_attached:  # not attached if the app has ended
             self._show()
 
     def on_resize(self, event: events.Resize) -> None:
-        """What there is no room for goes."""
+        """Hide what does not fit."""
         self.set_class(event.size.width >= WIDE, "-wide")
         self.set_class(event.size.height < SHORT, "-short")
 
     def on_screen_resume(self) -> None:
-        """Back from a dialog or a log: show what happened meanwhile."""
+        """Read the rows again after a dialog or a log."""
         if self.pane:
             self.pane.refresh_data()
 
     def redraw_bar(self) -> None:
-        """Time has passed."""
-        for bar in self.query(Bar):
-            bar.refresh()
+        """Draw the header again."""
+        self._bar.refresh()
 
     def redraw_tabs(self) -> None:
-        """The cursor is elsewhere."""
-        for tabs in self.query(Tabs):
-            tabs.refresh()
+        """Draw the tabs again."""
+        self._tabs.refresh()
 
-    def redraw_chrome(self) -> None:
-        """Bar and tabs tell something else."""
+    def redraw_header(self) -> None:
+        """Draw the header and the tabs again."""
         self.redraw_bar()
         self.redraw_tabs()
 
@@ -140,7 +139,7 @@ class MainScreen(Screen[None]):
         self._show()
 
     def drill(self, pane: Pane) -> None:
-        """Go in: show this pane; Esc comes back to the one before."""
+        """Show this pane; Esc goes back to the one before."""
         self._leave()
         self._stacks.setdefault(self.view.name, []).append(pane)
         self._show()
@@ -149,23 +148,18 @@ class MainScreen(Screen[None]):
         pane = self.pane
         if pane and pane.filter_text:
             pane.set_filter("")
-        elif pane and getattr(pane, "errors_only", False):
-            self.run_action_soon("errors")
+        elif pane and pane.errors_only:
+            pane.action_errors()
         else:
             self._pop()
-        self.redraw_chrome()
+        self.redraw_header()
 
     def action_back_or_quit(self) -> None:
         if not self._pop():
             self.app.exit()
 
-    def run_action_soon(self, action: str) -> None:
-        """Do what a key of the pane would do."""
-        if self.pane:
-            getattr(self.pane, f"action_{action}")()
-
     def _pop(self) -> bool:
-        stack = self._stacks.get(self.view.name, [])  # none yet, in the first moment
+        stack = self._stacks.get(self.view.name, [])
         if len(stack) < 2:
             return False
         stack.pop().remove()
@@ -173,7 +167,7 @@ class MainScreen(Screen[None]):
         return True
 
     def _leave(self) -> None:
-        """Hide the pane, and give its keys to nobody: they are meant for the next one."""
+        """Hide the pane and drop the focus: the next keys are for the next pane."""
         if self.pane:
             self.pane.display = False
             self.set_focus(None)
@@ -190,33 +184,32 @@ class MainScreen(Screen[None]):
         else:
             self.query_one("#body").mount(pane)
             self.call_after_refresh(self._focus, pane)
-        self.redraw_chrome()
+        self.redraw_header()
 
     def _focus(self, pane: Pane) -> None:
-        """Give it the keys, but for what is being typed."""
-        if self._is_prompting or pane is not self.pane:
+        """Focus the pane, unless the prompt is open."""
+        if self.prompt.is_open or pane is not self.pane:
             return
         for widget in pane.query("*"):
             if widget.focusable:
-                self.set_focus(widget)  # at once: later it would take the keys from what has opened meanwhile
+                self.set_focus(widget)  # at once: later it would take the focus from a dialog
                 return
 
     # Filter and command -----------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """No filter where there is nothing to filter."""
+        """Disable the filter in panes without one."""
         if action == "filter":
             return self.pane is not None and self.pane.can_filter
         return super().check_action(action, parameters)
 
     def action_filter(self) -> None:
-        pane, prompt = self.pane, self.prompt
+        pane = self.pane
         assert pane
-        assert prompt
         before = pane.filter_text
 
         def apply(text: str) -> None:
-            """A filter that is wrong leaves the one that was kept in force."""
+            """Apply the filter. If it is invalid, apply the one before."""
             try:
                 if pane.filter_text != text:
                     pane.set_filter(text)
@@ -229,54 +222,51 @@ class MainScreen(Screen[None]):
             apply(before if text is None else text)
             self._close_prompt()
 
-        prompt.open("/", before, typed=apply, done=done, complete=pane.complete_filter)
+        self.prompt.open("/", before, typed=apply, done=done, complete=pane.complete_filter)
 
     def action_command(self, text: str = "") -> None:
-        from dcron.tui.commands import run_command
-        from dcron.tui.completion import complete_command
+        from dcron.tui.commands import complete_command, run_command
 
         def done(text: str | None) -> None:
             self._close_prompt()
             if text:
-                self._try(lambda: run_command(self.dcron, text))
+                self._try(lambda: run_command(self.host, text))
 
-        assert self.prompt
-        self.prompt.open(":", text, typed=None, done=done, complete=partial(complete_command, self.dcron))
+        self.prompt.open(":", text, typed=None, done=done, complete=partial(complete_command, self.host))
 
     def on_prompt_left(self) -> None:
-        """Something else was clicked: it has the keys, or else the pane."""
+        """Focus the pane if no other widget has the focus."""
         if self.focused is None and self.pane:
             self._focus(self.pane)
-        self.redraw_chrome()
+        self.redraw_header()
 
     def _close_prompt(self) -> None:
-        assert self.prompt
         self.prompt.close()
         if self.pane:
             self._focus(self.pane)
-        self.redraw_chrome()
+        self.redraw_header()
 
     def _try(self, do: Callable[[], None]) -> None:
         try:
             do()
         except DcronError as error:
-            self.dcron.complain(error)
+            self.host.report_error(error)
 
     # Keys -------------------------------------------------------------------------------------------
 
     def holds(self, event: events.Event) -> bool:
-        """A key for rows waits until there are those that it is meant for."""
+        """Hold the keys for rows until the rows that they are meant for are there."""
         if not isinstance(event, events.Key | events.Paste):
             return False
-        if self.prompt and self.prompt.is_open:
+        if self.prompt.is_open:
             return self.prompt.is_completing
         bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
-        if self.prompt is None:
+        if self.pane is None:
             return bound is None or bound.binding.id not in _LEAVING
-        if (bound and bound.node in (self, self.app)) or self.dcron.health.lost_at is not None:
+        if (bound and bound.node in (self, self.app)) or self.host.health.lost_at is not None:
             return False
-        return not (self.pane and self.has_keys and self.pane.is_ready)
+        return not (self.has_keys and self.pane.is_ready)
 
     def hears(self, event: events.Event) -> bool:
-        """All that is typed counts."""
+        """Accept every key."""
         return True

@@ -1,4 +1,4 @@
-"""Dialogs. What they say is foreign text in part, so it is `Content` of inert text and never markup."""
+"""Dialogs. They show foreign text, so it is `Content` of inert text and never markup."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -13,50 +13,50 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from dcron.safetext import safe_lines
-from dcron.tui.forms.entries import LONGEST, Entry
-from dcron.tui.keynames import key_of, told_keys
+from dcron.tui.entries import LONGEST, Entry
+from dcron.tui.keynames import key_of, with_keys
 
 PATIENCE = 0.3
-"""Seconds in which a new question hears no consent: the key was typed before the question was read."""
+"""Seconds in which a new dialog ignores consent: the key was typed before the question was read."""
 
 Answer = TypeVar("Answer")
 
 
 class Dialog(ModalScreen[Answer]):
-    """A box over the screen."""
+    """A box above the screen. It has to be answered first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", id="dialog.leave")]
-    UNREAD: ClassVar[Collection[str] | None] = ()
-    """The actions that count even before the dialog can have been read; None for all keys."""
+    AT_ONCE: ClassVar[Collection[str] | None] = ()
+    """The actions that are accepted before the dialog can have been read; None for all keys."""
 
     def __init__(self) -> None:
         super().__init__()
         self._opened = time.monotonic()
 
     def on_mount(self) -> None:
-        """From now on it can be seen, and nothing lies over it."""
+        """Start the time for reading, and remove the toasts that would cover it."""
         self._opened = time.monotonic()
         self.app.clear_notifications()
 
     def holds(self, event: events.Event) -> bool:
-        """A dialog waits for nothing."""
+        """Hold no key."""
         return False
 
     def hears(self, event: events.Event) -> bool:
-        """What was typed before the dialog was seen was meant for something else, unless it is harmless."""
-        if self.UNREAD is None or not isinstance(event, events.Key | events.Paste):
+        """Ignore keys that were typed before the dialog was read, unless they are harmless."""
+        if self.AT_ONCE is None or not isinstance(event, events.Key | events.Paste):
             return True
         if event.time - self._opened >= PATIENCE:
             return True
         bound = self.active_bindings.get(event.key) if isinstance(event, events.Key) else None
-        return bound is not None and bound.binding.action in self.UNREAD
+        return bound is not None and bound.binding.action in self.AT_ONCE
 
     def action_leave(self) -> None:
         self.dismiss(None)
 
 
 class Confirm(Dialog[bool]):
-    """A question that silence answers with No."""
+    """A question whose default answer is No."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "yes", "yes", id="confirm.yes"),
@@ -64,7 +64,7 @@ class Confirm(Dialog[bool]):
         Binding("tab,left,right,h,l", "other", "the other answer", id="confirm.other", show=False),
         Binding("enter", "answer", "the marked answer", id="confirm.answer", show=False),
     ]
-    UNREAD = ("no", "leave", "answer")  # the marked answer is No as long as nothing else was heard
+    AT_ONCE = ("no", "leave", "answer")  # the marked answer is No until another key is accepted
 
     def __init__(self, question: str, details: Sequence[str] = ()) -> None:
         super().__init__()
@@ -101,12 +101,12 @@ class Confirm(Dialog[bool]):
 
 
 class Ask(Dialog[str | None]):
-    """A question with a line to answer it on; Esc is no answer."""
+    """A question that is answered with a text. The result is None after Esc."""
 
-    UNREAD = ("leave",)
+    AT_ONCE = ("leave",)
 
     def __init__(self, question: str, text: str = "", *, hint: str = "", must_be: str | None = None) -> None:
-        """With `must_be`, Enter does nothing until exactly that was typed."""
+        """With `must_be`, Enter does nothing until exactly this text was typed."""
         super().__init__()
         self._question = question
         self._text = text
@@ -121,21 +121,21 @@ class Ask(Dialog[str | None]):
             yield Static(Content.styled(safe_lines(hint), "dim"), markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """That is the answer."""
+        """Return the text."""
         event.stop()
         if self._must_be is None or event.value == self._must_be:
             self.dismiss(event.value)
 
 
 class Choose(Dialog[str | None]):
-    """A few words to choose from, by key or by their first free letter."""
+    """A choice of a few words, by arrow keys or by digit."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j,tab", "move(1)", "down", id="choose.down", show=False),
         Binding("up,k,shift+tab", "move(-1)", "up", id="choose.up", show=False),
         Binding("enter", "answer", "choose", id="choose.answer", show=False),
     ]
-    UNREAD = None
+    AT_ONCE = None
 
     def __init__(self, question: str, choices: Sequence[str]) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class Choose(Dialog[str | None]):
         self.dismiss(self._choices[self._at])
 
     def on_key(self, event: events.Key) -> None:
-        """A digit chooses at once."""
+        """Choose by digit."""
         if event.character and event.character.isdigit() and 0 < int(event.character) <= len(self._choices):
             event.stop()
             self.dismiss(self._choices[int(event.character) - 1])
@@ -170,7 +170,7 @@ class Choose(Dialog[str | None]):
 
 
 class NoticeDialog(Dialog[None]):
-    """Something to read, that may go on with the clock; any of the leaving keys leaves."""
+    """A text to read. It may change with the time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,q,question_mark", "leave", "leave", id="notice.leave", show=False),
@@ -179,14 +179,14 @@ class NoticeDialog(Dialog[None]):
         Binding("pagedown,ctrl+d", "scroll(10)", "page down", id="notice.page_down", show=False),
         Binding("pageup,ctrl+u", "scroll(-10)", "page up", id="notice.page_up", show=False),
     ]
-    UNREAD = None
+    AT_ONCE = None
 
-    def __init__(self, heading: str, told: Callable[[], Content]) -> None:
-        """`told` is asked every second what there is to read."""
+    def __init__(self, heading: str, text: Callable[[], Content]) -> None:
+        """`text` is called every second."""
         super().__init__()
         self._heading = heading
-        self._told = told
-        self._content = told()
+        self._text = text
+        self._content = text()
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -194,11 +194,11 @@ class NoticeDialog(Dialog[None]):
             yield Static(self._content, classes="read", markup=False)
 
     def on_mount(self) -> None:
-        """What is read may be of the past soon."""
+        """Draw the text again every second."""
         self.set_interval(1.0, self._tick)
 
     def _tick(self) -> None:
-        content = self._told()
+        content = self._text()
         if not content.is_same(self._content):
             self._content = content
             self.query_one(".read", Static).update(content)
@@ -207,16 +207,16 @@ class NoticeDialog(Dialog[None]):
         self.query_one(".dialog").scroll_relative(y=by, animate=False)
 
 
-class Conflicted(Dialog[bool]):
-    """Somebody else was first: what they did, and what was wanted here; neither is lost."""
+class ConflictDialog(Dialog[bool]):
+    """Another person changed the task first: shows their change and the act that was not done."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "again", "do it all the same", id="conflict.again"),
+        Binding("r", "again", "do it anyway", id="conflict.again"),
         Binding("enter,q", "leave", "leave it", id="conflict.leave", show=False),
     ]
 
     def __init__(self, theirs: str, changed: Content, mine: str) -> None:
-        """Who did what and when, what that changed, and the command line that was wanted."""
+        """Show who changed it, the changed fields, and the command line of the act."""
         super().__init__()
         self._theirs = theirs
         self._changed = changed
@@ -224,14 +224,14 @@ class Conflicted(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled("somebody else changed it first", "bold"), markup=False)
+            yield Static(Content.styled("another person changed it first", "bold"), markup=False)
             yield Static(Content(safe_lines(self._theirs)), markup=False)
             yield Static(self._changed, markup=False)
             yield Static(
                 Content.assemble(("\nyours, not done: ", "bold"), safe_lines(self._mine)), markup=False
             )
             keys = "\n{conflict.again}  do it to the task as it is now   {dialog.leave}  leave it"
-            yield Static(Content.styled(told_keys(self, keys), "dim"), markup=False)
+            yield Static(Content.styled(with_keys(self, keys), "dim"), markup=False)
 
     def action_again(self) -> None:
         self.dismiss(True)

@@ -1,39 +1,37 @@
-"""The command palette: the entries of the command line, by what they do."""
+"""The command palette: all commands, searched by what they do."""
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from dcron.tui.commands import COMMANDS, Command
-
-if TYPE_CHECKING:
-    from dcron.tui.app import DcronApp
+from dcron.tui.host import Host
 
 
 class Commands(Provider):
-    """Every command; one that needs a word more opens the command line with its own."""
+    """All commands. A command that needs an argument opens the prompt."""
 
     async def discover(self) -> Hits:
-        """All of them, before anything is typed."""
+        """Yield all commands."""
         for command in COMMANDS.values():
-            yield DiscoveryHit(_shown(command), lambda command=command: self._do(command), help=command.told)
+            yield DiscoveryHit(_shown(command), lambda command=command: self._do(command), help=command.help)
 
     async def search(self, query: str) -> Hits:
-        """Those that what was typed may mean."""
+        """Yield the commands that match."""
         matcher = self.matcher(query)
         for command in COMMANDS.values():
-            score = matcher.match(f"{command.word} {command.told}")
+            score = matcher.match(f"{command.word} {command.help}")
             if score > 0:
                 yield Hit(
-                    score, _shown(command), lambda command=command: self._do(command), help=command.told
+                    score, _shown(command), lambda command=command: self._do(command), help=command.help
                 )
 
     async def _do(self, command: Command) -> None:
-        app = cast("DcronApp", self.app)
+        host = cast("Host", self.app)
         if command.takes and not command.takes.startswith("["):
-            app.main.action_command(f"{command.word} ")
+            host.start_command(f"{command.word} ")
         else:
-            command.run(app, "")
+            command.run(host, "")
 
 
 def _shown(command: Command) -> str:

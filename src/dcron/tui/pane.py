@@ -1,4 +1,4 @@
-"""What fills the screen between the tabs and the hints: a pane, and the kind that is a table."""
+"""A pane fills the screen between the tabs and the hints. Most panes are tables."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -9,73 +9,82 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widget import Widget
 
-from dcron.errors import DcronError
 from dcron.safetext import safe
 from dcron.tui.columns import Column
-from dcron.tui.keynames import key_of, told_keys
+from dcron.tui.host import Host
+from dcron.tui.keynames import key_of, with_keys
 from dcron.tui.table import RowTable
 
 if TYPE_CHECKING:  # the first two load SQLAlchemy, which comes after the first paint
     from dcron.services.dashboard import Dashboard
     from dcron.store.search_terms import Term
-    from dcron.tui.app import DcronApp
     from dcron.tui.completion import Completion
 
 T = TypeVar("T")
 FACTS_PAUSE = 0.12
-"""Seconds the cursor rests on a row before more is asked about it."""
+"""Seconds after which the details of the row under the cursor are read."""
 
 
 class Pane(Widget):
-    """A view, or what was opened from one. It asks through the reader and shows what it knows meanwhile."""
+    """A view, or a list that was opened from one. It shows the last answers of the database."""
 
     title = ""
     """The name in the breadcrumb."""
     filter_text = ""
+    errors_only = False
     can_filter = False
+    orders: ClassVar[Sequence[str]] = ()
 
     @property
-    def dcron(self) -> "DcronApp":
-        """The app, as what it is."""
-        return cast("DcronApp", self.app)
+    def host(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
 
     @property
     def is_ready(self) -> bool:
-        """Whether what is shown is what keys are meant for."""
+        """Whether keys can act on the shown rows."""
         return True
 
-    def ask(self, what: Hashable, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]) -> None:
-        """Ask the database in the reader's thread; only the latest answer of each kind arrives, if at all."""
+    def ask(
+        self, topic: Hashable, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]
+    ) -> None:
+        """Ask the database in the background. A newer question of the same topic replaces this one."""
 
         def receive_if_there(answer: T) -> None:
             if self.is_mounted and self.is_attached:
                 receive(answer)
 
-        self.dcron.reader.ask((self, what), question, receive_if_there, self.refused)
+        self.host.reads.ask((self, topic), question, receive_if_there, self.host.report_error)
 
-    def refused(self, error: DcronError) -> None:
-        """The question itself was at fault."""
-        self.dcron.complain(error)
+    def is_asking(self, topic: Hashable) -> bool:
+        """Return whether a question of this topic has no answer yet."""
+        return self.host.reads.is_waiting((self, topic))
 
     def refresh_data(self) -> None:
-        """Somebody changed the database, or the pane has come back into sight."""
+        """Read the rows again: the database has changed, or the pane is visible again."""
 
     def tick(self) -> None:
-        """A second has passed."""
+        """Draw what the time has changed; called every second."""
 
     def set_filter(self, text: str) -> None:
-        """Show only what this filter lets through. Raises UsageError."""
+        """Show only rows that match this filter. Raises UsageError."""
 
     def complete_filter(self, text: str, take: "Callable[[Completion], None]") -> None:
         """Find what may follow the text of a filter."""
 
+    def sort_by(self, order: str) -> None:
+        """Sort by one of the orders; the same order again reverses it."""
+
     def counted(self) -> str:
-        """How much is shown, for the bar."""
+        """Return the position and the number of rows, for the tabs."""
         return ""
+
+    def action_errors(self) -> None:
+        """Show errors only, or all."""
 
 
 class TablePane(Pane):
-    """A pane that is a table; what it shows is asked for by ids, and then by the rows in sight."""
+    """A pane with a table. It reads all ids, and then the rows in sight."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "choose_order", "sort", id="pane.sort", show=False),
@@ -84,12 +93,11 @@ class TablePane(Pane):
         Binding("y", "copy", "copy the id", id="pane.copy", show=False),
     ]
     can_filter = True
-    orders: ClassVar[Sequence[str]] = ()
     keeps_top: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = RowTable(self.columns(), lambda: self.dcron.health.now(), keeps_top=self.keeps_top)
+        self.table = RowTable(self.columns(), lambda: self.host.health.now(), keeps_top=self.keeps_top)
         self.table.note = "..."
         self.table.awaits_ids = True
         self.terms: Sequence[Term] = ()
@@ -99,81 +107,81 @@ class TablePane(Pane):
         self._resting: Timer | None = None
 
     def columns(self) -> Sequence[Column]:
-        """The columns of the table."""
+        """Return the columns of the table."""
         raise NotImplementedError
 
     def parse(self, text: str) -> "Sequence[Term]":
-        """The terms of a filter as it was typed. Raises UsageError."""
+        """Return the terms of a typed filter. Raises UsageError."""
         raise NotImplementedError
 
     def filter_fields(self) -> Collection[str]:
-        """The fields that a filter may name."""
+        """Return the fields that a filter may name."""
         return ()
 
     def complete_filter(self, text: str, take: "Callable[[Completion], None]") -> None:
         """Find what may follow the text of a filter."""
-        from dcron.tui.completion import complete_filter
+        from dcron.tui.filters import complete_filter
 
-        complete_filter(self.dcron, self.filter_fields(), text, take)
+        complete_filter(self.host, self.filter_fields(), text, take)
 
     def compose(self) -> ComposeResult:
         yield self.table
 
     @property
     def is_ready(self) -> bool:
-        """Whether the rows are those that were asked for, and the one under the cursor is known."""
+        """Whether the rows match the filter and the order, and the row under the cursor is read."""
         table = self.table
         return not table.awaits_ids and (table.cursor_id is None or table.cursor_row is not None)
 
     def on_mount(self) -> None:
-        """Ask at once."""
+        """Read the rows."""
         self._show_order()
         self.refresh_data()
 
     def on_unmount(self) -> None:
-        """Answers that come late are for nobody."""
-        self.dcron.reader.forget_all(self)
+        """Drop the questions and their answers."""
+        self.host.reads.forget_all(self)
 
     def tick(self) -> None:
-        """Draw what has changed by the clock alone."""
-        self.table.set_old(self.dcron.health.is_old)
+        """Draw what the time has changed."""
+        self.table.set_old(self.host.health.is_old)
         self.table.tick()
 
     # Filter and order -------------------------------------------------------------------------------
 
     @property
-    def wanted(self) -> "Sequence[Term]":
-        """What was typed, and the errors where only they are wanted."""
+    def all_terms(self) -> "Sequence[Term]":
+        """The terms of the filter, with the one for errors only."""
         from dcron.store.search_terms import Term
 
         return [*self.terms, Term("errors")] if self.errors_only else self.terms
 
     def set_filter(self, text: str) -> None:
-        """Show only what this filter lets through. Raises UsageError, and then all stays as it is."""
+        """Show only rows that match this filter. Raises UsageError, and then changes nothing."""
         self.terms = self.parse(text)
         self.filter_text = text
         self._ask_for_others()
 
     def _ask_for_others(self) -> None:
-        """What is typed ahead of the answer is not meant for the rows that go."""
+        """Ignore row keys until the new ids arrive; they would act on the old rows."""
         self.table.awaits_ids = True
         self.reload()
 
     def reload(self) -> None:
-        """Filter or order are others: ask for everything again."""
+        """Read all again, with another filter or order."""
         self.refresh_data()
 
     def action_errors(self) -> None:
         self.errors_only = not self.errors_only
         self._ask_for_others()
-        self.dcron.redraw_chrome()
+        self.host.redraw_header()
 
     def action_choose_order(self) -> None:
         if self.orders:
-            self.dcron.choose("sort by", self.orders, self.sort_by)
+            self.host.choose("sort by", self.orders, self.sort_by)
 
     def sort_by(self, order: str) -> None:
-        """Sort by one of the orders; the same again turns it round."""
+        """Sort by one of the orders; the same order again reverses it."""
         self.backwards = not self.backwards if order == self.order else False
         self.order = order
         self._show_order()
@@ -194,42 +202,42 @@ class TablePane(Pane):
     # Rows -------------------------------------------------------------------------------------------
 
     def show_ids(self, ids: Sequence[Any], nothing: str) -> None:
-        """Take the ids; `nothing` stands there where there are none, and a filter is not the reason."""
-        self.table.note = told_keys(self, nothing)
-        if self.wanted:
+        """Show these ids. If there are none and no filter is set, show the text `nothing`."""
+        self.table.note = with_keys(self, nothing)
+        if self.all_terms:
             self.table.note = f"nothing matches {safe(self.filter_text)} - {key_of(self.screen, 'main.back')}"
         if self.errors_only and not self.terms:
             self.table.note = f"no errors - {key_of(self, 'pane.errors')} shows all"
         self.table.set_ids(ids)
-        self.dcron.redraw_chrome()
+        self.host.redraw_header()
 
     def show_rows(self, rows: Mapping[Any, Any]) -> None:
-        """Take the rows."""
+        """Show these rows."""
         self.table.set_old(False)
         self.table.set_rows(rows)
 
     @on(RowTable.Moved)
     def _moved(self, message: RowTable.Moved) -> None:
-        """Ask for more about a row only when the cursor rests on it."""
+        """Read the details of a row when the cursor rests on it."""
         message.stop()
-        self.dcron.main.redraw_tabs()
+        self.host.redraw_tabs()
         if self._resting:
             self._resting.stop()
         self._resting = self.set_timer(FACTS_PAUSE, self.cursor_rests)
 
     def cursor_rests(self) -> None:
-        """The cursor has been on a row for a moment."""
+        """Show details of the row: the cursor rests on it."""
 
     def action_copy(self) -> None:
         if (text := self.copied()) is not None:
             self.app.copy_to_clipboard(safe(text))
-            self.dcron.tell(f"copied {text}")
+            self.host.report(f"copied {text}")
 
     def copied(self) -> str | None:
-        """What `y` copies."""
+        """Return the text that `y` copies."""
         return None if self.table.cursor_id is None else str(self.table.cursor_id)
 
     def counted(self) -> str:
-        """How many rows there are, and how many are marked."""
+        """Return `2 marked 5/60`: marks, position, number of rows."""
         marked = f"{len(self.table.marks):,} marked " if self.table.marks else ""
         return f"{marked}{self.table.cursor + 1 if self.table.ids else 0:,}/{len(self.table.ids):,}"

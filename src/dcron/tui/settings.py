@@ -1,4 +1,4 @@
-"""What the command line and the config file say about the screen."""
+"""Settings of the TUI, from the command line and the config file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ GLYPHS = ("ascii", "unicode")
 
 @dataclass(frozen=True)
 class TuiSettings:
-    """What the command line and the config file say."""
+    """Settings of the TUI."""
 
     address: str
     """The database, inert and without its password."""
@@ -28,11 +28,8 @@ class TuiSettings:
 
 
 def new_task_zone(crontab: "Crontab") -> str:
-    """Return the zone of a task that is made on the screen, before another is typed for it.
-
-    It is empty where the setting cannot be used: the form then asks for one.
-    """
-    from dcron.services.settings import SharedSettings as SharedSettings
+    """Return the zone of a new task; empty if the setting is invalid, then the form asks for one."""
+    from dcron.services.settings import SharedSettings
 
     try:
         return SharedSettings(crontab).new_task_zone(load_config().timezone).name
@@ -41,7 +38,7 @@ def new_task_zone(crontab: "Crontab") -> str:
 
 
 def settings_of(config: Config, address: str, *, readonly: bool) -> TuiSettings:
-    """Return the settings in force; `address` is the database without its password.
+    """Return the settings; `address` is the database without its password.
 
     Raises UsageError for unknown words in the config file.
     """

@@ -1,17 +1,22 @@
-"""The terminal is lent to another program, and taken back whatever becomes of that."""
+"""Give the terminal to another program, and take it back even after an error."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
-from textual.app import App
+
+class Suspendable(Protocol):
+    """An app that can give its terminal away."""
+
+    def suspend(self) -> AbstractContextManager[None]:
+        """Leave the terminal for the length of the block. Raises SuspendNotSupported."""
 
 
 @contextmanager
-def lent_terminal(app: App[Any]) -> Iterator[None]:
-    """Textual's own `suspend` does not come back from an error: it is raised when the screen is there again.
+def suspended(app: Suspendable) -> Iterator[None]:
+    """Leave the terminal for the length of the block; an error is raised after the screen is back.
 
-    Raises SuspendNotSupported too.
+    Textual's own `suspend` does not come back from an error. Raises SuspendNotSupported.
     """
     problem: BaseException | None = None
     with app.suspend():

@@ -1,4 +1,4 @@
-"""A table over ids: it holds the rows in sight, so it costs the same for ten rows and for a million."""
+"""A table of rows by id. It holds only the rows in sight, so a million rows cost the same as ten."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
@@ -22,11 +22,11 @@ MARK_CELLS = 1
 _GAP = " " * GAP
 HEADER = 1
 QUIET_TICKS = 5
-"""Ticks between two looks at lines that do not change from one to the next."""
+"""Ticks between two checks of lines that did not change lately."""
 
 
 class RowTable(ScrollView, can_focus=True):
-    """Rows by id, drawn line by line. The cursor keeps to its row's id, wherever the row goes."""
+    """Rows by id, drawn line by line. The cursor follows its row's id when the order changes."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "table--header",
@@ -49,45 +49,45 @@ class RowTable(ScrollView, can_focus=True):
     ]
 
     class Moved(Message):
-        """The cursor is on another row."""
+        """Posted when the cursor is on another row, or the marks have changed."""
 
     class Chosen(Message):
-        """Somebody wants to see more of the row under the cursor."""
+        """Posted when the row under the cursor is to be opened."""
 
     class Wanting(Message):
-        """Other rows are in sight, some of them are missing, or the end of the ids is near."""
+        """Posted when rows in sight are missing, or the end of the ids is near."""
 
     class OrderChosen(Message):
-        """The title of a column was clicked."""
+        """Posted when the title of a column was clicked."""
 
         def __init__(self, order: str) -> None:
-            """Of a column with this order."""
+            """The column has this order."""
             super().__init__()
             self.order = order
 
     def __init__(
         self, columns: Sequence[Column], now: Callable[[], datetime], *, keeps_top: bool = False
     ) -> None:
-        """`now` is the database's clock. With `keeps_top` a cursor on the first row stays there."""
+        """`now` returns the database's time. With `keeps_top` a cursor on the first row stays there."""
         super().__init__()
         self.columns = columns
         self.ids: Sequence[Any] = ()
         self.rows: Mapping[Any, Any] = {}
-        """The rows that are known, by id."""
+        """The rows that were read, by id."""
         self.marks: set[Hashable] = set()
         self.order: tuple[str, bool] | None = None
-        """What the rows are sorted by, and whether backwards; shown in the header."""
+        """The order of the rows, and whether it is reversed; shown in the header."""
         self.note = ""
-        """What stands there while there are no rows."""
+        """The text that is shown while there are no rows."""
         self.is_old = False
         self.awaits_ids = False
-        """Whether what was asked for is not what is shown: then nothing is chosen."""
+        """Whether other ids were asked for than are shown; then no row is chosen."""
         self._now = now
         self._keeps_top = keeps_top
         self._cursor = 0
         self._strips: dict[int, Strip] = {}
         self._lively: set[int] = set()
-        """The lines that may look different with the next tick."""
+        """The lines that may change with the next tick."""
         self._ticks = 0
         self._placed: tuple[int, list[PlacedColumn]] = (0, [])
         self._styles: dict[tuple[str, ...], Style] = {}
@@ -97,7 +97,7 @@ class RowTable(ScrollView, can_focus=True):
 
     @property
     def cursor(self) -> int:
-        """Where the cursor is among the ids."""
+        """The position of the cursor among the ids."""
         return self._cursor
 
     @property
@@ -107,23 +107,23 @@ class RowTable(ScrollView, can_focus=True):
 
     @property
     def cursor_row(self) -> Any:
-        """The row under the cursor; None when there is none, or it is not known yet."""
+        """The row under the cursor; None if there is none, or if it was not read yet."""
         return self.rows.get(self.cursor_id)
 
     @property
     def is_near_end(self) -> bool:
-        """Whether what follows the last id will soon be in sight."""
+        """Whether the last id is within three pages."""
         return self.scroll_offset.y + 3 * self._page() > len(self.ids)
 
     def chosen_rows(self) -> list[Any]:
-        """The marked rows that are known, else the one under the cursor; none while other ids are awaited."""
+        """Return the marked rows, else the row under the cursor; none while other ids are awaited."""
         if self.awaits_ids:
             return []
         ids = self.marks or {self.cursor_id}
         return [self.rows[each] for each in ids if each in self.rows]
 
     def visible_ids(self, margin: int = 0) -> list[Any]:
-        """The ids in sight, and `margin` more on either side."""
+        """Return the ids in sight, and `margin` more on either side."""
         top = max(0, self.scroll_offset.y - margin)
         return list(self.ids[top : self.scroll_offset.y + self._page() + margin])
 
@@ -133,7 +133,7 @@ class RowTable(ScrollView, can_focus=True):
         self._redraw()
 
     def set_ids(self, ids: Sequence[Any]) -> None:
-        """Take other ids, or another order; the cursor stays on its row, and that on its line."""
+        """Show other ids, or another order. The cursor stays on its row, and the row on its line."""
         self.awaits_ids = False
         held, line = self.cursor_id, self._cursor - self.scroll_offset.y
         stays_on_top = self._keeps_top and self._cursor == 0
@@ -150,7 +150,7 @@ class RowTable(ScrollView, can_focus=True):
             self.post_message(self.Moved())
 
     def set_rows(self, rows: Mapping[Any, Any]) -> None:
-        """Take what is known of the rows in sight."""
+        """Show these rows."""
         before, self.rows = self.rows, rows
         top = self.scroll_offset.y
         for y in list(self._strips):
@@ -164,11 +164,11 @@ class RowTable(ScrollView, can_focus=True):
             self.post_message(self.Moved())
 
     def tick(self) -> None:
-        """A second has passed: draw the lines that look different by now.
+        """Draw the lines that the time has changed; called every second.
 
-        Most say minutes and hours: what did not change lately is looked at only now and then.
+        Most lines show minutes and hours, so lines that did not change lately are checked less often.
         """
-        if not self.is_attached:  # the screen is being left, and its styles are gone
+        if not self.is_attached:  # the screen is closing, and its styles are gone
             return
         self._ticks += 1
         self._region = self.scrollable_content_region
@@ -183,13 +183,13 @@ class RowTable(ScrollView, can_focus=True):
             self.refresh_line(self.scroll_offset.y + y)
 
     def set_old(self, is_old: bool) -> None:
-        """Whether what is shown may no longer be so."""
+        """Mark the rows as out of date, or as current."""
         if is_old != self.is_old:
             self.is_old = is_old
             self._redraw()
 
     def move_to(self, position: int) -> None:
-        """Put the cursor on a row, as near as there is one."""
+        """Move the cursor to a row, or to the nearest one."""
         position = max(0, min(position, len(self.ids) - 1))
         if position == self._cursor:
             return
@@ -241,21 +241,21 @@ class RowTable(ScrollView, can_focus=True):
         self.post_message(self.Moved())
 
     def action_mark_all(self) -> None:
-        """Mark the rows in sight; when all of them are marked, none anywhere."""
+        """Mark the rows in sight; if all of them are marked, remove all marks."""
         shown = set(self.visible_ids())
         self.marks = set() if shown <= self.marks else self.marks | shown
         self._redraw()
         self.post_message(self.Moved())
 
     def on_click(self, event: events.Click) -> None:
-        """A click puts the cursor there, a second one opens; on a title it sorts."""
-        place_clicked = event.get_content_offset(self)
-        if place_clicked is None:
+        """Move the cursor; open the row after a double click; sort after a click on a title."""
+        clicked = event.get_content_offset(self)
+        if clicked is None:
             return
-        if place_clicked.y < HEADER:
-            self._choose_order(place_clicked.x)
+        if clicked.y < HEADER:
+            self._choose_order(clicked.x)
             return
-        position = self.scroll_offset.y + place_clicked.y - HEADER
+        position = self.scroll_offset.y + clicked.y - HEADER
         if position >= len(self.ids):
             return
         if position == self._cursor and event.chain > 1:
@@ -268,7 +268,7 @@ class RowTable(ScrollView, can_focus=True):
                 self.post_message(self.OrderChosen(placed.column.order))
 
     def _turn_page(self, pages: int) -> None:
-        """A page further, the cursor on the same line of the screen."""
+        """Scroll by pages; the cursor stays on the same line of the screen."""
         rows = pages * max(1, self._page() - 1)
         self._scroll(self.scroll_offset.y + rows)
         self.move_to(self._cursor + rows)
@@ -276,15 +276,15 @@ class RowTable(ScrollView, can_focus=True):
     # Drawing ----------------------------------------------------------------------------------------
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Some lines of the screen; how wide they are is asked once for all of them."""
+        """Draw some lines; the width is determined once for all of them."""
         self._region = self.scrollable_content_region
-        if self.has_focus:  # where magnifiers and Braille displays look
+        if self.has_focus:  # magnifiers and Braille displays follow it
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen: the titles, or a row."""
+        """Return one line: the titles, or a row."""
         strip = self._strips.get(y)
         if strip is None:
             strip = self._strips[y] = self._drawn(y)
@@ -337,12 +337,12 @@ class RowTable(ScrollView, can_focus=True):
         return self._placed[1]
 
     def _filled(self) -> int:
-        """The cells of a line that columns take."""
+        """Return the width of all columns."""
         placed = self._layout()
         return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
 
     def _style(self, *classes: str) -> Style:
-        """The style of these looks over the table's own, found once."""
+        """Return the style of these looks on top of the table's own; computed once."""
         style = self._styles.get(classes)
         if style is None:
             style = self.get_visual_style(*classes).rich_style
@@ -352,7 +352,7 @@ class RowTable(ScrollView, can_focus=True):
         return style
 
     def _enliven(self) -> None:
-        """Look at every line with the next tick. Before it is laid out it has none, and no styles either."""
+        """Check every line at the next tick. Before the first layout there are none."""
         self._lively = set(range(HEADER, self.scrollable_content_region.height))
 
     def _redraw(self) -> None:
@@ -379,32 +379,32 @@ class RowTable(ScrollView, can_focus=True):
         return max(1, self.scrollable_content_region.height - HEADER)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """All lines are others now."""
+        """Draw all lines: others are in sight."""
         super().watch_scroll_y(old_value, new_value)
         self._strips.clear()
         self._enliven()
         self.post_message(self.Wanting())
 
     def on_resize(self) -> None:
-        """Lines are as long as the table is wide."""
+        """Draw all lines in the new width."""
         self.virtual_size = Size(self.size.width, len(self.ids) + HEADER)
         self._keep_in_sight()
         self._redraw()
 
     def notify_style_update(self) -> None:
-        """Another theme."""
+        """Draw all lines in the new theme."""
         super().notify_style_update()
         self._styles.clear()
         self._strips.clear()
 
 
 def _strip(segments: list[Segment], length: int, width: int, rest: Style) -> Strip:
-    """A line of so many cells, made as wide as the table."""
+    """Return a line of `length` cells, extended to the width of the table."""
     return Strip(segments, length).adjust_cell_length(width, rest)
 
 
 def _position(ids: Sequence[Any], held: Any, before: int) -> int:
-    """Where the row went; where it was, when it is gone."""
+    """Return the new position of the row; if it is gone, its old position."""
     if held is not None:
         try:
             return ids.index(held)

@@ -1,9 +1,9 @@
-"""How it looks: themes by the words of the config file, and the styles of the looks of cells."""
+"""Themes, by their names in the config file, and the style sheet."""
 
 from collections.abc import Mapping
 
 LOOKS = ("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name")
-"""The looks of cells. No meaning is carried by them alone: each has its word or sign beside it."""
+"""The looks of cells. Each has a word or a sign beside it that means the same."""
 
 THEMES: Mapping[str, str] = {
     "dark": "textual-dark",
@@ -11,7 +11,7 @@ THEMES: Mapping[str, str] = {
     "ansi": "ansi-dark",
     "ansi-light": "ansi-light",
 }
-"""What the config file and `:theme` call Textual's themes; `ansi` has the terminal's own colours."""
+"""Textual's themes by the names of the config file and `:theme`; `ansi` uses the terminal's colours."""
 
 CSS = """
 Screen { layout: vertical; overflow: hidden; }
@@ -48,8 +48,8 @@ Prompt { height: 1; layout: horizontal; background: $surface; }
 Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
 Prompt Input:focus { border: none; }
 Prompt .prompt--sign { width: auto; }
-Prompt .prompt--told { width: auto; max-width: 60%; color: $foreground-muted; }
-Prompt .prompt--told.-wrong { color: $text-error; text-style: bold; }
+Prompt .prompt--note { width: auto; max-width: 60%; color: $foreground-muted; }
+Prompt .prompt--note.-wrong { color: $text-error; text-style: bold; }
 .-short Tabs, .-short Hints { display: none; }
 ModalScreen { align: center middle; }
 .dialog {
@@ -60,5 +60,6 @@ ModalScreen { align: center middle; }
 .dialog .choices { height: 1; dock: bottom; }
 .dialog.-asks { padding-bottom: 1; }
 Toast { max-width: 90%; padding: 0 1; }
+.-prompting ToastRack { margin-bottom: 2; }
 SearchIcon { display: none; }
 """

@@ -1,5 +1,6 @@
-"""The warden: a small process that starts an agent's commands, and ends them with the lease or the agent.
+"""The warden: a small process that starts an agent's commands and kills them when the lease or the agent
+ends.
 
-`dcron.warden.client` is what the agent uses. The package imports the standard library only, so that the
-warden starts in a few milliseconds, forks cheaply, and never sees the database.
+The agent uses `dcron.warden.client`. The package imports the standard library only, so the warden starts in
+a few milliseconds, forks cheaply, and never has access to the database.
 """

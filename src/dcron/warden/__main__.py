@@ -1,4 +1,4 @@
-"""The warden's start. The agent runs this file by its path under `-I -S`: only what is used is loaded."""
+"""Entry point of the warden. The agent runs this file by path under `-I -S`, so that little is loaded."""
 
 # The warden goes without pathlib, a quarter of its start-up.
 # ruff: noqa: PTH100, PTH120

@@ -1,7 +1,7 @@
-"""Whom a command runs as.
+"""The account that a command runs as.
 
-Names are looked up by the agent, not by the warden: a lookup may wait for a directory server, and the warden
-must never wait while it holds a deadline.
+The agent looks up names, not the warden: a lookup may wait for a directory server, and the warden must
+never wait while it holds a deadline.
 """
 
 import os
@@ -12,26 +12,26 @@ from dcron.warden.protocol import Identity
 
 
 class AccountError(Exception):
-    """The user does not exist, or we may not become that user."""
+    """The user does not exist, or the agent may not become that user."""
 
 
 class Account(NamedTuple):
-    """Whom an agent runs as."""
+    """The account an agent runs as."""
 
     name: str
-    """Of an account that has no name, its number."""
+    """The account's number if it has no name."""
     uid: int
     any_account: bool
     """Whether it may run commands as other accounts, too."""
 
     @property
     def accounts(self) -> tuple[str, ...] | None:
-        """The accounts it runs commands as, its own by name and by number; None for all."""
+        """The accounts it runs commands as: its own by name and by number; None for all."""
         return None if self.any_account else (self.name, str(self.uid))
 
 
 def own_account() -> Account:
-    """Return whom this process runs as, and whether `identity_of` lets it run commands as others."""
+    """Return the account of this process, and whether `identity_of` lets it run commands as others."""
     uid = os.geteuid()
     try:
         name = pwd.getpwuid(uid).pw_name

@@ -1,7 +1,8 @@
-"""A cgroup (version 2) of its own for each command, where one is lent to us to divide.
+"""One cgroup (version 2) per command, if the system delegates a cgroup to us.
 
-It counts a whole tree of processes, which rlimits cannot, and is killed at one stroke, forks included. None
-of it is needed: where no cgroup is lent to us, or it does not do as it should, rlimits and signals are left.
+A cgroup counts a whole tree of processes, which rlimits cannot, and is killed at once, including processes
+that fork. All of it is optional: without a delegated cgroup, or if it does not work, rlimits and signals
+remain.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -17,20 +18,20 @@ from contextlib import suppress
 from dcron.warden.limits import spelled
 
 LEAF = "dcron-agent"
-"""Where agent and warden go, as only a cgroup without processes can be divided. A name that systemd's
-DelegateSubgroup= may give as well."""
+"""The cgroup into which agent and warden move: only a cgroup without processes can be divided. systemd's
+DelegateSubgroup= may use this name, too."""
 _RUN = "dcron-run-"
 _COUNTED_BY = {"memory": "mem", "pids": "procs"}
-"""The controllers we use, and the limit that each of them holds."""
+"""The controllers we use, and the limit that each enforces."""
 _MOST_PIDS = 1 << 22
-"""The kernel takes no larger `pids.max`."""
+"""Largest `pids.max` that the kernel accepts."""
 _SPARE = 64
-"""Empty cgroups that are kept for later runs."""
+"""Most empty cgroups that are kept for later runs."""
 _REMOVALS = 100
 _REMOVAL_PAUSE = 0.02
-"""Seconds between attempts to remove the cgroup of a node that is gone: killed processes take a moment."""
+"""Seconds between attempts to remove the cgroup of a dead node: killed processes need a moment to go."""
 _RETRIES = 16
-"""Cgroups of earlier runs that are tried at each removal: background processes may have kept them."""
+"""Cgroups of earlier runs that each removal tries again: background processes may have kept them."""
 
 
 class Cgroup:
@@ -39,33 +40,33 @@ class Cgroup:
     def __init__(self, path: str, limits: Mapping[str, int]) -> None:
         self.path = path
         self.limits = limits
-        """Those that it holds."""
+        """The limits that it enforces."""
 
     def open_entrance(self) -> int:
         """Return a descriptor of `cgroup.procs`, opened with our rights for a child that may have fewer."""
         return os.open(f"{self.path}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
 
     def kill(self) -> None:
-        """SIGKILL to everything inside, at one stroke. Kernels before 5.14 cannot."""
+        """Send SIGKILL to everything inside at once. Kernels before 5.14 cannot."""
         with suppress(OSError):
             _write(f"{self.path}/cgroup.kill", "1")
 
     def is_populated(self) -> bool:
-        """Return whether something lives inside, also in cgroups that the run has made there."""
+        """Return whether any process lives inside, also in cgroups that the run has made there."""
         try:
             return "populated 1" in _text(f"{self.path}/cgroup.events")
         except OSError:
             return False
 
     def processes(self) -> list[int]:
-        """Return what lives inside, dead ones that were not waited for included."""
+        """Return the processes inside, including dead ones that were not waited for."""
         try:
             return [int(pid) for pid in _words(f"{self.path}/cgroup.procs")]
         except OSError:
             return []
 
     def is_as_new(self) -> bool:
-        """Return whether another run may have it: it is empty and without limits, and had memory enough."""
+        """Return whether another run may use it: it is empty, has no limits, and never ran out of memory."""
         if self.limits or _memory_events(self.path).get("oom_kill"):
             return False
         try:
@@ -76,7 +77,7 @@ class Cgroup:
         return not inner and events == ["populated", "0", "frozen", "0"]
 
     def remark(self) -> str | None:
-        """Return what a person should know of its memory; None if nothing was killed for want of it."""
+        """Return a message if a process was killed because it ran out of memory; else None."""
         events = _memory_events(self.path)
         if not events.get("oom_kill"):
             return None
@@ -86,7 +87,7 @@ class Cgroup:
 
 
 class Cgroups:
-    """The cgroups of the runs of one warden; none are made unless `base` is one that we may divide."""
+    """The cgroups of the runs of one warden. Without a `base` that we may divide, none are made."""
 
     def __init__(self, node_id: str, base: str | None = None, controllers: Collection[str] = ()) -> None:
         self._node_id = node_id
@@ -94,13 +95,14 @@ class Cgroups:
         self._counted = [_COUNTED_BY[each] for each in sorted(controllers)]
         self._left: deque[str] = deque()
         self._empty: list[str] = []
-        """Those of earlier runs, without limits, for later ones: making one may take as long as a start."""
+        """Cgroups of earlier runs, without limits, for reuse: making one may take as long as a start."""
 
     def make(self, run_id: int, limits: Mapping[str, int], *, foreign: bool = False) -> Cgroup | None:
-        """Make a cgroup for a run, which holds its limits and all it starts; None when there is no way.
+        """Make a cgroup for a run, which enforces its limits on all it starts; None if that is impossible.
 
-        One without controllers only holds together what it has: for `foreign` runs, those of another account.
-        Commands of our own account could leave it, and start twice as quickly without one.
+        Without controllers, a cgroup only holds processes together. It is then made for `foreign` runs
+        only, those of another account: commands of our own account could leave it, and start twice as fast
+        without one.
         """
         if self.base is None or not (self._counted or foreign):
             return None
@@ -117,7 +119,7 @@ class Cgroups:
         return cgroup
 
     def remove(self, cgroup: Cgroup | None) -> None:
-        """Keep the cgroup of a run that is over for another, or remove it: later if something lives in it."""
+        """Keep the cgroup of a finished run for reuse, or remove it: later if processes still live in it."""
         if cgroup is None:
             return
         if len(self._empty) < _SPARE and cgroup.is_as_new():
@@ -130,19 +132,19 @@ class Cgroups:
                 self._left.append(path)
 
     def close(self) -> None:
-        """Remove what is left and empty."""
+        """Remove all cgroups that are empty."""
         for path in (*self._left, *self._empty):
             _removed(path)
 
 
-def lent_cgroups(node_id: str, ours: Collection[int]) -> Cgroups:
-    """Find out, once, whether our own cgroup is lent to us, and prepare it for a node's runs. Never fails.
+def delegated_cgroups(node_id: str, ours: Collection[int]) -> Cgroups:
+    """Find out once whether our own cgroup is delegated to us, and prepare it for a node's runs. Never fails.
 
-    `ours` are the agent and the calling process.
+    `ours` are the pids of the agent and of this process.
     """
     try:
         with open("/proc/self/cgroup") as own, open("/proc/self/mountinfo") as mounts:
-            home = own_directory(own.read(), mounts.read())
+            home = own_cgroup(own.read(), mounts.read())
         if home is not None:
             return divide(home, ours, os.path.isdir("/run/systemd/system"), node_id)
     except (OSError, ValueError):
@@ -151,9 +153,9 @@ def lent_cgroups(node_id: str, ours: Collection[int]) -> Cgroups:
 
 
 def end_cgroups_of(node_id: str) -> int:
-    """Kill what lives in the cgroups of a node that is gone, and remove them; return how many processes.
+    """Kill what lives in the cgroups of a dead node and remove them; return the number of processes.
 
-    They are found all over the host: the node may have been started elsewhere, as another service.
+    All cgroups of the host are searched: the node may have been started as another service.
     """
     try:
         with open("/proc/self/mountinfo") as mounts:
@@ -179,7 +181,7 @@ def _ended(path: str) -> int:
         cgroup.kill()
         alive = cgroup.processes()
         killed.update(alive)
-        for pid in alive:  # once more for kernels that do not know cgroup.kill
+        for pid in alive:  # for kernels without cgroup.kill
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         if _removed(path):
@@ -189,7 +191,7 @@ def _ended(path: str) -> int:
 
 
 def mount_point(mounts: str) -> str | None:
-    """Return where version 2 is mounted, from /proc/self/mountinfo."""
+    """Return where cgroup version 2 is mounted, from /proc/self/mountinfo."""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         if after.startswith("cgroup2 "):
@@ -197,8 +199,8 @@ def mount_point(mounts: str) -> str | None:
     return None
 
 
-def own_directory(own: str, mounts: str) -> str | None:
-    """Return our cgroup's directory from /proc/self/cgroup and mountinfo; None without version 2."""
+def own_cgroup(own: str, mounts: str) -> str | None:
+    """Return the directory of our cgroup, from /proc/self/cgroup and mountinfo; None without version 2."""
     paths = [line.removeprefix("0::") for line in own.splitlines() if line.startswith("0::")]
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -210,10 +212,10 @@ def own_directory(own: str, mounts: str) -> str | None:
 
 
 def divide(home: str, ours: Collection[int], systemd: bool, node_id: str) -> Cgroups:
-    """Make the cgroup that is our `home`, or the one around our leaf, ready to hold cgroups of runs.
+    """Prepare our `home` cgroup, or the one around our leaf, to contain cgroups of runs. Raises OSError.
 
-    `ours` are the processes that may be moved to a leaf: if others live there, it is not for us to divide.
-    Below a running systemd everything is its own but for what it marks as delegated. Raises OSError.
+    `ours` are the processes that may move to a leaf. If others live there, the cgroup is not ours to
+    divide. Under systemd every cgroup is systemd's own, except those it marks as delegated.
     """
     base = os.path.dirname(home) if os.path.basename(home) == LEAF else home
     controllers = _words(f"{base}/cgroup.controllers") & _COUNTED_BY.keys()
@@ -229,7 +231,7 @@ def _enable(base: str, controllers: Collection[str], ours: Collection[int]) -> N
     order = " ".join(f"+{each}" for each in sorted(controllers))
     try:
         _write(f"{base}/cgroup.subtree_control", order)
-    except OSError:  # EBUSY, as it has processes
+    except OSError:  # EBUSY: it has processes
         if {int(pid) for pid in _words(f"{base}/cgroup.procs")} - set(ours):
             raise
         try:
@@ -248,7 +250,7 @@ def _move(pids: Collection[int], to: str) -> None:
 
 
 def _is_delegated(base: str) -> bool:
-    for name in ("user.delegate", "trusted.delegate"):  # the second is what older ones set, for root alone
+    for name in ("user.delegate", "trusted.delegate"):  # older versions set the second, for root only
         with suppress(OSError):
             if os.getxattr(base, name) == b"1":
                 return True
@@ -259,14 +261,14 @@ def _set_limits(path: str, limits: Mapping[str, int]) -> None:
     if "mem" in limits:
         _write(f"{path}/memory.max", str(limits["mem"]))
         for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
-            with suppress(FileNotFoundError):  # a kernel without swap, or before 4.19
+            with suppress(FileNotFoundError):  # the kernel has no swap, or is older than 4.19
                 _write(f"{path}/{name}", value)
     if "procs" in limits:
         _write(f"{path}/pids.max", str(min(limits["procs"], _MOST_PIDS)))
 
 
 def _removed(path: str) -> bool:
-    """Remove a cgroup and what the command may have made inside; return whether it is gone."""
+    """Remove a cgroup and the cgroups that the command made inside; return whether it is gone."""
     try:
         os.rmdir(path)
     except FileNotFoundError:
@@ -289,7 +291,7 @@ def _memory_events(path: str) -> dict[str, int]:
     try:
         with open(f"{path}/memory.events") as file:
             return {name: int(count) for name, count in (line.split() for line in file)}
-    except OSError:  # there is none without the memory controller
+    except OSError:  # the memory controller is missing
         return {}
 
 

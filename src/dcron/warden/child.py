@@ -1,8 +1,9 @@
-"""Between fork and exec: the warden's child becomes the command, with the rights of the command's user.
+"""Between fork and exec: the warden's child takes the rights of the command's user and becomes the command.
 
-Entering a directory and executing a file take as long as their file system, or their owner, likes: a hung
-network mount, a lease on the program. So both happen here, in a process that may be killed, and never in the
-warden. It hears through the status pipe what failed; the pipe closes when the program begins.
+Entering a directory and executing a file take as long as their file system, or their owner, likes: a
+network mount may hang, another account may hold a lease on the program. So both happen in this process,
+which can be killed, and never in the warden. The warden reads from the status pipe what failed; the pipe
+closes when the program begins.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -14,21 +15,23 @@ import signal
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from dcron.warden.limits import Rlimit, confine
+from dcron.warden.limits import Rlimit, apply_limits
 from dcron.warden.protocol import StartRequest
 
 NOT_FOUND = 127
 NOT_STARTED = 126
 _STDERR = 2
 MOST_STATUS = 4096
-"""Bytes of a failure: the kernel writes them to a pipe at one stroke."""
+"""Most bytes of a failure: the kernel writes up to this many to a pipe atomically."""
 
-UNLIKE_PYTHON = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+RESET_SIGNALS = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python, or the warden, handles in a way no command should inherit."""
 
 
 class Plan(NamedTuple):
-    """What the child does, made ready by the warden: the child has little time and may have little memory."""
+    """What the child has to do, prepared by the warden: the child has little time and may have little
+    memory.
+    """
 
     start: StartRequest
     programs: tuple[bytes, ...]
@@ -40,16 +43,16 @@ class Plan(NamedTuple):
     entrance: int
     """Open `cgroup.procs` of the command's cgroup; -1 without one."""
     counted: frozenset[str]
-    """Limits which that cgroup holds."""
+    """Limits that the cgroup enforces."""
 
 
-def become(plan: Plan) -> NoReturn:
-    """Turn the calling process, which was just forked, into the command; or report why not, and exit."""
+def exec_command(plan: Plan) -> NoReturn:
+    """Turn this process, which was just forked, into the command; or report why not, and exit."""
     try:
         program = plan.start.argv[0]
         step = f"cannot start {program!r}"
         try:
-            for each in UNLIKE_PYTHON:
+            for each in RESET_SIGNALS:
                 signal.signal(each, signal.SIG_DFL)
             os.setsid()
             for number, fd in enumerate(plan.streams):
@@ -60,7 +63,7 @@ def become(plan: Plan) -> NoReturn:
             step = f"cannot enter the directory {plan.start.cwd!r}"
             _enter_directory(plan.start)
             step = f"cannot start {program!r}"
-            confine(plan.rlimits, plan.entrance, plan.counted)
+            apply_limits(plan.rlimits, plan.entrance, plan.counted)
             _execute(plan)
         except Exception as error:
             _report(plan, step, error)
@@ -69,13 +72,13 @@ def become(plan: Plan) -> NoReturn:
 
 
 def failure(status: bytes) -> tuple[int, str]:
-    """Return the exit code a shell would give, and the message, from what `become` wrote."""
+    """Return the exit code that a shell would give, and the message, from what `exec_command` wrote."""
     code, _, message = status.decode(errors="replace").partition(" ")
     return int(code), message
 
 
-def late(start: StartRequest) -> tuple[int, str]:
-    """Return what is said of a child that had to be killed before it became its program."""
+def start_timed_out(start: StartRequest) -> tuple[int, str]:
+    """Return exit code and message for a child that was killed before it became its program."""
     where = "" if start.cwd is None else f", or its directory {start.cwd!r},"
     return NOT_STARTED, f"cannot start {start.argv[0]!r}: the file{where} did not answer in time"
 
@@ -89,7 +92,7 @@ def _become_user(start: StartRequest) -> None:
 
 
 def _enter_directory(start: StartRequest) -> None:
-    """Enter the command's directory; where a user has no home, the root directory, and warn of it."""
+    """Enter the command's directory. If a user's home is missing, enter / and write a warning."""
     if start.cwd is None:
         return
     try:
@@ -103,7 +106,7 @@ def _enter_directory(start: StartRequest) -> None:
 
 
 def _execute(plan: Plan) -> NoReturn:
-    """Try the paths as execvp does: what is found but cannot be executed says more than what is missing."""
+    """Try the paths as execvp does: a program that cannot be executed says more than a missing one."""
     worst: OSError | None = None
     for path in plan.programs:
         try:
@@ -117,11 +120,11 @@ def _execute(plan: Plan) -> NoReturn:
 
 
 def _report(plan: Plan, step: str, error: Exception) -> None:
-    code, message = _explained(plan, step, error)
+    code, message = _start_error(plan, step, error)
     os.write(plan.status, f"{code} {message}".encode(errors="replace")[:MOST_STATUS])
 
 
-def _explained(plan: Plan, step: str, error: Exception) -> tuple[int, str]:
+def _start_error(plan: Plan, step: str, error: Exception) -> tuple[int, str]:
     program = plan.start.argv[0]
     if not isinstance(error, OSError):
         return NOT_STARTED, f"{step}: {error}"

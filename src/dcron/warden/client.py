@@ -1,7 +1,7 @@
-"""The agent's side of the warden: start commands, hear what became of them, read their output.
+"""The agent's side of the warden: start commands, receive what happened to them, read their output.
 
-One thread may send (`start`, `kill`, `set_deadline`, `stop`) while another receives (`events`). A warden that
-died or no longer answers is an event, `WardenGone`, and never an exception from a sender.
+One thread may send (`start`, `kill`, `set_deadline`, `stop`) while another receives (`events`). A warden
+that died or no longer answers is reported by the event `WardenGone`, never by an exception from a sender.
 """
 
 import math
@@ -22,12 +22,12 @@ from typing import Literal
 
 from dcron.warden.accounts import AccountError, identity_of
 from dcron.warden.cgroups import end_cgroups_of
-from dcron.warden.descendants import process, reap_strangers, send
+from dcron.warden.descendants import process, reap_other_children, send
 from dcron.warden.ending import ORPHAN_GRACE
 from dcron.warden.journal import HEAD, TAIL, JournalError, JournalReader, Result
 from dcron.warden.protocol import (
     Identity,
-    Lines,
+    LineReader,
     Message,
     MessageTooLongError,
     StartRequest,
@@ -38,36 +38,36 @@ from dcron.warden.protocol import (
 from dcron.warden.spool import Spool
 
 _START_LIMIT = 10.0
-"""Seconds a warden may take to come up (30 ms are usual)."""
+"""Seconds a warden may take to start (usually 30 ms)."""
 _SLICE = 1.0
 _HOUR = 3600.0
 _STOP_MARGIN = 5.0
-"""Seconds `stop` waits beyond the grace, for SIGKILL to work and results to be written."""
+"""Seconds that `stop` waits beyond the grace, for SIGKILL to work and for results to be written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A command to start. `env` is all its environment, to which only DCRON_RUN_ID is added."""
+    """A command to start. `env` is its whole environment; only DCRON_RUN_ID is added."""
 
     run_id: int
     argv: tuple[str, ...]
-    """The program is looked up in the PATH of `env`. One argument may have 128 KiB (a limit of Linux)."""
+    """The program is searched in the PATH of `env`. One argument may have 128 KiB (a limit of Linux)."""
     env: Mapping[str, str]
     cwd: str | None = None
-    at_home: bool = False
-    """Whether `cwd` is only the user's home: where that is missing, the command runs in / with a warning."""
     """None is `/`."""
+    at_home: bool = False
+    """Whether `cwd` is the user's home. If that is missing, the command runs in / with a warning."""
     user: str | None = None
     """Name or uid; None is the agent's own. Sets user, group and supplementary groups together."""
     stdin: bytes | None = None
     timeout: float | None = None
     """Seconds until it is killed with the reason "timeout"."""
     grace: float = 10.0
-    """Seconds between SIGTERM and SIGKILL when it is cancelled or its time is over."""
+    """Seconds between SIGTERM and SIGKILL when it is cancelled or times out."""
     umask: int = 0o022
-    """cron's own, so that a line moved here writes the same files as before."""
+    """cron's own, so that a task moved here writes the same files as before."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """What it and all it starts may use at most, by the names in `limits.LIMITS` (bytes, seconds, counts).
+    """What it and its descendants may use, by the names in `limits.LIMITS` (bytes, seconds, counts).
 
     `mem` is the address space of each process (RLIMIT_AS); in a cgroup, the memory of the whole tree.
     """
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Started:
-    """The command runs."""
+    """The program began."""
 
     run_id: int
     pid: int
@@ -85,14 +85,14 @@ class Started:
 
 @dataclass(frozen=True)
 class OutputChunk:
-    """The run's journal has grown (said at most ten times a second)."""
+    """The run's journal has grown (reported at most ten times a second)."""
 
     run_id: int
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The run is over, and its journal is complete. The agent calls `forget` once it has recorded both."""
+    """The run is over and its journal complete. The agent calls `forget` once it has recorded both."""
 
     run_id: int
     result: Result
@@ -100,19 +100,19 @@ class Finished:
 
 @dataclass(frozen=True)
 class WardenGone:
-    """The warden ended; said once, as the last event."""
+    """The warden ended. It is the last event, reported once."""
 
     unknown: tuple[int, ...]
-    """Runs handed to it of which no result exists. What they started may still live: `kill_descendants`."""
+    """Runs without a result. What they started may still live: call `kill_descendants`."""
     exit_status: int
-    """Of the warden: 0 after `stop`, negative for a signal."""
+    """The warden's: 0 after `stop`, negative for a signal."""
 
 
 Event = Started | OutputChunk | Finished | WardenGone
 
 
 class Warden:
-    """Starts a warden process and speaks with it."""
+    """Starts a warden process and talks to it."""
 
     def __init__(
         self,
@@ -127,16 +127,17 @@ class Warden:
         """Start the process. It starts no command before the first `set_deadline`.
 
         `head` and `tail` are bytes on disk for a run's first output and for each of its two last segments.
-        A warden that leaves a deadline unacknowledged for `silence` seconds is killed and reported gone.
-        `isolate` gives it a namespace of processes (see `isolation`): pids of commands are those in there.
+        A warden that does not acknowledge a deadline within `silence` seconds is killed and reported as
+        gone. With `isolate` it gets a PID namespace (see `isolation`); pids of commands are then pids of
+        that namespace. Raises OSError.
         """
         self._spool = Spool.make(spool, node_id)
         self._silence = silence
-        self._unheard = 0.0
-        self._asked = 0
-        self._answered = 0
+        self._silent_for = 0.0
+        self._deadlines_sent = 0
+        self._deadlines_acknowledged = 0
         self._gone = False
-        self._lines = Lines()
+        self._lines = LineReader()
         self._sending = Lock()
         self._pending: set[int] = set()
         self._pending_lock = Lock()
@@ -154,18 +155,18 @@ class Warden:
 
     @property
     def pid(self) -> int:
-        """Of the warden process."""
+        """Pid of the warden process."""
         return self._pid
 
     @property
     def spool(self) -> Spool:
-        """Where the journals of this node lie."""
+        """Where the journals of this node are."""
         return self._spool
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Ask for the jobs to be started. Each of them ends as one `Finished`, or in `WardenGone.unknown`.
+        """Start the jobs. Each of them ends as one `Finished`, or in `WardenGone.unknown`.
 
-        Raises BrokenPipeError once `WardenGone` was reported.
+        Raises: BrokenPipeError once `WardenGone` was reported.
         """
         with self._pending_lock:
             if self._gone:
@@ -175,24 +176,25 @@ class Warden:
         self._send(b"".join(_encode_job(job, lookup) for job in jobs))
 
     def kill(self, run_ids: Iterable[int], reason: Literal["cancelled", "timeout"] = "cancelled") -> None:
-        """End the runs: SIGTERM, their own grace, SIGKILL. Unknown and finished runs are ignored."""
+        """End the runs: SIGTERM, their grace, SIGKILL. Unknown and finished runs are ignored."""
         self._send(encode({"do": "kill", "runs": list(run_ids), "reason": reason}))
 
     def set_deadline(self, boottime: float, grace: float = 0.5) -> None:
-        """Move the moment (`linux.boottime` seconds) at which everything is killed, unless it is moved again.
+        """Set the time (`linux.boottime` seconds) at which everything is killed, unless it is set again
+        before.
 
-        `grace` is what then lies between SIGTERM and SIGKILL; `math.inf` as the moment means no deadline. One
-        thread calls this.
+        `grace` is the time between SIGTERM and SIGKILL then. `math.inf` means no deadline. Only one thread
+        may call this.
         """
         at = None if boottime == math.inf else max(0.0, boottime)
-        self._asked += 1
+        self._deadlines_sent += 1
         self._send(encode({"do": "deadline", "at": at, "grace": grace}))
-        self.wake()  # a thread that waits in `events` must now count the warden's silence
+        self.wake()  # a thread that waits in `events` must now measure the warden's silence
 
     def stop(self, grace: float) -> bool:
-        """End what runs (SIGTERM, grace, SIGKILL) and the warden; return whether it ended in time.
+        """End all runs (SIGTERM, grace, SIGKILL) and the warden; return whether it ended in time.
 
-        Afterwards `events` still hands over the last results, and then `WardenGone`.
+        Afterwards `events` still returns the last results, and then `WardenGone`.
         """
         self._send(encode({"do": "stop", "grace": grace}))
         try:
@@ -202,7 +204,7 @@ class Warden:
         return True
 
     def events(self, timeout: float | None) -> list[Event]:
-        """Return what happened; wait up to `timeout` seconds for it. Empty after a timeout or a `wake`."""
+        """Return what happened, waiting up to `timeout` seconds. Empty after a timeout or a `wake`."""
         give_up = math.inf if timeout is None else time.monotonic() + timeout
         while not self._gone:
             ready = dict(self._poll_until(give_up))
@@ -217,15 +219,15 @@ class Warden:
         return []
 
     def wake(self) -> None:
-        """Make a waiting `events`, or the next one, return at once. For any thread."""
+        """Make a waiting `events`, or the next call, return at once. Any thread may call this."""
         os.eventfd_write(self._wake, 1)
 
-    def reap_strangers(self) -> None:
-        """Reap dead children of the agent that are not this warden's."""
-        reap_strangers(self._process.pid)
+    def reap_other_children(self) -> None:
+        """Reap dead children of the agent other than this warden."""
+        reap_other_children(self._process.pid)
 
     def fileno(self) -> int:
-        """Readable when `events` has something to say."""
+        """Return a descriptor that is readable when `events` has something to return."""
         return self._socket.fileno()
 
     def journal(self, run_id: int, after: int = 0) -> JournalReader:
@@ -233,13 +235,13 @@ class Warden:
         return self._spool.journal(run_id, after)
 
     def forget(self, run_id: int) -> None:
-        """Delete the run's journal: its result and output are recorded. Only after `Finished`."""
+        """Delete the run's journal, after `Finished`, once its result and output are recorded."""
         self._spool.forget(run_id, self._rotated.pop(run_id, 0))
 
     def close(self) -> None:
-        """Let go of the process and the spool; a directory in which no journal is left is removed.
+        """Let go of the process and the spool; remove a directory without journals.
 
-        A warden that still runs takes this for the agent's death.
+        A warden that is still running takes this for the agent's death.
         """
         self._socket.close()
         os.close(self._wake)
@@ -255,7 +257,7 @@ class Warden:
             self._spool.remove()
 
     def _await_ready(self) -> int:
-        """Return the warden's pid, its first words."""
+        """Return the warden's pid, from its first message. Raises OSError if it does not start."""
         give_up = time.monotonic() + _START_LIMIT
         while time.monotonic() < give_up and self._process.poll() is None:
             self._poll.poll(100)
@@ -268,7 +270,7 @@ class Warden:
         raise OSError(f"the warden did not start (exit status {status})")
 
     def _send(self, data: bytes) -> None:
-        """Send all, waiting for a warden that is busy. One that does not read for too long is killed."""
+        """Send all data, waiting for a busy warden. Kill a warden that does not read for too long."""
         with self._sending:
             view = memoryview(data)
             while view:
@@ -278,34 +280,34 @@ class Warden:
                     if not _writable(self._socket, self._silence):
                         self._kill()
                         return
-                except OSError:  # it is gone, which `events` reports
+                except OSError:  # the warden is gone; `events` reports that
                     return
 
     def _poll_until(self, give_up: float) -> list[tuple[int, int]]:
-        """Wait for something to read, and count how long an asked warden says nothing.
+        """Wait for something to read, and measure how long a warden leaves a deadline unacknowledged.
 
-        Counted in short waits: a freeze of the machine, or of the agent, is not the warden's silence.
+        Measured in short waits: a freeze of the machine, or of the agent, is not the warden's silence.
         """
         while True:
             left = max(0, give_up - time.monotonic())
-            wait = min(left, _SLICE if self._asked > self._answered else _HOUR)
+            wait = min(left, _SLICE if self._deadlines_sent > self._deadlines_acknowledged else _HOUR)
             ready = self._poll.poll(math.ceil(wait * 1000))
-            if not ready and self._asked > self._answered:
-                self._unheard += wait
-                if self._unheard > self._silence:
+            if not ready and self._deadlines_sent > self._deadlines_acknowledged:
+                self._silent_for += wait
+                if self._silent_for > self._silence:
                     self._kill()
             if ready or wait == left:
                 return ready
 
     def _kill(self) -> None:
-        """End the warden; should its guard be frozen, too, nothing of theirs waits for it."""
+        """Kill the warden, and then the guard, which may be frozen, too."""
         warden = process(self._pid)
         if warden is not None and warden.ppid in (self._process.pid, os.getpid()):
             send(warden, signal.SIGKILL)
         self._process.kill()
 
-    def _await_guard(self) -> int:
-        """Return how the warden ended, once its guard has ended what it left."""
+    def _wait_for_guard(self) -> int:
+        """Return the exit status, once the guard has killed what the warden left."""
         try:
             return self._process.wait(ORPHAN_GRACE + 2 * _STOP_MARGIN)
         except subprocess.TimeoutExpired:  # frozen
@@ -319,7 +321,7 @@ class Warden:
             return []
         except OSError:
             data = b""
-        self._unheard = 0.0
+        self._silent_for = 0.0
         if not data:
             return self._report_gone()
         events: list[Event] = []
@@ -336,7 +338,7 @@ class Warden:
             case "finished":
                 return [self._finished(Result(**message["result"]))]
             case "alive":
-                self._answered += 1
+                self._deadlines_acknowledged += 1
         return []
 
     def _finished(self, result: Result) -> Finished:
@@ -347,19 +349,19 @@ class Warden:
         return Finished(result.run_id, result)
 
     def _report_gone(self) -> list[Event]:
-        """Return what the warden wrote down but could not say any more, and that it is gone."""
-        status = self._await_guard()
+        """Return the results that the warden wrote but could not send, and that it is gone."""
+        status = self._wait_for_guard()
         with self._pending_lock:
             self._gone = True
             pending = sorted(self._pending)
         events: list[Event] = []
         for run_id in pending:
-            result = self._left_result(run_id)
+            result = self._result_in_spool(run_id)
             if result is not None:
                 events.append(self._finished(result))
         return [*events, WardenGone(tuple(sorted(self._pending)), status)]
 
-    def _left_result(self, run_id: int) -> Result | None:
+    def _result_in_spool(self, run_id: int) -> Result | None:
         with suppress(JournalError, OSError), self.journal(run_id) as journal:
             while journal.read():
                 pass
@@ -388,7 +390,7 @@ def _spawn_warden(
 
 
 def _encode_job(job: Job, lookup: Callable[[str | None], Identity | None]) -> bytes:
-    """Return the message that asks for a job; one that cannot be asked for fails alone, with the reason."""
+    """Return the start message of a job. A job that cannot be encoded fails alone, with the reason."""
     try:
         return encode(start_message(_start_of(job, lookup)))
     except AccountError as error:

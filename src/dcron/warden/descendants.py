@@ -1,7 +1,7 @@
-"""Finding and signalling whole trees of processes through /proc.
+"""Find and signal whole trees of processes through /proc.
 
-Groups and sessions are not enough (`setsid` leaves both), nor a parent's death (a double fork survives it).
-What never changes is descent: whoever is a subreaper stays an ancestor of everything started below it.
+Groups and sessions are not enough (`setsid` leaves both), nor is a parent's death (a double fork survives
+it). Only descent never changes: a subreaper stays an ancestor of everything started below it.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -22,36 +22,36 @@ _ROUNDS = 20
 _FORKED_ONLY = 0x40
 """PF_FORKNOEXEC in the flags of /proc/PID/stat."""
 _LIST = 1 << 16
-"""Bytes of the list of children that are read at a time."""
+"""Bytes of the list of children that are read at once."""
 _PAUSE = 0.02
 """Seconds between looks while processes die."""
 
 
 class Process(NamedTuple):
-    """A line of /proc/PID/stat."""
+    """One line of /proc/PID/stat."""
 
     pid: int
     ppid: int
     group: int
     session: int
     started: int
-    """Clock ticks since boot: together with the pid this names a process for good."""
+    """Clock ticks since boot. Together with the pid they identify a process for good."""
     alive: bool
 
     @property
     def key(self) -> tuple[int, int]:
-        """Names the process for good; a pid alone may be reused."""
+        """Identifies the process for good; a pid alone may be reused."""
         return self.pid, self.started
 
 
 class Processes:
-    """All processes of one moment (15 us each)."""
+    """All processes at one time (15 us each)."""
 
     def __init__(self) -> None:
         """Read /proc, and then our own children once more.
 
-        Who forks and exits faster than /proc can be read is never there in its turn; but without a parent it
-        is our child.
+        Processes that fork and exit faster than /proc is read are missing there. But the last of them has
+        no parent any more, so it is our child.
         """
         pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}
         found = [process(pid) for pid in pids]
@@ -62,11 +62,13 @@ class Processes:
                 self._by_parent[each.ppid].append(each)
 
     def children(self, pid: int) -> list[Process]:
-        """Return the children of a process, dead ones included."""
+        """Return the children of a process, including dead ones."""
         return self._by_parent[pid]
 
     def below(self, *pids: int) -> list[Process]:
-        """Return all that descends from the given processes, dead ones included, without these themselves."""
+        """Return all descendants of these processes, including dead ones, without the processes
+        themselves.
+        """
         found: list[Process] = []
         parents = list(pids)
         while parents:
@@ -77,10 +79,10 @@ class Processes:
 
 
 def process(pid: int) -> Process | None:
-    """Return what /proc says of a process; None when it is gone."""
+    """Return what /proc says about a process; None if it is gone."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last is the option hidepid
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last with the option hidepid
         return None
     try:
         line = os.read(fd, 1024)
@@ -88,11 +90,10 @@ def process(pid: int) -> Process | None:
         return None
     finally:
         os.close(fd)
-    fields = line[
-        line.rindex(b")") + 2 :
-    ].split()  # a command name may contain anything but comes in brackets
+    # A command name may contain anything, but it is in brackets.
+    fields = line[line.rindex(b")") + 2 :].split()
     state, ppid, group, session, threads, started = (fields[i] for i in (0, 1, 2, 3, 17, 19))
-    # A zombie with other threads is a process whose main thread alone has ended.
+    # In a zombie with other threads, only the main thread has ended.
     alive = state not in (b"Z", b"X") or int(threads) > 1
     return Process(pid, int(ppid), int(group), int(session), int(started), alive)
 
@@ -111,7 +112,7 @@ def never_executed(pid: int) -> bool:
 
 
 def children() -> list[int]:
-    """Return our own children, dead ones included, as of one moment; none if the kernel does not tell."""
+    """Return our own children, including dead ones; none if the kernel does not list them."""
     found: list[int] = []
     for thread in os.listdir("/proc/self/task"):
         try:
@@ -124,7 +125,7 @@ def children() -> list[int]:
 
 
 class Children:
-    """The children of the calling thread, of a process that has no other: a look costs one read."""
+    """The children of a process with one thread, the caller: a look costs one read."""
 
     def __init__(self) -> None:
         """Open the kernel's list once."""
@@ -134,7 +135,7 @@ class Children:
             self._fd = -1
 
     def pids(self) -> list[int]:
-        """Return them, dead ones included; none if the kernel does not list them."""
+        """Return the pids, including dead children; none if the kernel does not list them."""
         if self._fd < 0:
             return []
         found = b""
@@ -144,7 +145,7 @@ class Children:
 
 
 def send(target: Process, number: int) -> bool:
-    """Signal exactly this process, not a later one with its pid; return False if we are not permitted to."""
+    """Signal exactly this process, not a later one with its pid; return False if we may not."""
     try:
         fd = os.pidfd_open(target.pid)
     except ProcessLookupError:
@@ -163,18 +164,18 @@ def send(target: Process, number: int) -> bool:
 
 
 def terminate(targets: Iterable[Process]) -> None:
-    """Ask processes to end; stopped ones are woken to hear it."""
+    """Send SIGTERM, then SIGCONT, so that stopped processes handle it."""
     for target in targets:
         if send(target, signal.SIGTERM):
             send(target, signal.SIGCONT)
 
 
 def kill_descendants(of_pid: int, grace: float, patience: float = 5.0) -> list[int]:
-    """End all that descends from a process: SIGTERM, `grace` seconds, SIGKILL until none is left.
+    """End all descendants of a process: SIGTERM, `grace` seconds, SIGKILL until none is left.
 
-    For an agent whose warden was killed: `of_pid` is then the agent itself, a subreaper, which has no other
-    children (they would be killed and reaped, too) and no new warden yet. Returns the pids still alive
-    `patience` seconds after SIGKILL: another user's, or in uninterruptible sleep.
+    For an agent whose warden was killed: `of_pid` is then the agent itself, a subreaper without other
+    children (they would be killed and reaped, too) and without a new warden yet. Return the pids that are
+    still alive `patience` seconds after SIGKILL: another user's, or in uninterruptible sleep.
     """
     kill_at = boottime() + grace
     asked = False
@@ -193,14 +194,18 @@ def kill_descendants(of_pid: int, grace: float, patience: float = 5.0) -> list[i
 
 
 def kill_marked(variable: str) -> int:
-    """Kill all processes whose environment says `variable` (NAME=value); how many.
+    """Kill all processes whose environment contains `variable` (NAME=value); return how many.
 
-    For commands whose agent and warden were both killed: nobody is left who descends from either.
+    For commands whose agent and warden were both killed: no living process is their ancestor then.
     """
     entry = b"\0" + variable.encode() + b"\0"
     killed: set[tuple[int, int]] = set()
     for _ in range(_ROUNDS):
-        found = (process(int(name)) for name in os.listdir("/proc") if name.isdigit() and _says(name, entry))
+        found = (
+            process(int(name))
+            for name in os.listdir("/proc")
+            if name.isdigit() and _has_variable(name, entry)
+        )
         new = [each for each in found if each and each.alive and each.key not in killed]
         if not new:
             break
@@ -210,7 +215,7 @@ def kill_marked(variable: str) -> int:
     return len(killed)
 
 
-def _says(pid: str, entry: bytes) -> bool:
+def _has_variable(pid: str, entry: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return entry in b"\0" + file.read()
@@ -219,7 +224,7 @@ def _says(pid: str, entry: bytes) -> bool:
 
 
 def _kill_all(of_pid: int, alive: list[Process]) -> None:
-    """Kill, looking again as long as there is somebody new: whatever forks meanwhile must not get away."""
+    """Kill these processes, and those that they fork in the meantime."""
     killed: set[tuple[int, int]] = set()
     for _ in range(_ROUNDS):
         new = [each for each in alive if each.key not in killed]
@@ -237,10 +242,10 @@ def _alive_below(of_pid: int) -> list[Process]:
     return [each for each in Processes().below(of_pid) if each.alive]
 
 
-def reap_strangers(own: int) -> None:
-    """Reap dead children that this process did not start itself, which was `own` alone.
+def reap_other_children(own: int) -> None:
+    """Reap dead children except `own`, the only one that this process started itself.
 
-    As process 1 of a container it becomes the parent of every orphan there.
+    As process 1 of a container, this process is the parent of every orphan there.
     """
     for pid in children():
         if pid != own:

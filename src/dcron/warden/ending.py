@@ -1,4 +1,4 @@
-"""Whose a process is, and how many of them are ended: SIGTERM, grace, SIGKILL until none is left."""
+"""Which run a process belongs to, and how processes are ended: SIGTERM, grace, SIGKILL until none is left."""
 
 import os
 import signal
@@ -12,11 +12,11 @@ from dcron.warden.descendants import Process, Processes, send, terminate
 from dcron.warden.orphans import Orphans
 
 ORPHAN_GRACE = 0.5
-"""Seconds between SIGTERM and SIGKILL when the agent is gone: nobody is there to wait for a longer one."""
+"""Seconds between SIGTERM and SIGKILL when the agent is gone."""
 
 
 class Owner(Protocol):
-    """A run, as far as its processes are concerned."""
+    """What is needed of a run to find its processes."""
 
     run_id: int
     pid: int
@@ -31,17 +31,17 @@ class Owner(Protocol):
         """Whether the leader was reaped."""
 
     def inside(self) -> Collection[int]:
-        """Return the processes in its cgroup."""
+        """Return the processes in the run's cgroup."""
 
 
 def members(
     processes: Processes, warden: int, runs: Collection[Owner], orphans: Orphans
 ) -> tuple[dict[int, list[Process]], list[Process]]:
-    """Return the living processes of each run, by its id, and those below the warden that are no run's.
+    """Return the living processes of each run, by run id, and those below the warden that belong to no run.
 
-    A process is a run's by its cgroup, by descent, by session, by having been seen as its member, or, when
-    its parents died and it came to the warden, because it can be no other's (see `orphans`). `known` of each
-    run is brought up to date.
+    A process belongs to a run by its cgroup, by descent, by session, or because it was once seen as its
+    member. A process whose parents died, and which came to the warden, belongs to the only run it can come
+    from (see `orphans`). `known` of each run is brought up to date.
     """
     by_session = {run.pid: run for run in runs}
     by_pid = {pid: run for run in runs for pid in run.inside()}
@@ -74,37 +74,39 @@ def members(
 
 
 def _only_owner(suspects: Collection[int], by_id: Mapping[int, Owner]) -> Owner | None:
-    """Return the run that an orphan is ended with: the only one it can belong to, or any if all are ended."""
+    """Return the run with which an orphan is ended: the only possible one, or any if all possible ones
+    end.
+    """
     owners = [by_id[each] for each in suspects if each in by_id]
-    if not owners or len(owners) < len(suspects):  # it may be the background of a run that is over
+    if not owners or len(owners) < len(suspects):  # a finished run may have left it in the background
         return None
     return owners[0] if len(owners) == 1 or all(each.ending for each in owners) else None
 
 
 class Ending:
-    """The end of some processes, which are looked up anew before every step: they go on forking."""
+    """The end of some processes. They go on forking, so they are looked up again before every step."""
 
     def __init__(self, kill_at: float, cgroup: Cgroup | None = None) -> None:
         self._cgroup = cgroup
         self.kill_at = kill_at
         """When SIGKILL follows (`linux.boottime` seconds)."""
         self.spared: set[tuple[int, int]] = set()
-        """Processes of another user: not ours to kill, and not to be waited for."""
-        self._asked = False
+        """Processes of another user, which we may not kill and do not wait for."""
+        self._deadlines_sent = False
         self._killed: set[tuple[int, int]] = set()
 
     def hasten(self, kill_at: float) -> None:
-        """Kill at that moment if not before."""
+        """Kill at this time, unless an earlier one is set."""
         self.kill_at = min(self.kill_at, kill_at)
 
     def left(self, processes: list[Process]) -> list[Process]:
-        """Return those that must still go."""
+        """Return those that still have to end."""
         return [each for each in processes if each.key not in self.spared]
 
     def finish(self) -> bool:
-        """Kill what no look has found, where a cgroup holds it: it forks faster than we look.
+        """Kill what is still in the cgroup, because it forks faster than we look.
 
-        Return whether nothing is left in there but what is spared.
+        Return whether nothing is left in it except spared processes.
         """
         if self._cgroup is None or not self._cgroup.is_populated():
             return True
@@ -112,13 +114,13 @@ class Ending:
         return bool(self.spared)
 
     def step(self, alive: list[Process], now: float, group: int | None) -> bool:
-        """Do what is due; return whether anybody was killed who was not before.
+        """Send the signals that are due; return whether a process got its first SIGKILL.
 
-        `group` is the process group of a living leader. It gets SIGTERM at one stroke and only once, because
-        many programs take a second one as an order to drop everything.
+        `group` is the process group of a living leader. It gets SIGTERM as a whole and only once, because
+        many programs take a second SIGTERM as an order to drop everything.
         """
-        if not self._asked:
-            self._asked = True
+        if not self._deadlines_sent:
+            self._deadlines_sent = True
             if group is not None:
                 _signal_group(group, signal.SIGTERM)
                 _signal_group(group, signal.SIGCONT)

@@ -1,7 +1,7 @@
-"""The warden's parent: it ends the commands when the warden cannot, being killed or frozen.
+"""The guard: the warden's parent, which kills the commands if the warden cannot, being killed or frozen.
 
-Of agent, warden and guard any two may go in the same moment: the third is an ancestor of every command, and
-ends them. The guard does nothing else, so that there is little that could go wrong with it.
+Of agent, warden and guard, any two may die at once: the third is an ancestor of every command and kills
+them. The guard does nothing else, so little can go wrong with it.
 """
 
 import os
@@ -16,10 +16,10 @@ from dcron.warden.linux import IntervalTimer, name_process
 
 
 def guard(warden: int, alarm: IntervalTimer) -> NoReturn:
-    """Wait for the warden's end, and leave as it did.
+    """Wait for the warden's end, and exit like it.
 
-    At the alarm, which the warden puts off with each beat, everything below it is killed: the lease is over,
-    and the warden was not awake to see to it.
+    At the alarm, kill everything below the warden. The warden postpones the alarm with each heartbeat, so
+    at the alarm the lease is over and the warden was frozen.
     """
     name_process("dcron-guard")
     gone = os.pidfd_open(warden)
@@ -27,7 +27,7 @@ def guard(warden: int, alarm: IntervalTimer) -> NoReturn:
     poll.register(gone, select.POLLIN)
     poll.register(alarm.fd, select.POLLIN)
     while gone not in dict(poll.poll()):
-        if alarm.has_rung():
+        if alarm.has_expired():
             kill_descendants(warden, grace=0)
     _, status = os.waitpid(warden, 0)
     if status:
@@ -36,7 +36,7 @@ def guard(warden: int, alarm: IntervalTimer) -> NoReturn:
 
 
 def _leave_like(status: int) -> NoReturn:
-    """End as the warden has: the agent, whose child we are, is to see how."""
+    """Exit as the warden did: the agent, our parent, shall see how."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:

@@ -1,7 +1,7 @@
-"""A namespace of processes for the warden and all it starts, in which the warden is process 1.
+"""A PID namespace for the warden and everything it starts, with the warden as process 1.
 
-The kernel kills all that is in such a namespace when its process 1 ends, and kills the warden when the guard,
-which is outside, dies. So nothing is left even when agent, warden and guard are killed in the same moment.
+When process 1 of a namespace ends, the kernel kills everything in it; and it kills the warden when the
+guard, outside, dies. So nothing is left even if agent, warden and guard are killed at once.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -14,18 +14,18 @@ import select
 from dcron.warden.linux import die_with_parent, mount_proc, unshare_mounts, unshare_pids
 
 _HIDING = ("hidepid=", "gid=", "subset=")
-"""What /proc may have been mounted with to keep processes from each other."""
+"""Mount options of /proc that hide processes from each other."""
 
 
 def isolate_children() -> None:
-    """Put the children that the calling process starts from now on into a new namespace. Raises OSError."""
+    """Put the children that this process starts from now on into a new PID namespace. Raises OSError."""
     unshare_pids()
 
 
-def become_first(guard: int) -> bool:
+def become_init(guard: int) -> bool:
     """Prepare process 1 of the namespace: it dies with the guard, and its /proc shows the namespace.
 
-    `guard` is the pidfd of its parent. Return False if that has died already. Raises OSError.
+    `guard` is the pidfd of its parent. Return False if the guard has died already. Raises OSError.
     """
     die_with_parent()
     poll = select.poll()
@@ -40,16 +40,16 @@ def become_first(guard: int) -> bool:
 
 
 def hiding_options(mounts: str) -> str:
-    """Return with which options /proc hides processes, from /proc/self/mountinfo."""
-    for line in reversed(mounts.splitlines()):  # the last one mounted is the one that is seen
+    """Return the options by which /proc hides processes, from /proc/self/mountinfo."""
+    for line in reversed(mounts.splitlines()):  # the last mount covers the others
         before, _, after = line.partition(" - ")
         if before.split()[4] == "/proc" and after.startswith("proc "):
             return ",".join(each for each in after.split()[2].split(",") if each.startswith(_HIDING))
     return ""
 
 
-def why_not() -> str | None:
-    """Return why this process cannot isolate what it starts; None if it can. A child tries it."""
+def why_unavailable() -> str | None:
+    """Return why this process cannot isolate its children; None if it can. A child process tries it."""
     child = os.fork()
     if not child:
         _try()
@@ -76,7 +76,7 @@ def _try() -> None:
             _, status = os.waitpid(first, 0)
             number = os.waitstatus_to_exitcode(status)
         else:
-            number = 0 if become_first(guard) else errno.ESRCH
+            number = 0 if become_init(guard) else errno.ESRCH
     except OSError as error:
         number = error.errno or errno.EPERM
     finally:

@@ -1,10 +1,10 @@
-"""A run's output and result on disk: written by the warden, read by the agent, perhaps by a later one.
+"""A run's output and result on disk: the warden writes them, the agent, or a later one, reads them.
 
 The journal of run 42 is `42.0` (the head, bounded), then `42.1`, `42.2` … of which the last two are kept. A
-segment is a sequence of frames, each `crc32, kind, payload length, offset, time` and its payload. The offset
-counts the bytes of both streams together, dropped ones included, so a gap says how much is missing. A segment
-that has a successor ends with a NEXT frame; the last frame of a journal is its result. What a crash or a full
-disk leaves of an unfinished frame does not match its checksum, and is no frame.
+segment is a sequence of frames, each `crc32, kind, payload length, offset, time` and its payload. The
+offset counts the bytes of both streams together, including dropped ones, so a gap shows how much is
+missing. A segment with a successor ends with a NEXT frame; the last frame of a journal is its result. An
+incomplete frame, left by a crash or a full disk, does not match its checksum and is ignored.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -24,7 +24,7 @@ HEAD = 5 << 20
 TAIL = 5 << 20
 """Bytes on disk of each of the two last segments."""
 PAYLOAD = 64 << 10
-"""Most bytes in one frame: what a pipe holds."""
+"""Most bytes in one frame: the size of a pipe."""
 
 Stream = Literal["out", "err"]
 Reason = Literal["timeout", "cancelled", "lease", "agent gone", "guard gone", "stopped", "spawn failed"]
@@ -39,9 +39,9 @@ _MESSAGE_LIMIT = 4096
 _NUMBER = re.compile("[0-9]{1,18}")
 _MAY_BE_NONE = ("exit_code", "signal", "reason", "message", "started_at", "max_rss")
 _MOST = 1 << 62
-"""No count in a journal is as large."""
+"""No count in a journal is larger."""
 _LAST_TIME = 253402300800.0
-"""The year 10000, in epoch seconds: no calendar of Python goes further."""
+"""The year 10000 in epoch seconds: Python's calendar ends before it."""
 
 
 class Frame(NamedTuple):
@@ -49,45 +49,45 @@ class Frame(NamedTuple):
 
     stream: Stream
     offset: int
-    """Of its first byte, in the output of both streams together."""
+    """Position of its first byte in the output of both streams together."""
     time: float
     """UTC epoch seconds."""
     data: bytes
 
 
 class Result(NamedTuple):
-    """What became of a run. Times are UTC epoch seconds."""
+    """The result of a run. Times are UTC epoch seconds."""
 
     run_id: int
     node_id: str
     exit_code: int | None
-    """None when a signal ended it or it never ran; 126 or 127, like a shell's, if it could not be started."""
+    """None if a signal ended it or it never ran; 126 or 127, like a shell's, if it could not be started."""
     signal: int | None
     reason: Reason | None
-    """Why it was ended, or not started; None when it ended by itself."""
+    """Why it was killed or not started; None if it ended by itself."""
     message: str | None
-    """What a person should know besides."""
+    """More that a person should know."""
     started_at: float | None
-    """None when it was never started."""
+    """None if it was never started."""
     finished_at: float
     cpu: float
-    """Seconds of its leader and of what that waited for."""
+    """CPU seconds of its leader and of the children that the leader waited for."""
     max_rss: int | None
-    """Bytes, of the largest single process; None if the warden's own (15 MB) hides it."""
+    """Bytes, of the largest single process; None if the warden's own size (15 MB) hides it."""
     total_bytes: int
-    """Of output, dropped bytes included."""
+    """Bytes of output, including dropped ones."""
     last_segment: int
     """Number of the journal's last segment."""
 
 
 class JournalError(Exception):
-    """A journal that is not what a warden writes. What was read of it before is good."""
+    """A journal that no warden wrote. What was read before the error is valid."""
 
 
 def read_result(text: bytes | str) -> Result:
-    """Return the result that `Result._asdict` described, without fields of a newer version.
+    """Return the result that was written from `Result._asdict`, ignoring fields of newer versions.
 
-    Raises JournalError if a field is missing, or is not of its kind.
+    Raises: JournalError if a field is missing or has the wrong type.
     """
     try:
         fields = json.loads(text)
@@ -128,14 +128,16 @@ def _is_time(seconds: float) -> bool:
 
 
 class JournalWriter:
-    """Appends to a run's journal. Never fails: what the disk does not take is dropped, and leaves a gap."""
+    """Appends to a run's journal. Never fails: output that the disk does not take is dropped and
+    leaves a gap.
+    """
 
     def __init__(self, path: str, head: int, tail: int) -> None:
-        """Write to `path` + `.0` and so on; no file is made before there is something to write."""
+        """Write to `path` + `.0` and so on. A file is made when there is something to write."""
         self.total_bytes = 0
         self.segment = 0
         self.error: OSError | None = None
-        """The last failure to write output."""
+        """The last error of writing output."""
         self._path = path
         self._head = head
         self._tail = tail
@@ -194,10 +196,10 @@ class JournalWriter:
 
 
 class JournalReader:
-    """Follows a run's journal while it is written, or reads one that is complete."""
+    """Follows a run's journal while it is written, or reads a complete one."""
 
     def __init__(self, path: str, after: int = 0) -> None:
-        """Read `path` + `.0` and so on; output before the absolute byte `after` is left out."""
+        """Read `path` + `.0` and so on, without output before the absolute byte `after`."""
         self.result: Result | None = None
         """Set once everything before it was read."""
         self._path = path
@@ -207,10 +209,10 @@ class JournalReader:
         self._fd = -1
 
     def read(self, max_bytes: int = 1 << 20) -> list[Frame]:
-        """Return what was written since, about `max_bytes` of it; empty when there is nothing new.
+        """Return new output, about `max_bytes` of it; empty if there is none.
 
-        Dropped output is skipped: the frame after a gap has an offset beyond the end of the one before.
-        Raises JournalError for what no warden writes, and OSError.
+        Dropped output is skipped: the frame after a gap has an offset beyond the end of the previous one.
+        Raises JournalError for content that no warden writes, and OSError.
         """
         frames: list[Frame] = []
         while not frames and self.result is None and self._open():
@@ -232,7 +234,7 @@ class JournalReader:
         self.close()
 
     def _take(self, data: bytes, frames: list[Frame]) -> bool:
-        """Add the output in `data` to `frames`; return whether there was any whole frame."""
+        """Add the output in `data` to `frames`; return whether there was a complete frame."""
         before = self._segment, self._position
         for kind, offset, time, payload in _whole_frames(data):
             self._position += _PREFIX + len(payload)
@@ -259,7 +261,7 @@ class JournalReader:
         self._position = 0
 
     def _open(self) -> bool:
-        """Return whether there is a segment to read, skipping those that were dropped before we came."""
+        """Return whether there is a segment to read. Skip segments that were dropped before we read them."""
         if self._fd >= 0:
             return True
         try:
@@ -274,7 +276,7 @@ class JournalReader:
 
 
 def _open_file(path: str) -> int:
-    """Open a regular file; anything else might make the reader wait, or lead elsewhere."""
+    """Open a regular file. Any other kind might block the reader or lead elsewhere."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -283,14 +285,14 @@ def _open_file(path: str) -> int:
 
 
 def segments(path: str) -> list[int]:
-    """Return the numbers of the segments that exist of the journal at `path`."""
+    """Return the numbers of the existing segments of the journal at `path`."""
     directory, _, run_id = path.rpartition("/")
     names = (name.partition(".") for name in os.listdir(directory))
     return sorted(int(number) for run, _, number in names if run == run_id and _NUMBER.fullmatch(number))
 
 
 def _whole_frames(data: bytes) -> Iterator[tuple[int, int, float, bytes]]:
-    """Yield kind, offset, time and payload of the frames in `data`, up to the first that is not whole."""
+    """Yield kind, offset, time and payload of the frames in `data`, up to the first incomplete one."""
     position = 0
     while position + _PREFIX <= len(data):
         (crc,) = _CRC.unpack_from(data, position)

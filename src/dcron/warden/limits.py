@@ -1,10 +1,10 @@
-"""What a command may use at most: set on it before it begins, inherited by all that it starts.
+"""Resource limits of a command: set before it begins, inherited by everything it starts.
 
-Each limit is an rlimit, and an rlimit bounds a process and not a tree: `mem` is the address space of each
-process (RLIMIT_AS: more than what it has in memory), and `cpu-time`, `files`, `file-size` and `core` are each
-process's own. `procs` counts all processes and threads of the command's *user* on the machine
-(RLIMIT_NPROC), and does not bind root. Where a cgroup is lent to us (see `cgroups`), `mem` and `procs` count
-the whole tree of the command and nothing else, whoever it runs as.
+Each limit is an rlimit (setrlimit(2)), which bounds a process and not a tree. `mem` is the address space of
+each process (RLIMIT_AS: more than what it has in memory); `cpu-time`, `files`, `file-size` and `core` are
+each process's own. `procs` counts all processes and threads of the command's *user* on the machine
+(RLIMIT_NPROC) and does not bind root. If a cgroup is delegated to us (see `cgroups`), `mem` and `procs`
+count the whole tree of the command and nothing else, whichever account it runs as.
 """
 
 import os
@@ -25,7 +25,7 @@ LIMITS: Mapping[str, Kind] = MappingProxyType(
         "core": "bytes",
     }
 )
-"""The limits there are, and what their numbers mean."""
+"""The limits, and the unit of each."""
 
 _RLIMITS = {
     "mem": "RLIMIT_AS",
@@ -36,17 +36,17 @@ _RLIMITS = {
     "core": "RLIMIT_CORE",
 }
 _MOST: Mapping[Kind, int] = {"bytes": 1 << 62, "seconds": 1 << 32, "count": 1 << 31}
-"""Below what the kernel counts in: it takes seconds for nanoseconds in 64 bits."""
+"""Below the kernel's own bounds: it counts seconds as nanoseconds in 64 bits."""
 _CPU_GRACE = 5
-"""Seconds of CPU between SIGXCPU, which a command may catch to clean up, and SIGKILL."""
+"""Seconds of CPU time between SIGXCPU, which a command may catch to clean up, and SIGKILL."""
 
 
 class LimitError(ValueError):
-    """A limit that cannot be set; says which, and what could be."""
+    """A limit that cannot be set. The message says which, and what is possible."""
 
 
 class Rlimit(NamedTuple):
-    """What `setrlimit` is told."""
+    """Arguments of `setrlimit`."""
 
     number: int
     soft: int
@@ -54,19 +54,19 @@ class Rlimit(NamedTuple):
 
 
 def rlimits(limits: Mapping[str, int]) -> dict[str, Rlimit]:
-    """Return the rlimits that stand for these limits, by the same names.
+    """Return the rlimits for these limits, by the same names.
 
-    None is above our own hard limit, not even where root could raise it: that is what the administrator of
-    this node has set for the agent. Raises LimitError.
+    None exceeds our own hard limit, even where root could raise it: the administrator of this node has set
+    it for the agent. Raises LimitError.
     """
     return {name: _rlimit(name, value) for name, value in limits.items()}
 
 
-def confine(wanted: Mapping[str, Rlimit], entrance: int = -1, counted: Container[str] = ()) -> None:
-    """Limit the calling process: a child that is about to become the command.
+def apply_limits(wanted: Mapping[str, Rlimit], entrance: int = -1, counted: Container[str] = ()) -> None:
+    """Limit this process: a child that is about to become the command.
 
-    `entrance` is the open `cgroup.procs` of a cgroup that holds the `counted` limits. Without one (-1), or if
-    it does not take us, rlimits stand in for those as well.
+    `entrance` is the open `cgroup.procs` of a cgroup that enforces the `counted` limits. Without one (-1),
+    or if we cannot enter it, rlimits replace those as well.
     """
     inside = _enter(entrance)
     for name, (number, soft, hard) in wanted.items():
@@ -75,7 +75,9 @@ def confine(wanted: Mapping[str, Rlimit], entrance: int = -1, counted: Container
 
 
 def spelled(kind: Kind, value: int) -> str:
-    """Return the number as people write it: bytes with the largest unit that divides them, `2G`, `1536K`."""
+    """Return the number for people: bytes with the largest unit that divides them, such as `2G` or
+    `1536K`.
+    """
     if kind == "bytes" and value:
         for unit, shift in (("T", 40), ("G", 30), ("M", 20), ("K", 10)):
             if value % (1 << shift) == 0:
@@ -102,7 +104,7 @@ def _rlimit(name: str, value: int) -> Rlimit:
 
 def _enter(entrance: int) -> bool:
     try:
-        os.write(entrance, b"0")  # 0 is whoever writes
+        os.write(entrance, b"0")  # 0 means the writing process
     except OSError:
         return False
     return True

@@ -53,7 +53,7 @@ def _prctl(option: int, argument: int) -> None:
 
 
 def hide_memory() -> None:
-    """Keep other processes of this uid, commands among them, out of our memory and environment."""
+    """Keep other processes of this uid, such as commands, from reading our memory and environment."""
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
@@ -63,23 +63,23 @@ def become_subreaper() -> None:
 
 
 def die_with_parent() -> None:
-    """Have SIGKILL sent to us when our parent dies. A change of account undoes it."""
+    """Make the kernel send us SIGKILL when our parent dies. A change of account undoes this."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def unshare_pids() -> None:
-    """Put the processes that we fork from now on into a namespace of their own; the first is process 1."""
+    """Put the processes that we fork from now on into a new PID namespace; the first becomes process 1."""
     _checked(_libc.unshare(ctypes.c_int(_CLONE_NEWPID)))
 
 
 def unshare_mounts() -> None:
-    """Have mounts of our own, which others do not see, and see those that others make from now on."""
+    """Make our mounts invisible to others; we still see mounts that others add from now on."""
     _checked(_libc.unshare(ctypes.c_int(_CLONE_NEWNS)))
     _mount(b"none", b"/", None, _MS_REC_SLAVE, None)
 
 
 def mount_proc(options: str) -> None:
-    """Mount a /proc that shows our namespace of processes."""
+    """Mount a /proc that shows our PID namespace."""
     _mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC, options.encode() or None)
 
 
@@ -92,10 +92,11 @@ def name_process(name: str) -> None:
     _checked(_libc.prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0))
 
 
-def fork_alone() -> int:
-    """Fork a process of one thread. `os.fork` readies the child for a life in Python; this one has none.
+def raw_fork() -> int:
+    """Fork a process with one thread, without the hooks of `os.fork`.
 
-    That costs half a millisecond, for pages of ours that the child would copy.
+    The hooks prepare the child to go on in Python, which this child does not need. They cost half a
+    millisecond, for our pages that the child would copy.
     """
     return _checked(_libc_with_gil.fork())
 
@@ -103,8 +104,8 @@ def fork_alone() -> int:
 def open_on_root(path: bytes, flags: int) -> int:
     """Return an O_PATH descriptor of something on the root file system. Raises OSError.
 
-    The look ends where another file system is mounted, so none that hangs is ever asked. Kernels before 5.6
-    cannot do it, and refuse.
+    The lookup stops where another file system is mounted, so it never waits for one that hangs. Kernels
+    before 5.6 lack the call and refuse.
     """
     if b"\0" in path:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -114,7 +115,7 @@ def open_on_root(path: bytes, flags: int) -> int:
 
 
 def boottime() -> float:
-    """Return the seconds since the machine started, those it slept included: the clock of all deadlines."""
+    """Return the seconds since the machine started, including sleep: the clock of all deadlines."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -125,7 +126,7 @@ class OwnPeak:
         self._bytes = 0
 
     def unless_hidden(self, size: int) -> int | None:
-        """Return the size a child is said to have had, or None if it may be ours."""
+        """Return the reported size of a child, or None if it may be ours."""
         if size > self._bytes:
             self._bytes = _peak()
         return size if size > self._bytes else None
@@ -138,22 +139,22 @@ def _peak() -> int:
 
 
 class IntervalTimer:
-    """A file descriptor that is readable from an absolute moment of CLOCK_BOOTTIME on.
+    """A file descriptor that becomes readable at an absolute time of CLOCK_BOOTTIME.
 
-    Absolute, because a relative wait goes on after a freeze: it was 495 ms late where this was 0.6 ms.
+    Absolute, because a relative wait continues after a freeze: it was 495 ms late where this was 0.6 ms.
     """
 
     def __init__(self) -> None:
         self.fd = _checked(_libc.timerfd_create(time.CLOCK_BOOTTIME, os.O_CLOEXEC | os.O_NONBLOCK))
 
     def set(self, when: float) -> None:
-        """Move the moment (seconds); `math.inf` switches the alarm off."""
-        nanoseconds = 0 if when == math.inf else max(1, int(when * 1e9))  # 0 would switch it off, too
+        """Set the time in seconds; `math.inf` switches the timer off."""
+        nanoseconds = 0 if when == math.inf else max(1, int(when * 1e9))  # 0 would also switch it off
         spec = _Itimerspec(_Timespec(0, 0), _Timespec(*divmod(nanoseconds, 10**9)))
         _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None))
 
-    def has_rung(self) -> bool:
-        """Whether the moment has come; said once, and never when it has been moved on meanwhile."""
+    def has_expired(self) -> bool:
+        """Return whether the time has come: once, and never if the timer was moved in the meantime."""
         try:
             return bool(os.read(self.fd, 8))
         except BlockingIOError:

@@ -1,8 +1,9 @@
-"""Whose a process is that came to the warden because its parents died: a setsid, a double fork, `env -i`.
+"""Find out which run an orphan belongs to: a process that came to the warden because its parents died.
 
-Nothing that it carries says so for sure: it may have left its session and cleared its environment. But it
-began while its run was under way, and it belongs to its run's account unless that is root's. Often a single
-run is left; among several, the environment decides; and what may belong to several runs ends with the last.
+It may have left its session (setsid, a double fork) and cleared its environment (`env -i`), so nothing in
+it proves its run. But it began while its run was active, and it belongs to its run's account unless that is
+root. Often only one run remains. If there are several, the environment decides; and an orphan that may
+belong to several runs ends with the last of them.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -16,18 +17,18 @@ from contextlib import suppress
 from typing import Protocol
 
 from dcron.warden.descendants import Process
-from dcron.warden.linux import boottime, fork_alone
+from dcron.warden.linux import boottime, raw_fork
 
 RUN_ID = "DCRON_RUN_ID"
-"""In every command's environment, and in that of all it starts unless it is cleared."""
+"""In every command's environment, and in its descendants' unless they clear it."""
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _ANSWER = 0.2
-"""Seconds for a look at environments: their pages may lie on a file system that hangs, or waits."""
+"""Seconds for a look at environments: their pages may be on a file system that hangs."""
 _REST = 60.0
-"""Seconds without such a look after one that had no answer."""
+"""Seconds without such a look after one that timed out."""
 
 _OVER = -1
-"""In place of the id of a run that is over, and was not remembered."""
+"""In place of the id of a run that is over and was not remembered."""
 
 Key = tuple[int, int]
 
@@ -41,7 +42,7 @@ class Suspect(Protocol):
 
 
 class Orphans:
-    """The orphans seen so far, and the runs each of them can belong to."""
+    """The orphans seen so far, with the runs each of them may belong to."""
 
     def __init__(self) -> None:
         self._suspects: dict[Key, frozenset[int]] = {}
@@ -50,7 +51,7 @@ class Orphans:
         self._ask_after = 0.0
 
     def suspects(self, orphan: Process) -> frozenset[int]:
-        """Return the ids of the runs this orphan can belong to, over or not."""
+        """Return the ids of the runs this orphan may belong to, finished ones included."""
         return self._suspects.get(orphan.key, frozenset())
 
     def knows(self, pid: int) -> bool:
@@ -65,9 +66,9 @@ class Orphans:
                 self._unasked.discard(key)
 
     def notice(self, orphans: Iterable[Process], runs: Collection[Suspect]) -> None:
-        """Note who new orphans may belong to, while the runs they may come from are still known.
+        """Note which runs new orphans may belong to, while those runs are still known.
 
-        Those are the runs under way, and those with other orphans, whose background may have started more.
+        They are the active runs, and those with other orphans, which may have started more.
         """
         new = [each for each in orphans if each.key not in self._suspects]
         for each in sorted(new, key=lambda orphan: orphan.started):
@@ -82,7 +83,7 @@ class Orphans:
                 self._unasked.add(each.key)
 
     def ask(self) -> None:
-        """Ask the environments of orphans that may belong to several runs, once each."""
+        """Read the environments of orphans that may belong to several runs, once each."""
         if not self._unasked or boottime() < self._ask_after:
             return
         answers = _run_ids([pid for pid, _ in self._unasked])
@@ -97,7 +98,7 @@ class Orphans:
 
 
 def _uids(pid: int) -> frozenset[int]:
-    """Return all four user ids of a process; empty when it is gone."""
+    """Return all four user ids of a process; empty if it is gone."""
     with suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
         for line in file:
             if line.startswith(b"Uid:"):
@@ -106,22 +107,22 @@ def _uids(pid: int) -> frozenset[int]:
 
 
 def _run_ids(pids: list[int]) -> dict[int, int] | None:
-    """Return the run ids in the environments of processes, read by a child that may be killed.
+    """Return the run ids in the environments of processes; None if they cannot be read in time.
 
-    None if it did not answer in time.
+    A child process reads them, because it can be killed.
     """
     readable, writable = os.pipe()
     try:
-        child = fork_alone()
+        child = raw_fork()
         if not child:
-            _tell_run_ids(pids, writable)
+            _write_run_ids(pids, writable)
     finally:
         os.close(writable)
     with open(readable, "rb", buffering=0) as answer:
         poll = select.poll()
         poll.register(readable, select.POLLHUP)
         if not poll.poll(_ANSWER * 1000):
-            os.kill(child, signal.SIGKILL)  # reaped with the other children: it may not die at once
+            os.kill(child, signal.SIGKILL)  # it may not die at once; it is reaped with the other children
             return None
         words = answer.read(1 << 16).split()
     with suppress(ChildProcessError):
@@ -129,7 +130,7 @@ def _run_ids(pids: list[int]) -> dict[int, int] | None:
     return {int(pid): int(run_id) for pid, run_id in zip(words[::2], words[1::2], strict=True)}
 
 
-def _tell_run_ids(pids: list[int], to: int) -> None:
+def _write_run_ids(pids: list[int], to: int) -> None:
     try:
         found = [(pid, _run_id_in_environment(pid)) for pid in pids[:1000]]
         os.write(to, b"".join(b"%d %d " % each for each in found if each[1] >= 0))

@@ -1,7 +1,7 @@
-"""The warden process: one thread, one epoll loop, no waiting for anything else.
+"""The warden process: one thread and one epoll loop, which waits for nothing else.
 
-It reads what commands write into their journals, reaps everything that ends below it, and kills: one run when
-it is cancelled or too slow, all of them when the lease is over or the agent is gone.
+It reads what commands write into their journals, reaps everything that ends below it, and kills: one run
+when it is cancelled or takes too long, all of them when the lease ends or the agent is gone.
 """
 
 # The warden goes without pathlib, a quarter of its start-up.
@@ -12,7 +12,6 @@ import select
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -20,37 +19,30 @@ from resource import RLIMIT_NOFILE, getrlimit, struct_rusage
 from time import time
 
 from dcron.warden.cgroups import Cgroups
-from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, late
+from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, start_timed_out
 from dcron.warden.control import Control
-from dcron.warden.descendants import Children, Processes, never_executed, process
-from dcron.warden.ending import ORPHAN_GRACE, Ending, members
+from dcron.warden.descendants import Children, never_executed, process
+from dcron.warden.ending import ORPHAN_GRACE, Ending
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
+from dcron.warden.killing import Killer
 from dcron.warden.linux import IntervalTimer, boottime
 from dcron.warden.orphans import Orphans
+from dcron.warden.poller import Poller
 from dcron.warden.protocol import Message, StartRequest, read_start
 from dcron.warden.run import REFUSALS, CommandRun, not_started
 from dcron.warden.spawning import StartError, spawn
 from dcron.warden.timers import Timer, Timers
 
-_PIPE_PATIENCE = 1.0
-"""Seconds after the leader's exit in which background processes may still add to the output."""
+_PIPE_TIMEOUT = 1.0
+"""Seconds after the leader's exit in which background processes may still add output."""
 _LAST_READS = 32
-"""Reads of a pipe that no process holds open: more than the largest pipe (1 MiB) needs."""
-_BEGIN_PATIENCE = 60.0
-"""Seconds a child has to become its program. More than the 45 for which a lease on a file holds it up."""
+"""Reads of a pipe that no process holds open: enough for the largest pipe (1 MiB)."""
+_START_TIMEOUT = 60.0
+"""Seconds a child has to become its program: more than the 45 for which a lease on a file can delay it."""
 _BURST = 16
-"""Starts in one turn of the loop (0.5 ms each); output, deaths and the deadline get theirs in between."""
+"""Starts per turn of the loop (0.5 ms each). Output, deaths and the deadline are handled in between."""
 _DESCRIPTORS = 32
-"""Kept free for one more command, and for looking into /proc."""
-_KILL_ROUNDS = 20
-"""Looks at /proc without a pause while new processes keep appearing."""
-_WATCH_PAUSE = 0.1
-"""Seconds between looks at processes that were asked to end."""
-_KILL_PAUSE = 0.02
-"""The same for killed ones."""
-_STUCK_PAUSE = 0.5
-"""The same for those that do not die within _STUCK seconds (uninterruptible sleep)."""
-_STUCK = 2.0
+"""Descriptors kept free for one more command and for reading /proc."""
 
 
 class WardenProcess:
@@ -68,16 +60,15 @@ class WardenProcess:
         tail: int,
         cgroups: Cgroups,
     ) -> None:
-        """Watch the agent by its socket and its pidfd, and the guard by its; the guard kills at `last_alarm`.
+        """Watch the agent by socket and pidfd, and the guard by pidfd. The guard kills at `last_alarm`.
 
-        `children` is readable after a SIGCHLD.
+        `children` becomes readable after SIGCHLD.
         """
         self._directory = directory
         self._node_id = os.path.basename(directory)
         self._head = head
         self._tail = tail
         self._cgroups = cgroups
-        self._pid = os.getpid()
         self._devnull = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._timers = Timers()
         self._control = Control(control, self._timers)
@@ -89,70 +80,59 @@ class WardenProcess:
         self._leaders: dict[int, CommandRun] = {}
         self._children = Children()
         self._orphans = Orphans()
+        self._killer = Killer(
+            self._timers, self._runs, self._orphans, self._reap, self._settle, self._on_swept
+        )
         self._beginning: dict[int, CommandRun] = {}
-        """Runs whose children are still on the way to their programs, by pid."""
+        """Runs whose child has not become its program yet, by pid."""
         self._finishing: dict[int, CommandRun] = {}
-        """Runs that are over, by id. They are forgotten together: one look at our children serves all."""
+        """Finished runs, by id. They are forgotten together, so that one look at our children serves all."""
         self._children_died = False
-        self._sweep: Ending | None = None
-        self._farewell: Reason | None = None
-        """Set when the warden is to end, too, once nothing is left."""
-        self._pursuit: Timer | None = None
+        self._leave_reason: Reason | None = None
+        """Set once the warden has to end, which it does when nothing is left."""
 
-        self._epoll = select.epoll()
-        self._handlers: dict[int, Callable[[int], None]] = {}
-        self._watch(self._control.fd, self._on_control)
-        self._watch(agent, lambda _: self._on_agent_gone())
-        self._watch(guard, lambda _: self._on_guard_gone())
+        self._poller = Poller()
+        self._poller.watch(self._control.fd, self._on_control)
+        self._poller.watch(agent, lambda _: self._on_agent_gone())
+        self._poller.watch(guard, lambda _: self._on_guard_gone())
         self._agent = agent
         self._guard = guard
-        self._watch(children, lambda _: self._on_children(children))
-        self._watch(self._timers.fd, lambda _: self._timers.run_due())
+        self._poller.watch(children, lambda _: self._on_children(children))
+        self._poller.watch(self._timers.fd, lambda _: self._timers.run_due())
 
     def serve(self, pid: int) -> None:
-        """Work until the agent is gone, or says stop, and nothing is left. The agent knows us as `pid`."""
-        self._control.say({"is": "ready", "pid": pid})
+        """Work until the agent is gone, or stops us, and nothing is left. The agent knows us as `pid`."""
+        self._control.queue({"is": "ready", "pid": pid})
         while not self._is_over():
             self._timers.arm()
             self._flush()
-            for fd, events in self._epoll.poll(0 if self._may_start() else None):
-                handler = self._handlers.get(fd)
-                if handler is not None:  # an earlier handler of this turn may have closed it
-                    handler(events)
-            if self._children_died:  # after the pipes: a run that is read to its end needs no timer
+            self._poller.poll(0 if self._may_start() else None)
+            if self._children_died:  # after the pipes: a run whose output is complete needs no timer
                 self._reap()
             self._finish_some()
             self._start_some()
-        self._flush()  # as much as fits: the agent finds every result in the spool as well
+        self._flush()  # as much as fits: every result is in the spool, too
         self._cgroups.close()
 
     def _is_over(self) -> bool:
-        return bool(self._farewell) and not (self._sweep or self._runs or self._waiting)
-
-    def _watch(self, fd: int, handler: Callable[[int], None], events: int = select.EPOLLIN) -> None:
-        self._handlers[fd] = handler
-        self._epoll.register(fd, events)
-
-    def _unwatch(self, fd: int) -> None:
-        if self._handlers.pop(fd, None):
-            self._epoll.unregister(fd)
+        return bool(self._leave_reason) and not (self._killer.is_sweeping or self._runs or self._waiting)
 
     # -- the agent
 
     def _on_control(self, events: int) -> None:
         if events & select.EPOLLOUT:
-            self._epoll.modify(self._control.fd, select.EPOLLIN)
+            self._poller.await_room(self._control.fd, waits=False)
             self._control.unblock()
         for message in self._control.receive():
-            self._obey(message)
+            self._handle_message(message)
         if self._control.closed:
             self._on_agent_gone()
 
     def _flush(self) -> None:
         if not self._control.flush():
-            self._epoll.modify(self._control.fd, select.EPOLLIN | select.EPOLLOUT)
+            self._poller.await_room(self._control.fd, waits=True)
 
-    def _obey(self, message: Message) -> None:
+    def _handle_message(self, message: Message) -> None:
         match message["do"]:
             case "start":
                 self._waiting.append(read_start(message))
@@ -161,21 +141,21 @@ class WardenProcess:
                     self._kill(run_id, message["reason"])
             case "deadline":
                 self._set_deadline(message["at"] if message["at"] is not None else inf, message["grace"])
-                self._control.say({"is": "alive"})
+                self._control.queue({"is": "alive"})
             case "stop":
                 self._leave("stopped", message["grace"])
             case unknown:
                 raise ValueError(f"the agent asks for {unknown!r}")
 
     def _on_agent_gone(self) -> None:
-        self._unwatch(self._agent)
-        self._unwatch(self._control.fd)
-        self._control.fall_silent()
+        self._poller.unwatch(self._agent)
+        self._poller.unwatch(self._control.fd)
+        self._control.stop_sending()
         self._leave("agent gone", ORPHAN_GRACE)
 
     def _on_guard_gone(self) -> None:
-        """Go while the agent can still end what we might leave, and let it start another pair of us."""
-        self._unwatch(self._guard)
+        """Leave while the agent can still kill what we leave behind; it then starts another warden."""
+        self._poller.unwatch(self._guard)
         self._leave("guard gone", ORPHAN_GRACE)
 
     # -- the lease
@@ -189,32 +169,33 @@ class WardenProcess:
         self._last_alarm.set(when + 1.5 * grace)
 
     def _leave(self, reason: Reason, grace: float) -> None:
-        if self._farewell not in ("agent gone", "guard gone"):
-            self._farewell = reason
+        if self._leave_reason not in ("agent gone", "guard gone"):
+            self._leave_reason = reason
         self._begin_sweep(reason, grace)
 
     def _begin_sweep(self, reason: Reason, grace: float) -> None:
-        """End everything below the warden, whoever it belongs to."""
+        """End everything below the warden, whichever run it belongs to."""
         kill_at = boottime() + grace
         while self._waiting:
             self._refuse(self._waiting.popleft(), reason)
-        for run in self._runs.values():
-            self._condemn(run, reason, kill_at)
-        if self._sweep is None:
-            self._sweep = Ending(kill_at)
-        self._sweep.hasten(kill_at)
-        self._pursue_at(boottime())
+        self._killer.sweep(reason, kill_at)
+
+    def _on_swept(self) -> None:
+        """Give up on commands that cannot be killed, if the warden is leaving."""
+        if self._leave_reason:
+            for run in [run for run in self._runs.values() if run.is_unkillable]:
+                self._finish(run)
 
     # -- starting
 
     def _may_start(self) -> bool:
-        """Whether there is something to start now; while a lapsed lease is swept up, starts wait."""
-        return bool(self._waiting) and (self._sweep is None or self._refusal() is not None)
+        """Return whether a command can start now. During a sweep after the lease ended, starts wait."""
+        return bool(self._waiting) and (not self._killer.is_sweeping or self._refusal() is not None)
 
     def _refusal(self) -> Reason | None:
-        if self._farewell:
-            return self._farewell
-        # The clock, not the timer: after a freeze, starts may come out of the socket before the alarm does.
+        if self._leave_reason:
+            return self._leave_reason
+        # By the clock, not the timer: after a freeze, starts may arrive before the alarm.
         return "lease" if boottime() >= self._deadline else None
 
     def _start_some(self) -> None:
@@ -234,7 +215,7 @@ class WardenProcess:
         try:
             self._check_descriptors()
             spawned = spawn(start, self._devnull, cgroup)
-        except Exception as error:  # whatever it is, it ends this run alone
+        except Exception as error:  # it ends this run only
             self._cgroups.remove(cgroup)
             code, message = NOT_STARTED, f"cannot be started: {error}"
             if isinstance(error, StartError):
@@ -243,51 +224,51 @@ class WardenProcess:
             return
         run = CommandRun(start, spawned, journal, cgroup)
         self._runs[run.run_id] = self._leaders[run.pid] = run
-        self._watch(spawned.out, partial(self._on_output, run, spawned.out, OUT))
-        self._watch(spawned.err, partial(self._on_output, run, spawned.err, ERR))
+        self._poller.watch(spawned.out, partial(self._on_output, run, spawned.out, OUT))
+        self._poller.watch(spawned.err, partial(self._on_output, run, spawned.err, ERR))
         now = boottime()
-        if run.begun:
-            self._say_started(run)
+        if run.has_started:
+            self._report_started(run)
         else:
             self._beginning[run.pid] = run
-            self._watch(run.status, lambda _: self._on_status(run))
-            run.begin = self._timers.at(now + _BEGIN_PATIENCE, partial(self._give_up, run))
+            self._poller.watch(run.status, lambda _: self._on_status(run))
+            run.begin = self._timers.at(now + _START_TIMEOUT, partial(self._on_start_timeout, run))
         if start.timeout is not None:
             run.timeout = self._timers.at(now + start.timeout, partial(self._kill, run.run_id, "timeout"))
 
     def _on_status(self, run: CommandRun) -> None:
-        """Hear whether the program has begun. Said once: by its failure, or by the end of the pipe."""
+        """Learn whether the program began. It is reported once: as a failure, or by the end of the pipe."""
         try:
             data = os.read(run.status, MOST_STATUS)
         except BlockingIOError:
             return
-        self._unwatch(run.status)
+        self._poller.unwatch(run.status)
         os.close(run.status)
         run.status = -1
         self._timers.cancel(run.begin)
         del self._beginning[run.pid]
         if data:
             run.failure = failure(data)
-        run.begun = not data and not never_executed(run.pid)
-        if run.begun:
-            self._say_started(run)
+        run.has_started = not data and not never_executed(run.pid)
+        if run.has_started:
+            self._report_started(run)
 
-    def _say_started(self, run: CommandRun) -> None:
-        self._control.say({"is": "started", "run": run.run_id, "pid": run.pid, "at": run.started_at})
+    def _report_started(self, run: CommandRun) -> None:
+        self._control.queue({"is": "started", "run": run.run_id, "pid": run.pid, "at": run.started_at})
 
-    def _give_up(self, run: CommandRun) -> None:
-        """Kill a child that is held up on its way to its program, by a lease on the file or a hung mount."""
+    def _on_start_timeout(self, run: CommandRun) -> None:
+        """Kill a child that cannot become its program because of a lease on the file or a hung mount."""
         self._on_status(run)
-        if run.begun is None:
-            run.failure = late(run.start)
+        if run.has_started is None:
+            run.failure = start_timed_out(run.start)
             run.ending = Ending(boottime(), run.cgroup)
             os.kill(run.pid, signal.SIGKILL)
-            self._pursue_at(boottime())
+            self._killer.advance_soon()
 
     def _check_descriptors(self) -> None:
-        """Refuse to start more than we can look after: without a free descriptor there is no killing."""
+        """Raise StartError if there are too few descriptors: without a free one nothing could be killed."""
         limit, _ = getrlimit(RLIMIT_NOFILE)
-        used = len(self._handlers) + len(self._runs)  # pipes, and a journal for each run
+        used = len(self._poller) + len(self._runs)  # pipes, and a journal for each run
         if used + _DESCRIPTORS > limit:
             raise StartError(NOT_STARTED, f"too many commands at a time for {limit} open files (ulimit -n)")
 
@@ -300,14 +281,14 @@ class WardenProcess:
     # -- output
 
     def _on_output(self, run: CommandRun, fd: int, kind: int, events: int) -> None:
-        """Read once, or to the end when no process can write any more: neither waits.
+        """Read once, or to the end if no process can write any more. Neither blocks.
 
-        Not for ever: a process that holds the read end may open the other one again, and write.
+        The reads are limited: a process that holds the read end may open the write end again, and write.
         """
         for _ in range(_LAST_READS if events & select.EPOLLHUP else 1):
             try:
                 data = os.read(fd, PAYLOAD)
-            except BlockingIOError:  # its owner has opened the other end, and was quicker
+            except BlockingIOError:  # the command's owner opened the other end and read first
                 return
             if not data:
                 self._close_pipe(run, fd)
@@ -316,17 +297,17 @@ class WardenProcess:
             self._control.announce(run.run_id)
 
     def _close_pipe(self, run: CommandRun, fd: int) -> None:
-        del self._handlers[fd]
-        os.close(fd)  # which takes it out of the epoll set, too: nobody else has a copy
+        self._poller.closed(fd)
+        os.close(fd)  # no other process has a copy: the kernel takes it out of the epoll set
         run.pipes.discard(fd)
         self._settle(run)
 
     def _drain(self, fd: int, _: int) -> None:
-        """Throw away what a finished run's background processes write: a closed pipe would kill them."""
+        """Discard what background processes of a finished run write: a closed pipe would kill them."""
         with suppress(BlockingIOError):
             if os.splice(fd, self._devnull, PAYLOAD, flags=os.SPLICE_F_NONBLOCK):
                 return
-            del self._handlers[fd]
+            self._poller.closed(fd)
             os.close(fd)
 
     # -- ends
@@ -336,7 +317,7 @@ class WardenProcess:
         self._children_died = True
 
     def _reap(self) -> None:
-        """Reap whatever died: leaders, and orphans that came to us."""
+        """Reap all dead children: leaders, and orphans that came to us."""
         self._children_died = False
         with suppress(ChildProcessError):
             while True:
@@ -353,7 +334,9 @@ class WardenProcess:
                     self._orphans.forget(pid)
 
     def _next_to_reap(self) -> int | None:
-        """Return a dead child, after a look at whether it had become its program; -1 is any: all have."""
+        """Return a dead child whose start was checked; -1 for any, if all starts were; None if none is
+        dead.
+        """
         if not self._beginning:
             return -1
         dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -367,17 +350,17 @@ class WardenProcess:
         run.exit(status, usage)
         self._timers.cancel(run.timeout)
         if run.ending:
-            self._pursue_at(boottime())
+            self._killer.advance_soon()
         self._settle(run)
 
     def _settle(self, run: CommandRun) -> None:
-        """Finish a run whose processes are gone and whose output is complete, or has been waited for."""
+        """Finish a run whose processes are gone, once its output is complete or has been waited for."""
         if not run.exited or (run.ending and not run.gone):
             return
         if not run.pipes:
             self._finish(run)
         elif run.patience is None:
-            run.patience = self._timers.at(boottime() + _PIPE_PATIENCE, partial(self._finish, run))
+            run.patience = self._timers.at(boottime() + _PIPE_TIMEOUT, partial(self._finish, run))
 
     def _finish(self, run: CommandRun) -> None:
         self._timers.cancel(run.patience)
@@ -395,12 +378,14 @@ class WardenProcess:
         self._leaders.pop(run.pid, None)
         self._control.withdraw(run.run_id)
         for fd in run.pipes:
-            self._handlers[fd] = partial(self._drain, fd)
+            self._poller.replace(fd, partial(self._drain, fd))
         self._report(run.result(self._node_id), run.journal)
         self._cgroups.remove(run.cgroup)
 
     def _notice_orphans(self) -> None:
-        """Note what the ending runs leave, while they are known: it must not be taken for another run's."""
+        """Note which processes the finished runs leave behind, so that they are not taken for another
+        run's.
+        """
         if len(self._runs) > 1:
             new = (
                 process(pid)
@@ -410,100 +395,22 @@ class WardenProcess:
             self._orphans.notice([each for each in new if each and each.alive], self._runs.values())
 
     def _report(self, result: Result, journal: JournalWriter) -> None:
-        """Write the result down before saying it: one of the two survives whatever happens."""
+        """Write the result to the spool, then send it: one of the two survives whatever happens."""
         if not journal.finish(result):
             remark = "the result could not be written to the spool"
             result = result._replace(message=f"{result.message}; {remark}" if result.message else remark)
-        self._control.say({"is": "finished", "result": result._asdict()})
+        self._control.queue({"is": "finished", "result": result._asdict()})
 
     # -- killing
 
     def _kill(self, run_id: int, reason: Reason) -> None:
         run = self._runs.get(run_id)
         if run is not None:
-            self._condemn(run, reason, boottime() + run.grace)
-            self._pursue_at(boottime())
+            self._killer.end(run, reason, boottime() + run.grace)
+            self._killer.advance_soon()
             return
         for start in self._waiting:
             if start.run_id == run_id:
                 self._waiting.remove(start)
                 self._refuse(start, reason)
                 return
-
-    def _condemn(self, run: CommandRun, reason: Reason, kill_at: float) -> None:
-        if run.ending:
-            run.ending.hasten(kill_at)
-        elif not run.exited:  # or it ended by itself, and only its output is still awaited
-            run.reason = reason
-            run.ending = Ending(kill_at, run.cgroup)
-
-    def _pursue_at(self, when: float) -> None:
-        if self._pursuit and self._pursuit.call and self._pursuit.when <= when:
-            return
-        self._timers.cancel(self._pursuit)
-        self._pursuit = self._timers.at(when, self._pursue)
-
-    def _pursue(self) -> None:
-        """Take everything that is being ended one step further."""
-        began = boottime()
-        for _ in range(_KILL_ROUNDS):  # again while somebody forks faster than we look
-            if not self._step():
-                break
-        endings = [run.ending for run in self._runs.values() if run.ending and not run.gone]
-        if self._sweep:
-            endings.append(self._sweep)
-        if endings:
-            now = boottime()
-            pause = min(_pause(ending.kill_at, now) for ending in endings)
-            self._pursue_at(now + max(pause, 4 * (now - began)))  # a busy machine has a slow /proc
-
-    def _step(self) -> bool:
-        """Signal what is due; return whether something was killed that was not before."""
-        of_runs, others = members(Processes(), self._pid, self._runs.values(), self._orphans)
-        now = boottime()
-        killed = False
-        swept = True
-        for run in list(self._runs.values()):
-            mine = of_runs.get(run.run_id, [])
-            if not run.ending:
-                others += mine  # background processes of a run that has exited, should there be a sweep
-                continue
-            left = run.ending.left(mine)
-            if run.exited and not left:
-                run.gone = run.ending.finish()
-                self._settle(run)
-                continue
-            killed |= run.ending.step(left, now, None if run.exited else run.pid)
-            swept &= run.out_of_reach and not left
-        if self._sweep:
-            left = self._sweep.left(others)
-            killed |= self._sweep.step(left, now, None)
-            if swept and not left and self._is_alone():
-                self._end_sweep()
-        return killed
-
-    def _is_alone(self) -> bool:
-        """Whether nothing at all is left below us; unlike /proc, read bit by bit, the kernel knows for sure.
-
-        Processes of another user stay, and have to be left out of account.
-        """
-        self._reap()
-        try:
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return True
-        endings = [self._sweep, *(run.ending for run in self._runs.values())]
-        return any(ending.spared for ending in endings if ending)
-
-    def _end_sweep(self) -> None:
-        self._sweep = None
-        if self._farewell:
-            for run in [run for run in self._runs.values() if run.out_of_reach]:
-                self._finish(run)
-
-
-def _pause(kill_at: float, now: float) -> float:
-    """Return the seconds until the next look at processes that are to be killed at that moment."""
-    if now < kill_at:
-        return min(_WATCH_PAUSE, kill_at - now)
-    return _KILL_PAUSE if now < kill_at + _STUCK else _STUCK_PAUSE

@@ -1,8 +1,8 @@
-"""What agent and warden say to each other: JSON lines over one socket pair, many to a write.
+"""The messages between agent and warden: JSON lines over a socket pair, many per write.
 
-Agent to warden: `start`, `kill`, `deadline`, `stop`. Warden to agent: `ready`, `alive`, `started`, `output`,
-`finished`. JSON is ASCII here, so arguments and environments that are not UTF-8 survive as surrogates, and
-standard input travels as base64.
+Agent to warden: `start`, `kill`, `deadline`, `stop`. Warden to agent: `ready`, `alive`, `started`,
+`output`, `finished`. The JSON is ASCII, so arguments and environments that are not UTF-8 survive as
+surrogates; standard input is base64.
 """
 
 import json
@@ -11,25 +11,25 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 MAX_LINE = 16 << 20
-"""Bytes of one message. A job is one message, its standard input included."""
+"""Most bytes of one message. A job is one message, including its standard input."""
 
 Message = dict[str, Any]
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _LONGEST = 1e9
-"""Seconds of a timeout or a grace: thirty years, far below what a timer can hold."""
+"""Most seconds of a timeout or a grace: thirty years, far below what a timer can hold."""
 _LONGEST_VALUE = 100
-"""Characters of a wrong value in a message."""
+"""Most characters of a wrong value in an error message."""
 _MOST_ID = (1 << 32) - 2
-"""The largest user or group; the next number means "leave it as it is"."""
+"""Largest user or group id; the next number means "leave it unchanged"."""
 
 
 class MessageTooLongError(ValueError):
-    """A message above MAX_LINE bytes."""
+    """A message exceeds MAX_LINE bytes."""
 
 
 class Identity(NamedTuple):
-    """Whom a command runs as. The groups are set together with the user, or it would keep root's."""
+    """The user and groups of a command. They are set together, or it would keep root's groups."""
 
     uid: int
     gid: int
@@ -37,7 +37,7 @@ class Identity(NamedTuple):
 
 
 class StartRequest(NamedTuple):
-    """A command as the warden is told of it: all names already resolved (see `client.Job`)."""
+    """A command as the warden gets it, with all names resolved (see `client.Job`)."""
 
     run_id: int
     argv: tuple[str, ...]
@@ -50,13 +50,13 @@ class StartRequest(NamedTuple):
     umask: int
     limits: dict[str, int]
     fault: str | None
-    """Why it cannot be started at all; reported like any other failure to start."""
+    """Why it cannot be started at all. Reported like any other failure to start."""
     at_home: bool = False
-    """Whether `cwd` is only the user's home: where that is missing, the command runs in / with a warning."""
+    """Whether `cwd` is the user's home. If that is missing, the command runs in / with a warning."""
 
 
 def encode(message: Message) -> bytes:
-    """Return the message as one line."""
+    """Return the message as one line. Raises MessageTooLongError."""
     line = _ENCODER.encode(message).encode("ascii") + b"\n"
     if len(line) > MAX_LINE:
         raise MessageTooLongError(f"{len(line):,} bytes in one message, {MAX_LINE:,} are allowed")
@@ -64,7 +64,7 @@ def encode(message: Message) -> bytes:
 
 
 def start_message(start: StartRequest) -> Message:
-    """Return the message that asks for this start."""
+    """Return the message that requests this start."""
     fields = start._asdict()
     if start.stdin is not None:
         fields["stdin"] = b2a_base64(start.stdin, newline=False).decode("ascii")
@@ -74,8 +74,8 @@ def start_message(start: StartRequest) -> Message:
 def read_start(message: Message) -> StartRequest:
     """Return the start that `start_message` wrote.
 
-    A field that is not what it should be becomes the start's fault: it fails that run, and nothing else.
-    Raises ValueError if it does not even say which run it is about.
+    An invalid field becomes the start's fault, which fails that run only. Raises ValueError if even the run
+    id is invalid.
     """
     run_id: Any = message.get("run_id")
     if not _is_integer(run_id, 0, 1 << 63):
@@ -87,7 +87,7 @@ def read_start(message: Message) -> StartRequest:
 
 
 def faulty_start(run_id: int, fault: str) -> StartRequest:
-    """Return a start that does nothing but fail."""
+    """Return a start that only fails."""
     return StartRequest(
         run_id=run_id,
         argv=(),
@@ -169,14 +169,14 @@ _CHECKS: dict[str, Callable[[object], bool]] = {
 }
 
 
-class Lines:
-    """Puts messages together from whatever pieces a stream socket hands over."""
+class LineReader:
+    """Assembles messages from the pieces that a stream socket delivers."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Yield the messages that are complete with `data`."""
+        """Yield the messages that are complete with `data`. Raises MessageTooLongError."""
         self._rest += data
         if b"\n" not in data:
             if len(self._rest) > MAX_LINE:

@@ -24,7 +24,7 @@ REFUSALS: dict[Reason, str] = {
     "cancelled": "cancelled before it was started",
     "timeout": "its time was over before it was started",
 }
-"""What is said of a run that never began, by the reason for its end."""
+"""The message for a run that never started, by the reason for its end."""
 
 
 class CommandRun:
@@ -38,28 +38,28 @@ class CommandRun:
         self.grace = start.grace
         self.pid = spawned.pid
         self.status = spawned.status
-        """Read end of its status pipe; -1 once that has said its word."""
-        self.begun: bool | None = True if spawned.status < 0 else None
-        """Whether its program has begun; None while its child is still on the way there."""
+        """Read end of its status pipe; -1 once it is closed."""
+        self.has_started: bool | None = True if spawned.status < 0 else None
+        """Whether its program began; None while its child has not become the program yet."""
         self.failure: tuple[int, str] | None = None
-        """Exit code and message, if the program could not be begun."""
+        """Exit code and message if the program could not be started."""
         self.pipes = {spawned.out, spawned.err}
-        """Read ends that have not come to their end."""
+        """Read ends whose end has not been reached."""
         self.journal = journal
         self.cgroup = cgroup
         self.started_at = time()
         self.known: set[tuple[int, int]] = set()
-        """Processes that were seen as its members: they stay that, whatever becomes of their parents."""
+        """Processes that were seen as its members. They stay members, whatever becomes of their parents."""
         self.reason: Reason | None = None
         self.ending: Ending | None = None
-        """Set when it is to be killed."""
+        """Set when it is being killed."""
         self.gone = False
-        """Set once it was, and none of its processes is left."""
+        """Set once it was killed and none of its processes is left."""
         self.timeout: Timer | None = None
         self.begin: Timer | None = None
-        """For a program that does not begin."""
+        """Ends a start that takes too long."""
         self.patience: Timer | None = None
-        """For pipes that somebody in the background holds open after the leader's exit."""
+        """Ends the wait for pipes that background processes hold open after the leader's exit."""
         self.began = boottime()
         self.uid = start.identity.uid if start.identity else os.geteuid()
         self._ended = 0.0
@@ -68,11 +68,11 @@ class CommandRun:
 
     @property
     def exited(self) -> bool:
-        """Whether the leader was reaped: from then on its pid may be somebody else's."""
+        """Whether the leader was reaped. From then on its pid may belong to another process."""
         return self._status is not None
 
     @property
-    def out_of_reach(self) -> bool:
+    def is_unkillable(self) -> bool:
         """Whether the leader belongs to another user and cannot be killed."""
         spared = self.ending.spared if self.ending else ()
         return not self.exited and any(pid == self.pid for pid, _ in spared)
@@ -82,13 +82,13 @@ class CommandRun:
         return self.cgroup.processes() if self.cgroup else ()
 
     def exit(self, status: int, usage: struct_rusage) -> None:
-        """Take down how the leader ended."""
+        """Record how the leader ended."""
         self._status, self._usage, self._ended = status, usage, boottime()
 
     def result(self, node_id: str) -> Result:
-        """Return the result; the duration is right even when the wall clock was set meanwhile."""
-        if not self.begun:
-            return self._never_begun(node_id)
+        """Return the result. The duration is right even if the wall clock was set in the meantime."""
+        if not self.has_started:
+            return self._never_started(node_id)
         code = None if self._status is None else os.waitstatus_to_exitcode(self._status)
         usage = self._usage
         return Result(
@@ -106,7 +106,7 @@ class CommandRun:
             last_segment=self.journal.segment,
         )
 
-    def _never_begun(self, node_id: str) -> Result:
+    def _never_started(self, node_id: str) -> Result:
         if self.failure is not None:
             code, message = self.failure
             return not_started(self.start, node_id, "spawn failed", message, code)

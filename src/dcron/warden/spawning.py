@@ -1,4 +1,4 @@
-"""From a start to a process with its pipes, or the reason why there is none."""
+"""Start a command: from its request to a process with pipes, or to the reason for the failure."""
 
 # The warden goes without pathlib, a quarter of its start-up.
 # ruff: noqa: PTH118
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dcron.warden.cgroups import Cgroup
-from dcron.warden.child import NOT_FOUND, NOT_STARTED, UNLIKE_PYTHON, Plan, become
+from dcron.warden.child import NOT_FOUND, NOT_STARTED, RESET_SIGNALS, Plan, exec_command
 from dcron.warden.limits import LimitError, rlimits
-from dcron.warden.linux import fork_alone, open_on_root
+from dcron.warden.linux import open_on_root, raw_fork
 from dcron.warden.orphans import RUN_ID
 from dcron.warden.protocol import StartRequest
-from dcron.warden.quick import quick_program
+from dcron.warden.vfork import vfork_program
 
 
 class StartError(Exception):
-    """A command that could not be started, with the exit code a shell would give."""
+    """A command could not be started. Carries the exit code that a shell would give."""
 
     def __init__(self, exit_code: int, message: str) -> None:
         super().__init__(message)
@@ -25,21 +25,22 @@ class StartError(Exception):
 
 
 class Spawned(NamedTuple):
-    """A child that becomes the command, and the read ends of its pipes. Reading them never waits."""
+    """A child that becomes the command, with the read ends of its pipes. Reading them never blocks."""
 
     pid: int
     out: int
     err: int
     status: int
-    """Closes when the program begins; before that, `child.failure` may come (see `child.become`). -1 if the
-    program has begun already."""
+    """Closes when the program begins. Before that, it may carry a `child.failure`. -1 if the program has
+    begun
+    already."""
 
 
 def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
-    """Start a child that becomes the command, in a session of its own. Raises StartError.
+    """Start a child that becomes the command, in its own session. Raises StartError.
 
-    It is forked, so that the warden need not wait for its exec, unless that is sure to be quick. Python
-    between fork and exec is safe here: the warden has one thread.
+    It is forked, so that the warden need not wait for its exec, unless that is sure to be fast. Python
+    between fork and exec is safe here, because the warden has one thread.
     """
     if start.fault is not None:
         raise StartError(NOT_STARTED, start.fault)
@@ -47,7 +48,7 @@ def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
     theirs: list[int] = []
     try:
         out, err = (_pipe(ours, theirs) for _ in range(2))
-        if start.identity:  # or it could write to stdout, but not open /dev/stdout
+        if start.identity:  # otherwise it could write to stdout, but not open /dev/stdout
             for fd in (out, err):
                 os.fchown(fd, start.identity.uid, start.identity.gid)
         stdin = devnull
@@ -57,7 +58,7 @@ def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
             _fill(stdin, start.stdin)
         programs = _programs(start)
         env = {**start.env, RUN_ID: str(start.run_id)}
-        pid = _spawn_quickly(start, cgroup, programs, env, (stdin, out, err))
+        pid = _spawn_by_vfork(start, cgroup, programs, env, (stdin, out, err))
         if pid is not None:
             return Spawned(pid, ours[0], ours[1], -1)
         entrance = -1
@@ -74,27 +75,27 @@ def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
             entrance=entrance,
             counted=frozenset(cgroup.limits if cgroup is not None else ()),
         )
-        pid = fork_alone()
+        pid = raw_fork()
         if not pid:
-            become(plan)
+            exec_command(plan)
     except Exception as error:
         for fd in ours:
             os.close(fd)
-        raise _explained(error) from error
+        raise _start_error(error) from error
     finally:
         for fd in theirs:
             os.close(fd)
     return Spawned(pid, ours[0], ours[1], ours[2])
 
 
-def _spawn_quickly(
+def _spawn_by_vfork(
     start: StartRequest,
     cgroup: Cgroup | None,
     programs: tuple[bytes, ...],
     env: Mapping[str, str],
     streams: tuple[int, int, int],
 ) -> int | None:
-    """Start the command by vfork; None if it has something to do before its exec, may be slow, or fails."""
+    """Start the command by vfork; None if it needs work before its exec, may be slow, or fails."""
     if start.identity is not None or start.limits or cgroup is not None:
         return None
     try:
@@ -102,7 +103,7 @@ def _spawn_quickly(
     except OSError:
         return None
     try:
-        program = quick_program(programs)
+        program = vfork_program(programs)
         return _posix_spawn(start, program, directory, env, streams) if program else None
     except FileNotFoundError as error:
         raise StartError(NOT_FOUND, f"there is no program {start.argv[0]!r}") from error
@@ -113,10 +114,10 @@ def _spawn_quickly(
 def _posix_spawn(
     start: StartRequest, program: bytes, directory: int, env: Mapping[str, str], streams: tuple[int, int, int]
 ) -> int | None:
-    """Start the program in the directory, with its mask of files; both are the warden's for this moment.
+    """Start the program in the directory with its umask, both of which the warden takes on for this call.
 
-    Return None if that fails.
-    Every descriptor of the warden is close-on-exec, but for the copies that the child makes of `streams`.
+    Return None if that fails. Every descriptor of the warden is close-on-exec, except the copies of
+    `streams` that the child makes.
     """
     own_mask = os.umask(start.umask)
     try:
@@ -127,9 +128,9 @@ def _posix_spawn(
             env,
             file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)],
             setsid=True,
-            setsigdef=UNLIKE_PYTHON,
+            setsigdef=RESET_SIGNALS,
         )
-    except (OSError, ValueError):  # the other way will say why
+    except (OSError, ValueError):  # the start by fork will report why
         return None
     finally:
         os.umask(own_mask)
@@ -137,10 +138,10 @@ def _posix_spawn(
 
 
 def _pipe(ours: list[int], theirs: list[int]) -> int:
-    """Make a pipe, and return its write end.
+    """Make a pipe and return its write end.
 
-    Our end does not block: who owns the command may open the other end of the same pipe for reading, and
-    take what we were just promised. The command's end blocks, as commands expect.
+    Our end does not block: the command's owner may open the other end of the same pipe and read what we
+    were about to read. The command's end blocks, as commands expect.
     """
     read_end, write_end = os.pipe()
     ours.append(read_end)
@@ -157,14 +158,14 @@ def _programs(start: StartRequest) -> tuple[bytes, ...]:
 
 
 def _fill(fd: int, data: bytes) -> None:
-    """Put the bytes into a file in memory: a command that does not read them blocks nobody."""
+    """Write the bytes to a file in memory: a command that does not read them blocks nothing."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
     os.lseek(fd, 0, os.SEEK_SET)
 
 
-def _explained(error: Exception) -> StartError:
+def _start_error(error: Exception) -> StartError:
     if isinstance(error, StartError):
         return error
     if isinstance(error, LimitError):

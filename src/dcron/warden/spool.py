@@ -1,7 +1,7 @@
-"""Where journals lie: `<spool>/<node id>/`, locked as long as its agent, or that agent's warden, lives.
+"""The spool: journals in `<spool>/<node id>/`, locked as long as the agent or its warden lives.
 
-The lock belongs to the open file that both processes share, so the kernel releases it with the last of them.
-A directory whose lock is free is nobody's; what is left in it waits for the next agent on the host.
+The lock belongs to the open file that both processes share, so the kernel releases it with the last of
+them. A directory whose lock is free has no owner; the next agent on the host takes what is left in it.
 """
 
 import fcntl
@@ -17,12 +17,12 @@ from typing import Self
 from dcron.warden.journal import JournalReader, segments
 
 _LOCK = "dcron.lock"
-"""A name that makes the directory ours: nothing is touched in any other."""
+"""The file that makes a directory ours: no other directory is touched."""
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _RUN_ID = re.compile("[0-9]{1,18}")
 _ASIDE = "unreadable-"
 _ADOPTION = 2.0
-"""Seconds in which another agent's look at a directory is certainly over."""
+"""Seconds after which another agent has certainly finished looking at a directory."""
 
 
 class SpoolBusyError(Exception):
@@ -30,7 +30,7 @@ class SpoolBusyError(Exception):
 
 
 class Spool:
-    """The journals of one node, ours as long as this object is open."""
+    """The journals of one node. They are ours as long as this object is open."""
 
     def __init__(self, path: Path, lock_fd: int) -> None:
         """Take over a directory whose lock is held through `lock_fd`."""
@@ -39,7 +39,7 @@ class Spool:
 
     @classmethod
     def make(cls, spool: Path, node_id: str) -> Self:
-        """Create (or come back to) the directory of a node."""
+        """Create, or reuse, the directory of a node. Raises SpoolBusyError or OSError."""
         if not _NODE_ID.fullmatch(node_id):
             raise ValueError(f"{node_id!r} cannot name a directory")
         path = spool.absolute() / node_id
@@ -47,7 +47,7 @@ class Spool:
         give_up = time.monotonic() + _ADOPTION
         while True:
             path.mkdir(mode=0o700, exist_ok=True)
-            with suppress(FileNotFoundError):  # somebody adopted and removed it
+            with suppress(FileNotFoundError):  # another agent adopted and removed it
                 (path / _LOCK).touch(mode=0o600)
             lock_fd = _lock(path)
             if lock_fd is not None:
@@ -62,12 +62,12 @@ class Spool:
         return self.path.name
 
     def runs(self) -> list[int]:
-        """Return the runs that have a journal here."""
+        """Return the ids of the runs that have a journal here."""
         names = (path.name.partition(".")[0] for path in self.path.iterdir())
         return sorted({int(name) for name in names if _RUN_ID.fullmatch(name)})
 
     def journal_path(self, run_id: int) -> str:
-        """Return the path of a run's journal, without the segment's number."""
+        """Return the path of a run's journal, without the segment number."""
         return f"{self.path}/{run_id}"
 
     def journal(self, run_id: int, after: int = 0) -> JournalReader:
@@ -75,7 +75,7 @@ class Spool:
         return JournalReader(self.journal_path(run_id), after)
 
     def forget(self, run_id: int, last_segment: int | None = None) -> None:
-        """Delete a run's journal. To know its last segment saves reading the directory."""
+        """Delete a run's journal. A known last segment saves reading the directory."""
         path = self.journal_path(run_id)
         if last_segment is None:
             numbers = segments(path)
@@ -85,25 +85,25 @@ class Spool:
             Path(f"{path}.{number}").unlink(missing_ok=True)
 
     def set_aside(self, run_id: int) -> Path:
-        """Rename a journal that cannot be read, so that it is left for people; return its first segment."""
+        """Rename a journal that cannot be read, so that a person can examine it; return its first segment."""
         first = self.path / f"{_ASIDE}{run_id}.0"
         for path in self.path.glob(f"{run_id}.*"):
             path.rename(path.with_name(_ASIDE + path.name))
         return first
 
     def set_all_aside(self) -> Path:
-        """Make the whole directory one that is left for people; return its lock, renamed."""
+        """Leave the whole directory for a person to examine; return its renamed lock."""
         aside = self.path / f"{_ASIDE}{_LOCK}"
         (self.path / _LOCK).rename(aside)
         self.close()
         return aside
 
     def remove(self) -> None:
-        """Delete the directory with all journals in it, and let go of it."""
+        """Delete the directory with all journals, and let go of it."""
         for path in self.path.glob("[0-9]*.[0-9]*"):
             path.unlink()
-        (self.path / _LOCK).unlink()  # last, so that it is locked as long as there is something in it
-        with suppress(OSError):  # its agent came back and has made a lock of its own
+        (self.path / _LOCK).unlink()  # last: the directory stays locked until it is empty
+        with suppress(OSError):  # its agent came back and has made a new lock
             self.path.rmdir()
         self.close()
 
@@ -121,13 +121,13 @@ class Spool:
 
 
 def abandoned(spool: Path, on_foreign: Callable[[Path], None] | None = None) -> list[Spool]:
-    """Return the directories of agents of this host that are gone, each now locked by us.
+    """Return the directories of dead agents of this host, each locked by us.
 
-    Deliver the results and output of `runs()`, then `remove()` each; or `close()` it for another agent. A run
-    with a journal but without a result was running when its warden was killed.
+    The caller delivers the results and output of `runs()` and then calls `remove()`, or `close()` to leave
+    it to another agent. A run with a journal but without a result was running when its warden was killed.
 
-    A directory that another account owns or can write is left alone: what it says is that account's word.
-    `on_foreign` is called with each of them that looks like a spool.
+    A directory that another account owns or can write is left alone, because that account could have forged
+    its content. `on_foreign` is called with each of them that looks like a spool.
     """
     if not spool.is_dir():
         return []
@@ -144,10 +144,10 @@ def abandoned(spool: Path, on_foreign: Callable[[Path], None] | None = None) -> 
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether it is a directory of this account, which no other can write."""
+    """Return whether it is a directory of this account that no other account can write."""
     try:
         found = path.lstat()
-    except OSError:  # removed meanwhile
+    except OSError:  # it was removed
         return False
     is_closed = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and is_closed
@@ -156,13 +156,13 @@ def _is_ours(path: Path) -> bool:
 def _has_lock(path: Path) -> bool:
     try:
         (path / _LOCK).lstat()
-    except OSError:  # another account's, and closed, is nothing to report
+    except OSError:  # we may not look into it
         return False
     return True
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a directory; None when it is taken, no spool, or was removed meanwhile."""
+    """Lock a directory; None if it is locked, is no spool, or was removed."""
     try:
         fd = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

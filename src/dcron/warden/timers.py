@@ -1,4 +1,4 @@
-"""Things to do at a moment."""
+"""Call functions at given times."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from dcron.warden.linux import IntervalTimer, boottime
 
 
 class Timer:
-    """A call that is due at a moment, unless it is cancelled."""
+    """A call at a given time, unless it is cancelled."""
 
     __slots__ = ("call", "order", "when")
 
@@ -25,7 +25,7 @@ class Timer:
 
 
 class Timers:
-    """All timers of the warden behind one alarm on CLOCK_BOOTTIME, the lease's deadline among them."""
+    """All timers of the warden behind one alarm on CLOCK_BOOTTIME, including the lease's deadline."""
 
     def __init__(self) -> None:
         self._alarm = IntervalTimer()
@@ -36,13 +36,13 @@ class Timers:
 
     @property
     def fd(self) -> int:
-        """Readable when something is due."""
+        """Readable when a call is due."""
         return self._alarm.fd
 
     def at(self, when: float, call: Callable[[], None]) -> Timer:
-        """Make a call at a moment (`linux.boottime` seconds). Raises ValueError if it is no finite number.
+        """Call a function at a time (`linux.boottime` seconds). Raises ValueError unless the time is finite.
 
-        NaN is neither before nor after anything: it would hold up every timer behind it.
+        NaN is neither before nor after any number, so it would delay every timer behind it.
         """
         if not math.isfinite(when):
             raise ValueError(f"no timer can be set to {when}")
@@ -51,18 +51,18 @@ class Timers:
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Forget a call; one that was made or cancelled already is ignored."""
+        """Cancel a call. One that was made or cancelled already is ignored."""
         if timer is None or timer.call is None:
             return
         timer.call = None
         self._cancelled += 1
-        if self._cancelled > 64 + len(self._heap) // 2:  # or the timeouts of ended runs would pile up
+        if self._cancelled > 64 + len(self._heap) // 2:  # else the timeouts of ended runs would pile up
             self._heap = [each for each in self._heap if each.call]
             heapify(self._heap)
             self._cancelled = 0
 
     def arm(self) -> None:
-        """Set the alarm for the next call. One that comes too early is left alone: it costs less."""
+        """Set the alarm for the next call. An alarm that is too early stays: that is cheaper."""
         while self._heap and self._heap[0].call is None:
             heappop(self._heap)
             self._cancelled -= 1

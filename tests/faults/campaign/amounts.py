@@ -1,4 +1,4 @@
-"""Much at once: a drain, a herd, a week of downtime, rows that nobody can read."""
+"""Large amounts: a drain, a herd, a week of downtime, unreadable rows."""
 
 import time
 from datetime import timedelta
@@ -57,7 +57,7 @@ def herd(stage: Stage) -> Figures:
     usual = {"timezone": "UTC", "command": twice, "env": {"CAMPAIGN": str(stage.directory)}}
     schedule = f"@at {due:%Y-%m-%dT%H:%M:%SZ}"
     lines = [Definition(name=f"{line.name}-{n}", schedule=schedule, **usual) for n in range(count)]  # type: ignore[arg-type]
-    stage.cluster.crontab.import_lines(lines)
+    stage.cluster.crontab.import_tasks(lines)
     stage.tasks = list(stage.cluster.crontab.tasks())
     stage.require(stage.cluster.crontab.now() < due, "the herd was not ready before it was due")
     wait_for(lambda: _succeeded(stage) >= count, 300, f"{count} runs succeeded")

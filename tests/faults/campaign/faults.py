@@ -1,4 +1,4 @@
-"""All faults, in the order in which the table tells them."""
+"""All faults, in the order of the table in docs/reliability.md."""
 
 from tests.faults.campaign import (
     amounts,

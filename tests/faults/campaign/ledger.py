@@ -1,4 +1,4 @@
-"""What the jobs of a campaign do, and what they write down themselves.
+"""The jobs of a campaign, and the ledger that they write themselves.
 
 Each job appends a line when it starts and one when it ends: kind, run id, task, occurrence, attempt, trigger,
 node, exit code (of an end), and the seconds since the machine started, which no fault moves. A job that finds

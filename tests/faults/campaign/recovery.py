@@ -1,4 +1,4 @@
-"""Recovery as people feel it: seconds from a fault to the next turn, to `lost` being shown, to service."""
+"""Recovery times: seconds from a fault to the next run, to `lost`, to service."""
 
 import statistics
 import time

@@ -68,7 +68,7 @@ class Stage:
         """Write lines whose jobs keep the ledger, all at once."""
         ledger.write_script(self.directory)
         definitions = [self.definition(line) for line in lines]
-        self.cluster.crontab.import_lines(definitions)
+        self.cluster.crontab.import_tasks(definitions)
         names = {line.name for line in lines}
         self.tasks += [task for task in self.cluster.crontab.tasks() if task.name in names]
 

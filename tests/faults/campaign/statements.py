@@ -1,4 +1,4 @@
-"""SIGKILL between every two statements of the paths that a turn takes."""
+"""SIGKILL between every two statements of claim, start and finish."""
 
 import subprocess
 from collections import Counter

@@ -29,7 +29,7 @@ async def conflict(stage: Stage, screen: Screen) -> None:
     await fill(screen, tries="3", timeout="30m")
     stage.crontab.edit(stage.crontab.get("backup"), {"command": "other", "timeout": 60.0})
     await save(screen, sees="tries: 1 -> 3")
-    await screen.shows("somebody else changed it first")
+    await screen.shows("another person changed it first")
 
 
 def test_both_versions_and_the_difference_are_shown(stage: Stage) -> None:
@@ -96,8 +96,8 @@ def test_mine_can_be_kept_and_edited_on(stage: Stage, kept: Path) -> None:
             await screen.until(lambda: len(texts_in(kept)) == 1)
             await screen.shows("yours is kept in")
             assert "dcron.crontab" in screen.text()
-            assert "somebody else changed it first" in screen.text()
-            assert "apply mine onto theirs" in screen.text()
+            assert "another person changed it first" in screen.text()
+            assert "apply mine to theirs" in screen.text()
             await screen.press("escape")
             await screen.until(lambda: form_of(screen).texts()["tries"] == "3")
 

@@ -1,4 +1,4 @@
-"""The command line that is told does what the form does."""
+"""The command that the form shows does what the form does."""
 
 import shlex
 from dataclasses import replace

@@ -268,11 +268,11 @@ def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage) -> No
             await opened(screen, "e")
             await fill(screen, tries="3")
             await screen.press("escape")
-            await screen.shows("leave, and lose what was changed?")
+            await screen.shows("leave, and lose the changes?")
             await screen.press("enter")
             await screen.until(lambda: row_of(screen, "tries").text == "3")
             await screen.press("escape")
-            await screen.shows("leave, and lose what was changed?")
+            await screen.shows("leave, and lose the changes?")
             await screen.press("y")
             await screen.shows("10 runs")
 

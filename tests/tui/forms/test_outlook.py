@@ -1,4 +1,4 @@
-"""What the form tells of a schedule while it is written."""
+"""The preview of a schedule while it is typed into the form."""
 
 import asyncio
 import threading
@@ -13,9 +13,8 @@ from dcron.presentation import humanize, next_runs
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
 from dcron.tui.forms import checking, form
-from dcron.tui.forms.checking import Checked, Checker, Typed
-from dcron.tui.forms.reading import texts_of
-from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, outlook
+from dcron.tui.forms.checking import Typed
+from dcron.tui.forms.schedule_preview import COUNT, SchedulePreview, draw, preview
 from dcron.tui.health import Health
 from tests.support.forms import fill, form_of, go, opened, paste, row_of
 from tests.support.tui import Screen, Stage
@@ -28,7 +27,7 @@ def line(schedule: str, timezone: str = "Europe/Berlin", **fields: Any) -> Defin
 
 
 def drawn(schedule: str, now: datetime, width: int = 76, **fields: Any) -> list[str]:
-    return str(draw(outlook(line(schedule, **fields), {}, now), now, width)).split("\n")
+    return str(draw(preview(line(schedule, **fields), {}, now), now, width)).split("\n")
 
 
 def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
@@ -87,7 +86,7 @@ def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.M
             await fill(screen, schedule="@every 90s")
             await screen.shows("+1m 30s")
             await fill(screen, schedule="30 25 * * *")
-            await screen.shows("nothing can be told until the schedule and its zone are right")
+            await screen.shows("no preview until the schedule and its time zone are valid")
             await screen.shows("25")
 
     asyncio.run(look())
@@ -116,10 +115,10 @@ def test_what_is_to_come_is_nearer_with_every_second(
 
 
 def outlook_of(screen: Screen) -> SchedulePreview:
-    found = form_of(screen)._found
+    found = form_of(screen)._result
     assert found
-    assert found.outlook
-    return found.outlook
+    assert found.preview
+    return found.preview
 
 
 def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage) -> None:
@@ -166,23 +165,3 @@ def test_typing_does_not_wait_for_what_takes_long(
             await screen.shows("and at 00:00 every day")
 
     asyncio.run(look())
-
-
-def test_what_has_become_stale_is_not_told() -> None:
-    told: list[Any] = []
-    done = threading.Event()
-
-    def tell(message: object) -> None:
-        told.append(message)
-        done.set()
-
-    checker = Checker(tell)
-    base = line("@daily")
-    for number in range(100):
-        checker.check(Typed(number, base, texts_of(base), False, BEFORE_SPRING))
-    checker.start()
-    assert done.wait(20)
-    checker.stop()
-    checker._thread.join(20)
-    assert [each.found.typed.number for each in told if isinstance(each, Checked)] == [99]
-    assert checking.check(told[0].found.typed).reading.errors == {}

@@ -37,7 +37,7 @@ def test_a_mistake_opens_the_text_again_with_all_that_was_written(
     async def look() -> None:
         async with sqlite_stage.screen(size=(100, 40)) as screen:
             await screen.press("E")
-            await screen.shows("the text is not right yet")
+            await screen.shows("the text has errors")
             assert "99" in screen.text()
             await screen.press("e")
             await screen.shows("+30 9 * * *")
@@ -57,7 +57,7 @@ def test_a_text_that_is_given_up_is_kept(sqlite_stage: Stage, editor: Editor, tm
     async def look() -> None:
         async with sqlite_stage.screen(size=(100, 40)) as screen:
             await screen.press("E")
-            await screen.shows("the text is not right yet")
+            await screen.shows("the text has errors")
             await screen.press("escape")
             await screen.shows("your text is kept in")
             assert sqlite_stage.crontab.get("backup").version == 1
@@ -103,7 +103,7 @@ def test_mine_is_put_on_top_of_theirs(stage: Stage, editor: Editor) -> None:
             await screen.shows("change 1 task?")
             stage.crontab.edit(stage.crontab.get("backup"), {"command": "other"})
             await screen.press("enter")
-            await screen.shows("somebody else changed it first")
+            await screen.shows("another person changed it first")
             assert "ann@desk" in screen.text()
             await screen.press("a")
             await screen.shows("change 1 task?")
@@ -125,7 +125,7 @@ def test_theirs_is_taken_and_the_text_is_kept(stage: Stage, editor: Editor) -> N
             await screen.shows("change 1 task?")
             stage.crontab.edit(stage.crontab.get("backup"), {"command": "other"})
             await screen.press("enter")
-            await screen.shows("somebody else changed it first")
+            await screen.shows("another person changed it first")
             await screen.press("t")
             await screen.shows("your text is kept in")
 

@@ -1,4 +1,4 @@
-"""Hostile output does nothing, and a database that hangs or goes away stops nobody."""
+"""Hostile output does nothing, and a database that hangs or goes away does not block the screen."""
 
 import time
 import unicodedata

@@ -37,13 +37,20 @@ def refused(text: str, *, system: bool = False) -> str:
         ('#dcron: cwd="\\u0000"\n@daily x', "1:14: a NUL character cannot be handed to any command"),
         (
             '#dcron: name="a b"\n@daily x',
-            '1:15: name="a b": a name is 1 to 100 letters, digits, dots, dashes and underscores',
+            "1:15: name=\"a b\": 'a b' cannot be a task's name: use 1 to 100 of the letters A-Z a-z,"
+            " digits, dot, dash and underscore",
         ),
         ("#dcron: name\n@daily x", "1:9: name: it needs a value"),
-        ("#dcron: max_running=0\n@daily x", '1:21: max_running="0": it is a number from 1 on, or none'),
-        ("#dcron: tries=0\n@daily x", '1:15: tries="0": it is a number from 1 on'),
-        ("#dcron: tries=none\n@daily x", '1:15: tries="none": it is a number from 1 on'),
-        ("#dcron: every_node=maybe\n@daily x", '1:20: every_node="maybe": it stands alone, or is yes or no'),
+        (
+            "#dcron: max_running=0\n@daily x",
+            '1:21: max_running="0": 0 is not valid; give a number from 1 on, or none for no limit',
+        ),
+        ("#dcron: tries=0\n@daily x", '1:15: tries="0": 0 is not valid; give 1 to 1000, the first included'),
+        (
+            "#dcron: tries=none\n@daily x",
+            "1:15: tries=\"none\": 'none' is not a whole number; give 1 to 1000, the first included",
+        ),
+        ("#dcron: every_node=maybe\n@daily x", '1:20: every_node="maybe": write it alone, or with yes or no'),
         (
             "#dcron: backoff_factor=1e5\n@daily x",
             "1:24: backoff_factor=\"1e5\": '1e5' is not a number; write digits, such as 1 or 0.5",
@@ -62,7 +69,11 @@ def refused(text: str, *, system: bool = False) -> str:
             "1:15: limit=\"foo=1\": 'foo' cannot be limited; there are mem, cpu-time, files, procs,"
             " file-size, core",
         ),
-        ("#dcron: timeout=0s\n@daily x", '1:17: timeout="0s": a duration is longer than nothing'),
+        (
+            "#dcron: timeout=0s\n@daily x",
+            '1:17: timeout="0s": 0s is not valid; give a duration longer than nothing and up to a century,'
+            " such as 30m",
+        ),
         ("#dcron: env=A\n@daily x", '1:13: env="A": an environment variable is written env=NAME=value'),
         ("#dcron: name=a\n#dcron: name=b\n@daily x", "2:9: name is given twice"),
         ("#dcron: name=a\n\n@daily x", "1:9: this directive stands above no task"),

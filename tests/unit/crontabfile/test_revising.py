@@ -1,4 +1,4 @@
-"""A text that a person changes: marks on top, differences, and renamed tasks told from new ones."""
+"""A text that a user edits: error marks, differences, and renamed tasks distinguished from new ones."""
 
 from dcron.crontabfile import read
 from dcron.crontabfile.revising import GREETING, MARK, difference, greet, mark, pair_renamed, unmark

@@ -1,4 +1,4 @@
-"""Lanes: what runs ask of a node, as one text; and who may take them."""
+"""Lanes: the requirements of runs as one text, and which node may take them."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was missed: which occurrences are made up for, and how the others are counted."""
+"""Catch-up: which missed occurrences run, and how the others are counted."""
 
 import time
 from datetime import UTC, datetime, timedelta

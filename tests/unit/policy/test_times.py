@@ -1,4 +1,4 @@
-"""When a line runs: its occurrences, its spread, and what else makes it run."""
+"""When a task runs: its occurrences, its jitter, and its other triggers."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""docs/schedules.md says what the code does."""
+"""docs/schedules.md is true: examples, advice codes and forms."""
 
 import re
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The schedule language: what is read, and what is refused with which words."""
+"""The schedule language: valid forms, and the messages for invalid ones."""
 
 import time
 from contextlib import suppress

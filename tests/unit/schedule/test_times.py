@@ -1,4 +1,4 @@
-"""Durations and moments as people type them."""
+"""Durations and times as users type them."""
 
 from datetime import UTC, datetime, timedelta
 

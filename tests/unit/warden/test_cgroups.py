@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dcron.warden import cgroups
-from dcron.warden.cgroups import LEAF, Cgroup, Cgroups, divide, end_cgroups_of, lent_cgroups, own_directory
+from dcron.warden.cgroups import LEAF, Cgroup, Cgroups, delegated_cgroups, divide, end_cgroups_of, own_cgroup
 from dcron.warden.ending import Ending
 
 AGENT, WARDEN = 4001, 4002
@@ -141,7 +141,7 @@ HYBRID = """\
     ],
 )
 def test_our_directory_is_found_by_what_the_kernel_says(own: str, mounts: str, directory: str | None) -> None:
-    assert own_directory(own, mounts) == directory
+    assert own_cgroup(own, mounts) == directory
 
 
 def test_whatever_this_machine_has_looking_at_it_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +149,8 @@ def test_whatever_this_machine_has_looking_at_it_never_fails(monkeypatch: pytest
         raise PermissionError
 
     monkeypatch.setattr(cgroups, "divide", refused)
-    monkeypatch.setattr(cgroups, "own_directory", lambda *_: "/somewhere")
-    assert lent_cgroups(NODE, (os.getpid(),)).make(1, {"mem": 1}) is None
+    monkeypatch.setattr(cgroups, "own_cgroup", lambda *_: "/somewhere")
+    assert delegated_cgroups(NODE, (os.getpid(),)).make(1, {"mem": 1}) is None
 
 
 # -- what is lent to us

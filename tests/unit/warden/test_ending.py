@@ -1,4 +1,4 @@
-"""Whose a process is, and what is done to it."""
+"""Which run a process belongs to, and how it is ended."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The journal's format: what is written is read, and what is not whole is not."""
+"""The journal's format: complete records are read, incomplete ones are not."""
 
 import os
 import random

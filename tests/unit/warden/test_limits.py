@@ -92,7 +92,7 @@ CONFINE = """
 import os, sys
 from dcron.warden.limits import *
 entrance = os.open(sys.argv[1], int(sys.argv[2]))
-confine(rlimits({"mem": 1 << 40, "files": 77}), entrance, {"mem"})
+apply_limits(rlimits({"mem": 1 << 40, "files": 77}), entrance, {"mem"})
 for number in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE):
     print(resource.getrlimit(number)[0])
 """
@@ -104,7 +104,9 @@ def test_an_rlimit_stands_in_for_a_cgroup_that_does_not_take_the_process(
 ) -> None:
     entrance = tmp_path / "cgroup.procs"
     entrance.touch()
-    script = CONFINE.replace("int(sys.argv[2])", f"os.{mode}").replace("import *", "import confine, rlimits")
+    script = CONFINE.replace("int(sys.argv[2])", f"os.{mode}").replace(
+        "import *", "import apply_limits, rlimits"
+    )
     done = subprocess.run(
         [sys.executable, "-c", "import resource\n" + script, str(entrance)],
         capture_output=True,

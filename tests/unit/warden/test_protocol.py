@@ -7,7 +7,7 @@ import pytest
 from dcron.warden.protocol import (
     MAX_LINE,
     Identity,
-    Lines,
+    LineReader,
     Message,
     MessageTooLongError,
     StartRequest,
@@ -34,7 +34,7 @@ BARE = START._replace(identity=None, stdin=None, timeout=None, cwd=None, fault="
 
 @pytest.mark.parametrize("start", [START, BARE, START._replace(stdin=b"")])
 def test_a_start_comes_over_unchanged(start: StartRequest) -> None:
-    (message,) = Lines().feed(encode(start_message(start)))
+    (message,) = LineReader().feed(encode(start_message(start)))
     assert read_start(message) == start
 
 
@@ -50,7 +50,7 @@ def test_messages_are_put_together_from_any_pieces() -> None:
     stream = b"".join(encode(message) for message in messages)
     for seed in range(20):
         chance = random.Random(seed)
-        lines, rest = Lines(), stream
+        lines, rest = LineReader(), stream
         heard: list[Message] = []
         while rest:
             size = chance.choice((1, 2, 7, 100, 5000))
@@ -62,7 +62,7 @@ def test_messages_are_put_together_from_any_pieces() -> None:
 def test_a_message_has_a_largest_size() -> None:
     with pytest.raises(MessageTooLongError, match="16,777,216 are allowed"):
         encode({"text": "x" * MAX_LINE})
-    lines = Lines()
+    lines = LineReader()
     assert list(lines.feed(b"x" * MAX_LINE)) == []
     with pytest.raises(MessageTooLongError):
         list(lines.feed(b"x"))

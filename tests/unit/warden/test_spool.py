@@ -1,4 +1,4 @@
-"""Who owns a directory of journals."""
+"""The owner of a directory of journals."""
 
 import fcntl
 import os

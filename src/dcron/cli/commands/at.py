@@ -45,4 +45,4 @@ def command(when: When, command: Words, options: TaskOptions, as_json: Json = Fa
         instant = resolve(moment, here)
         if instant <= now:
             raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
-        add_one_off(crontab, moment, command, options, chosen, as_json=as_json)
+        add_one_off(crontab, moment, command, options, chosen, now=now, as_json=as_json)

@@ -14,7 +14,7 @@ from dcron.cli.options import Db, Force, Json, Verb, group
 from dcron.cli.tables import TableColumn, print_facts, print_table
 from dcron.errors import UsageError
 from dcron.presentation import humanize
-from dcron.typed import read_text
+from dcron.text_input import read_text
 
 if TYPE_CHECKING:
     from dcron.model import StoredCalendar

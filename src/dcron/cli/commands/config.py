@@ -10,7 +10,7 @@ from dcron.cli.options import Db, Json, Verb, group
 from dcron.cli.tables import TableColumn, print_table
 
 if TYPE_CHECKING:
-    from dcron.services.settings import Held
+    from dcron.services.settings import SettingValue
 
 
 COLUMNS = [
@@ -86,12 +86,12 @@ def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
         console.note(f"{name} was not set")
 
 
-def _row(held: "Held") -> list[str]:
+def _row(held: "SettingValue") -> list[str]:
     value = held.text if held.text is not None else f"not set: {held.setting.unset}"
     return [held.setting.name, value, held.changed_by or "", held.setting.help]
 
 
-def _shape(held: "Held") -> dict[str, Any]:
+def _shape(held: "SettingValue") -> dict[str, Any]:
     from dcron.cli.json_output import instant
 
     return {

@@ -118,7 +118,7 @@ def dismiss(
         if numbers:
             raise UsageError("give numbers of runs or names of tasks, not both")
         tasks = dict(
-            agreed(crontab.whole_task_id, "dismiss", name, force=force, asks=True) for name in which or []
+            agreed(crontab.exact_task_id, "dismiss", name, force=force, asks=True) for name in which or []
         )
         _dismiss_all(letters, tasks, force=force, as_json=as_json)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
     from dcron.services.crontab import Crontab
-    from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask
+    from dcron.services.text_edits import BadText, Changes, CrontabText, EditConflict
 
 
 SHOWN = 50
@@ -63,7 +63,7 @@ def command(
 
 
 def _edited(
-    crontab: "Crontab", editing: "BulkEdit", draft: "EditedTask", file: "TextFile", *, force: bool
+    crontab: "Crontab", editing: "BulkEdit", draft: "CrontabText", file: "TextFile", *, force: bool
 ) -> "Changes":
     """Return the changes that the user has made and confirmed. Raises Refused."""
     from dcron.editor import open_editor
@@ -83,7 +83,7 @@ def _edited(
 
 
 @contextmanager
-def _text_kept(file: "TextFile", draft: "EditedTask") -> Iterator[None]:
+def _text_kept(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
     """Keep a text that was not applied; print where it is and what is wrong with it."""
     from dcron.services import text_edits
     from dcron.services.bulk_edit import keep

@@ -10,7 +10,7 @@ from dcron.cli.options import Db, Json, Payload
 from dcron.cli.warnings import print_idle_agents
 from dcron.model import Run, RunState
 from dcron.safetext import safe
-from dcron.typed import text_or_file
+from dcron.text_input import text_or_file
 
 if TYPE_CHECKING:
     pass

@@ -34,7 +34,7 @@ def command(
     from dcron.crontabfile import write
 
     with opened_crontab(db) as crontab:
-        lines = crontab.export_lines()
+        lines = crontab.export_tasks()
     text = write(lines, system=system)
     text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)

@@ -12,7 +12,7 @@ from dcron.cli import console
 from dcron.cli.context import new_task_zone, opened_crontab
 from dcron.cli.options import Db, Json
 from dcron.errors import CrontabFileError, Refused, UsageError
-from dcron.typed import read_text
+from dcron.text_input import read_text
 
 if TYPE_CHECKING:
     from dcron.cli.import_source import Origin
@@ -90,7 +90,7 @@ def command(
 
     def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
         is_root = os.geteuid() == 0
-        return crontab.import_lines(
+        return crontab.import_tasks(
             lines, origin.source, prefix=prefix, adopt=adopt, by_root=is_root, agreed=agreed, dry_run=dry_run
         )
 
@@ -139,7 +139,7 @@ def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: lis
 @contextmanager
 def _located(content: "CrontabFile", source: str) -> Iterator[None]:
     """Add the file and line to problems of tasks; before a refusal, print the warnings about the file."""
-    from dcron.services.imports import BadLines
+    from dcron.services.imports import InvalidTasks
 
     try:
         yield
@@ -147,7 +147,7 @@ def _located(content: "CrontabFile", source: str) -> Iterator[None]:
         for notice in content.warnings:
             console.note(f"{source}:{notice.line}: warning: {notice.message}")
         raise
-    except BadLines as bad:
+    except InvalidTasks as bad:
         places = sorted((content.lines.get(name, 1), problem) for name, problem in bad.problems.items())
         text = "\n".join(f"{source}:{line}:1: {problem}" for line, problem in places)
         raise CrontabFileError(text) from None

@@ -43,5 +43,7 @@ def command(
     if seconds <= 0:
         raise UsageError(f"{duration!r}: give a delay longer than 0s")
     with opened_crontab(db) as crontab:
-        moment = crontab.now() + timedelta(seconds=seconds)
-        add_one_off(crontab, moment, command, options, chosen_zone(crontab, options), as_json=as_json)
+        now = crontab.now()
+        at = now + timedelta(seconds=seconds)
+        zone = chosen_zone(crontab, options)
+        add_one_off(crontab, at, command, options, zone, now=now, as_json=as_json)

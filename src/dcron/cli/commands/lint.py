@@ -13,7 +13,7 @@ from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
 from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.typed import read_text
+from dcron.text_input import read_text
 
 if TYPE_CHECKING:
     from dcron.crontabfile import CrontabFile

@@ -88,7 +88,7 @@ def command(
     if what is not None:
         subject = _subject(what, tz, options, db)
         (_print_json if as_json else _print)(subject, window)
-    elif options != RuleOptions():
+    elif not options.is_empty:
         raise UsageError("--all shows the tasks unchanged; give other rules only with a schedule or a name")
     else:
         _preview_all(tz, window, db, as_json=as_json)
@@ -152,7 +152,7 @@ def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) ->
         return _task(what, tz, options, db, error)
     timezone = own_zone() if tz is None else zone(tz).key
     line = Definition(name="", schedule=what, timezone=timezone, command="")
-    line = replace(line, **options.rules(timezone))
+    line = replace(line, **options.values(timezone))
     if line.except_calendar is None and line.only_calendar is None:
         return _checked(line, {})
     with opened_crontab(db) as crontab:
@@ -160,8 +160,8 @@ def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) ->
 
 
 def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error: ScheduleError) -> Subject:
+    from dcron.fields.kinds import NAME
     from dcron.schedule import zone
-    from dcron.validation import NAME
 
     if not NAME.fullmatch(name):
         raise error
@@ -170,7 +170,7 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
             task = crontab.find(name)
         except NotFound:
             raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
-        asked = options.rules(task.timezone if tz is None else tz)
+        asked = options.values(task.timezone if tz is None else tz)
         if tz is not None:
             asked["timezone"] = zone(tz).key
         line = replace(task, **asked)

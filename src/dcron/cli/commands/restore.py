@@ -9,7 +9,7 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json
 from dcron.errors import UsageError
-from dcron.typed import read_text
+from dcron.text_input import read_text
 
 if TYPE_CHECKING:
     from dcron.services.dumping import Restoration, Restored

@@ -10,14 +10,14 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
 from dcron.cli.options import Db, Json, Payload, WholeNames
-from dcron.cli.policy_options import named
+from dcron.cli.task_options import named
 from dcron.cli.waiting import Waiting, exit_code
 from dcron.cli.warnings import print_idle_agents
 from dcron.errors import ExitCode, UsageError
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
-from dcron.typed import text_or_file
-from dcron.typed import wait as wait_of
+from dcron.quantities import parse_duration
+from dcron.text_input import text_or_file
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -53,7 +53,7 @@ def command(
     from dcron.cli import json_output
 
     text = text_or_file(payload, "--payload") if payload is not None else None
-    seconds = named("timeout", wait_of, timeout) if timeout is not None else None
+    seconds = named("timeout", parse_duration, timeout) if timeout is not None else None
     if seconds is not None and not (wait or follow):
         raise UsageError("--timeout needs --wait or --follow")
     with opened_crontab(db) as crontab:

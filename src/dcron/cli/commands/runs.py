@@ -105,5 +105,5 @@ def _rows(crontab: "Crontab", found: Iterator[Run], here: tzinfo, now: datetime)
     """Yield the rows. The attempts that a retried task allows are looked up a page at a time."""
     while page := list(islice(found, PAGE)):
         again = {run.task_id for run in page if run.attempt > 1}
-        tries = {task.id: task.tries for task in crontab.lines(again).values()} if again else {}
+        tries = {task.id: task.tries for task in crontab.tasks_by_id(again).values()} if again else {}
         yield from (run_row(run, here, now, tries.get(run.task_id)) for run in page)

@@ -11,7 +11,7 @@ from dcron.cli.changed_tasks import print_changed, print_json
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
 from dcron.cli.options import Db, Json, WholeNames, takes
-from dcron.cli.task_options import BY_NAME, TaskOptions, cleared, require_one_wish
+from dcron.cli.task_options import TaskOptions, added, clear_help, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -47,7 +47,7 @@ def command(
         typer.Option(
             "--clear",
             metavar="OPTION",
-            help="Reset an option to its default: timeout, or env.NAME for one variable; repeatable.",
+            help=clear_help(),
         ),
     ] = None,
     as_json: Json = False,
@@ -64,9 +64,9 @@ def command(
     """
     with opened_crontab(db) as crontab:
         tasks = all_to_change(crontab, "set", targets)
-        if options.name is not None and len(tasks) > 1:
+        if options["name"] is not None and len(tasks) > 1:
             raise UsageError("--name: give one task; two tasks cannot have the same name")
-        given = options.words() | options.policies()
+        given: dict[str, Any] = {}
         if schedule is not None:
             given["schedule"] = schedule
         if command is not None:
@@ -86,15 +86,10 @@ def _changed(
 ) -> dict[str, Any]:
     """Return the fields that were given or cleared. Times are in the task's zone, or in the new one."""
     changed = cleared(clear, task)
-    given = given | options.rules(task.timezone if options.tz is None else options.tz)
+    timezone = task.timezone if options["timezone"] is None else options["timezone"]
+    given = given | options.values(timezone)
     require_one_wish(clear, given)
-    return changed | _added(given, replace(task, **changed))
-
-
-def _added(given: dict[str, Any], task: "Task") -> dict[str, Any]:
-    """Return the given fields; values by name are added to those of the task."""
-    named = {field: {**getattr(task, field), **given[field]} for field in BY_NAME if field in given}
-    return given | named
+    return changed | added(given, replace(task, **changed))
 
 
 def _report(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:

@@ -89,7 +89,7 @@ def _surroundings(crontab: "Crontab", view: "TaskView") -> TaskContext:
     return TaskContext(
         sorted(waiting, key=lambda run: (run.due_at, run.id)),
         crontab.runs(RunFilter(task_id, dead=True), READ),
-        crontab.around(view.task),
+        crontab.dependency_graph(view.task),
     )
 
 

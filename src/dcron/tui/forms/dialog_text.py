@@ -1,4 +1,4 @@
-"""What the dialogs of the forms say: foreign text for the most part, so all of it is made inert here."""
+"""The texts of the dialogs. Most of it is foreign text, so all of it is made inert here."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
@@ -9,13 +9,13 @@ from dcron.model import Definition, Task
 from dcron.presentation import next_runs
 from dcron.presentation.humanize import Struck
 from dcron.safetext import safe, shorten
-from dcron.services.text_edits import Changes, Overtaken, TaskChange
+from dcron.services.text_edits import Changes, ConflictingTask, TaskChange
 from dcron.tui.forms.checking import Moved
 from dcron.tui.forms.fields import FIELDS, shown
 from dcron.tui.forms.reading import changed_fields
 
 LONGEST_VALUE = 300
-"""Cells of a value that is shown."""
+"""Most cells of a shown value."""
 CHANGES_SHOWN = 50
 Part = tuple[str, str]
 """A line and its style."""
@@ -23,14 +23,14 @@ _STYLES = {"-": "$text-error", "+": "$text-success"}
 
 
 def content(parts: Iterable[Part]) -> Content:
-    """The lines, inert."""
+    """Return the lines as inert content."""
     return Content("\n").join(Content.styled(safe(text), style) for text, style in parts)
 
 
 def form_change(
     before: Definition | None, after: Definition, moved: Moved, warnings: Sequence[tuple[str, str]]
 ) -> Iterator[Part]:
-    """What a form would write, field by field, the next runs that it moves, and what is doubtful."""
+    """Yield the changed fields of a form, the runs that it moves, and warnings."""
     yield from field_changes(before or Definition(name="", schedule="", timezone="", command=""), after)
     yield from _runs(moved)
     for code, message in warnings:
@@ -38,17 +38,17 @@ def form_change(
 
 
 def field_changes(before: Definition, after: Definition) -> Iterator[Part]:
-    """Each field that differs: `tries: 1 -> 3`."""
+    """Yield each field that differs: `tries: 1 -> 3`."""
     for name in changed_fields(before, after):
         field = FIELDS[name]
         old, new = (shorten(safe(shown(field, line)), LONGEST_VALUE) for line in (before, after))
         if old == new and name == "command":
-            continue  # it is told of by how it is run
+            continue  # the field with the shell or the arguments shows it
         yield f"{field.title}: {old} -> {new}" if before.schedule else f"{field.title}: {new}", ""
 
 
-def form_conflict(base: Definition, overtaken: Overtaken) -> Iterator[Part]:
-    """Who was first, what each of both changed, and how theirs differs from mine."""
+def form_conflict(base: Definition, overtaken: ConflictingTask) -> Iterator[Part]:
+    """Yield who changed it first, what each side changed, and how theirs differs from mine."""
     yield overtaken.told, ""
     if overtaken.theirs:
         yield from _headed("they changed", field_changes(base, overtaken.theirs))
@@ -58,14 +58,14 @@ def form_conflict(base: Definition, overtaken: Overtaken) -> Iterator[Part]:
 
 
 def act_conflict(base: Task, theirs: Task, here: tzinfo) -> Iterator[Part]:
-    """What somebody else has made of a task since it was read."""
+    """Yield what another person changed in a task since it was read."""
     yield from _headed("they changed", field_changes(base, theirs))
     if base.enabled != theirs.enabled:
         yield "  resumed it" if theirs.enabled else f"  {next_runs.pause(theirs, here)}", ""
 
 
 def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:
-    """What a text would change, task by task."""
+    """Yield what a text would change, task by task."""
     for notice in changes.notices:
         yield f"! {notice}", "bold"
     for change in changes.changes[:CHANGES_SHOWN]:
@@ -74,8 +74,8 @@ def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:
         yield f"and {len(changes.changes) - CHANGES_SHOWN:,} more", "bold"
 
 
-def text_conflict(overtaken: Sequence[Overtaken]) -> Iterator[Part]:
-    """Each line that somebody else has changed: who, and how theirs differs from mine."""
+def text_conflict(overtaken: Sequence[ConflictingTask]) -> Iterator[Part]:
+    """Yield each task that another person changed: who, and how theirs differs from mine."""
     for each in overtaken[:CHANGES_SHOWN]:
         yield each.told, "bold"
         yield from _difference(each)
@@ -92,7 +92,7 @@ def _text_change(change: TaskChange, now: datetime) -> Iterator[Part]:
                 yield f"! {message} [{code}]", "bold"
 
 
-def _difference(overtaken: Overtaken) -> Iterator[Part]:
+def _difference(overtaken: ConflictingTask) -> Iterator[Part]:
     yield from _headed("- theirs, + yours", _lines(overtaken.difference()))
 
 

@@ -1,4 +1,4 @@
-"""The questions that writing asks: a choice below a text to read, and a few lines to fill in."""
+"""Dialogs of the forms: a choice below a text to read, and a few texts to fill in."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from textual.widgets import Input, Static
 
 from dcron.errors import UsageError
 from dcron.safetext import safe, safe_lines
-from dcron.tui.forms.entries import LONGEST, Entry
-from dcron.tui.keynames import key_of, told_keys
+from dcron.tui.entries import LONGEST, Entry
+from dcron.tui.keynames import key_of, with_keys
 from dcron.tui.modals import Dialog
 
 
-class ChoiceDialog(NamedTuple):
-    """A key, and what the dialog answers to it."""
+class Choice(NamedTuple):
+    """A key of a dialog, and the dialog's result for it."""
 
     key: str
     word: str
-    told: str = ""
-    """What it does; nothing for another key to the same."""
+    label: str = ""
+    """What it does; empty for another key to the same result."""
 
 
 class Decide(Dialog[str | None]):
-    """Something to read, and what can be done about it; Esc does nothing."""
+    """A text to read and choices; Esc chooses nothing."""
 
     DEFAULT_CSS = """
     Decide .dialog { width: 90%; max-width: 100; overflow: hidden; }
@@ -42,8 +42,8 @@ class Decide(Dialog[str | None]):
         Binding("pageup,ctrl+u", "scroll(-8)", "page up", id="decide.page_up", show=False),
     ]
 
-    def __init__(self, heading: str, text: Content, choices: Sequence[ChoiceDialog], leave: str) -> None:
-        """`leave` says what Esc comes to."""
+    def __init__(self, heading: str, text: Content, choices: Sequence[Choice], leave: str) -> None:
+        """`leave` says what Esc does."""
         super().__init__()
         self._heading = heading
         self._text = text
@@ -51,7 +51,7 @@ class Decide(Dialog[str | None]):
         self._leave = leave
 
     def compose(self) -> ComposeResult:
-        keys = "  ".join(f"{each.key} {each.told}" for each in self._choices if each.told)
+        keys = "  ".join(f"{each.key} {each.label}" for each in self._choices if each.label)
         with Vertical(classes="dialog decides"):
             yield Static(Content.styled(safe_lines(self._heading), "bold"), markup=False)
             with Vertical(classes="read"):
@@ -60,11 +60,11 @@ class Decide(Dialog[str | None]):
             yield Static(Content.styled(keys, "bold"), markup=False)
 
     def on_resize(self, event: events.Resize) -> None:
-        """What can be done stays in sight."""
+        """Keep the choices visible."""
         self.query_one(".read").styles.max_height = max(1, event.size.height - 7)
 
     def on_key(self, event: events.Key) -> None:
-        """One of the keys, by its name or its sign."""
+        """Take one of the keys, by its name or its character."""
         for each in self._choices:
             if event.key == each.key.lower() or event.character == each.key:
                 event.stop()
@@ -77,16 +77,16 @@ class Decide(Dialog[str | None]):
 
 @dataclass(frozen=True)
 class Question:
-    """A line to fill in."""
+    """A text to fill in."""
 
     label: str
     hint: str
     check: Callable[[str], object]
-    """Raises UsageError for a text that will not do."""
+    """Raises UsageError for an invalid text."""
 
 
 class Fill(Dialog[list[str] | None]):
-    """A few lines to fill in; Enter answers with all of them, Esc with None."""
+    """A few texts to fill in. The result is the list of texts, or None after Esc."""
 
     DEFAULT_CSS = "Fill .wrong { color: $text-error; height: auto; }"
 
@@ -108,26 +108,26 @@ class Fill(Dialog[list[str] | None]):
                 yield Static(Content(f"{question.label}:"), markup=False)
                 yield Entry(placeholder=question.hint, max_length=LONGEST)
             yield Static("", classes="wrong", markup=False)
-            keys = told_keys(self, "Enter does it  Tab next line  {dialog.leave} leaves")
+            keys = with_keys(self, "Enter does it  Tab next line  {dialog.leave} leaves")
             yield Static(Content.styled(keys, "dim"), markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Those are the answers, if they will do."""
+        """Return the texts, or show the first error."""
         event.stop()
         entries = list(self.query(Entry))
         for question, entry in zip(self._questions, entries, strict=True):
             try:
                 question.check(entry.value)
             except UsageError as error:
-                self._complain(f"{question.label}: {error}")
+                self._show_error(f"{question.label}: {error}")
                 entry.focus()
                 return
         self.dismiss([entry.value for entry in entries])
 
     def on_entry_refused(self, event: Entry.Refused) -> None:
-        """A text that long would hold up the screen."""
+        """Show that the pasted text is too long."""
         event.stop()
-        self._complain(f"{event.length:,} characters are too many for a line; @FILE reads a file")
+        self._show_error(f"{event.length:,} characters are too many for a line; @FILE reads a file")
 
-    def _complain(self, text: str) -> None:
+    def _show_error(self, text: str) -> None:
         self.query_one(".wrong", Static).update(Content(safe(text)))

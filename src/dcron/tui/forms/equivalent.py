@@ -3,11 +3,11 @@
 import shlex
 from collections.abc import Iterator, Mapping
 
+from dcron.fields import BY_NAME
 from dcron.model import Definition
 from dcron.tui.forms.fields import FIELDS, FormField
 from dcron.tui.forms.reading import changed_fields
 
-_BY_NAME = ("env", "need", "limit")
 _PLACED = ("schedule", "command", "argv", "name", "timezone")
 
 
@@ -34,13 +34,13 @@ def set_line(before: Definition, after: Definition) -> str:
 def _options(field: FormField, before: Definition, after: Definition) -> Iterator[str]:
     """The words that bring one field from its value before to that after."""
     old, value = getattr(before, field.name), getattr(after, field.name)
-    if field.name in _BY_NAME:
+    if field.name in BY_NAME:
         yield from _by_name(field, old, value)
-    elif field.name == "every_node":
-        yield "--every-node" if value else "--no-every-node"
-    elif field.name == "require" and value:
-        for tag in value:
-            yield from ("--require", str(tag))
+    elif isinstance(value, bool):
+        yield f"--{field.option}" if value else f"--no-{field.option}"
+    elif field.declared.kind.is_many and value:
+        for each in value:
+            yield from (f"--{field.option}", str(each))
     elif value == field.default and field.name not in _PLACED:
         yield from ("--clear", field.option)
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from dcron import typed
+from dcron.crontabfile.names import default_name
 from dcron.errors import ScheduleError, UsageError, ZoneError
 from dcron.model import Definition, Task
 from dcron.tui.forms.fields import FIELDS, WORDS, FormField
@@ -55,7 +55,7 @@ def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
     named = bool(texts["name"].strip())
     if not named:
         errors.pop("name", None)
-        values["name"] = typed.default_name(values.get("command", base.command) or "task")
+        values["name"] = default_name(values.get("command", base.command) or "task")
     line = replace(base, **values)
     if not errors:
         errors = _found_in(line, now, base if isinstance(base, Task) else None)

@@ -1,4 +1,4 @@
-"""How a form is written: one call of the service, with the version that was read."""
+"""Save a form: one call of the service, with the version of the task that was read."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,48 +8,48 @@ from dcron.editor import TextFile
 from dcron.errors import Conflict, NotFound
 from dcron.model import Definition, Task
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import Overtaken
+from dcron.services.text_edits import ConflictingTask
 from dcron.tui.forms.equivalent import add_line, set_line
 from dcron.tui.forms.reading import changed_fields
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What was written, and the command line that does the same."""
+    """What was saved, and the command line that does the same."""
 
-    told: str
+    message: str
     command: str
 
 
 class Overtaking(Conflict):
-    """Somebody else was first; nothing was written."""
+    """Another person changed the task first; nothing was saved."""
 
-    def __init__(self, overtaken: Overtaken) -> None:
-        """With this line."""
+    def __init__(self, overtaken: ConflictingTask) -> None:
+        """With both versions."""
         super().__init__(overtaken.told)
         self.overtaken = overtaken
 
 
-def add(crontab: Crontab, line: Definition, *, named: bool) -> Saved:
-    """Write a new line; one whose name nobody typed may get a number. Raises UsageError or Refused."""
-    task = crontab.add(line, numbered=not named)
-    return Saved(f"added {task.name}", add_line(replace(line, name=task.name)))
+def add(crontab: Crontab, definition: Definition, *, named: bool) -> Saved:
+    """Add a task; a name that was not typed may get a number. Raises UsageError or Refused."""
+    task = crontab.add(definition, numbered=not named)
+    return Saved(f"added {task.name}", add_line(replace(definition, name=task.name)))
 
 
-def change(crontab: Crontab, task: Task, line: Definition) -> Saved:
-    """Write what differs, if the line is still what it was. Raises UsageError, Refused, or Overtaking."""
-    changed = {name: getattr(line, name) for name in changed_fields(task, line)}
+def change(crontab: Crontab, task: Task, definition: Definition) -> Saved:
+    """Save the fields that differ, if the task is unchanged. Raises UsageError, Refused or Overtaking."""
+    changed = {name: getattr(definition, name) for name in changed_fields(task, definition)}
     try:
         crontab.edit(task, changed)
     except (Conflict, NotFound) as error:
-        theirs = crontab.lines([task.id]).get(task.id)
+        theirs = crontab.tasks_by_id([task.id]).get(task.id)
         mine = replace(task.definition(), **changed)
-        raise Overtaking(Overtaken(str(error), theirs, mine)) from None
-    return Saved(f"changed {line.name}", set_line(task, line))
+        raise Overtaking(ConflictingTask(str(error), theirs, mine)) from None
+    return Saved(f"changed {definition.name}", set_line(task, definition))
 
 
-def keep(line: Definition) -> Path:
-    """Keep a line as text in a file of its owner's alone; where. Raises OSError."""
-    with TextFile(write([line])) as file:
+def keep(definition: Definition) -> Path:
+    """Keep a task as text in a file that only its owner can read; return the path. Raises OSError."""
+    with TextFile(write([definition])) as file:
         file.keep()
         return file.path

@@ -1,4 +1,4 @@
-"""What a schedule that is being written will do, computed by what computes `preview`, and how it is drawn."""
+"""The preview of a schedule while it is typed. It is computed as `dcron preview` computes it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,56 +16,56 @@ from dcron.schedule import Calendar, ClockTransition, Occurrence, Rules
 
 COUNT = 8
 MOST = 40
-"""Occurrences shown at most, those that are skipped included."""
+"""Most occurrences shown, skipped ones included."""
 WIDE = 72
-"""Columns from which on an occurrence stands on one line."""
+"""Columns from which on an occurrence takes one line."""
 _LOCAL = next_runs.LOCAL_CELLS
 Calendars = Mapping[str, Calendar]
 
 
 @dataclass(frozen=True)
 class SchedulePreview:
-    """What a schedule will do, as far as it is of interest while it is written."""
+    """The next runs of a schedule, and what is special about them."""
 
     explanation: str
     coming: Sequence[TaskStart]
     changes: Sequence[ClockTransition]
-    """The next clock changes that touch it, however far."""
+    """The next clock changes that affect it, however far away."""
     warnings: Sequence[tuple[str, str]]
     """Codes and messages."""
 
 
-def outlook(line: Definition, calendars: Calendars, now: datetime) -> SchedulePreview:
-    """What the line's schedule will do. Raises UsageError where it cannot be read."""
-    rules = rules_of(line, calendars)
-    timed = next_runs.schedule_of(line).timed
-    found = next_runs.starts(line, now, rules, count=COUNT) if timed else iter(())
+def preview(definition: Definition, calendars: Calendars, now: datetime) -> SchedulePreview:
+    """Return the preview of the schedule. Raises UsageError if it cannot be read."""
+    rules = rules_of(definition, calendars)
+    timed = next_runs.schedule_of(definition).timed
+    found = next_runs.starts(definition, now, rules, count=COUNT) if timed else iter(())
     return SchedulePreview(
-        next_runs.explanation(line),
+        next_runs.explanation(definition),
         list(islice(found, MOST)),
-        next_runs.clock_changes(line, now, rules),
-        next_runs.warnings(line, now, rules),
+        next_runs.clock_changes(definition, now, rules),
+        next_runs.warnings(definition, now, rules),
     )
 
 
-def rules_of(line: Definition, calendars: Calendars) -> Rules:
-    """The rules of a line that may name other calendars than it was read with."""
-    excluded = calendars.get(line.except_calendar or "")
-    alone = calendars.get(line.only_calendar or "")
+def rules_of(definition: Definition, calendars: Calendars) -> Rules:
+    """Return the schedule rules with these calendars instead of those that were read with the task."""
+    excluded = calendars.get(definition.except_calendar or "")
+    alone = calendars.get(definition.only_calendar or "")
     return replace(
-        policy.rules_of(line),
+        policy.rules_of(definition),
         except_on=(excluded,) if excluded else (),
         only_on=(alone,) if alone else (),
     )
 
 
-def draw(told: SchedulePreview, now: datetime, width: int, height: int | None = None) -> Content:
-    """The outlook by now in so many columns; of the occurrences as many as leave the rest in sight."""
-    head = [Content.styled(safe(told.explanation), "bold")]
-    tail = [*_warnings(told), *_changes(told)]
+def draw(preview: SchedulePreview, now: datetime, width: int, height: int | None = None) -> Content:
+    """Draw the preview at `now`. With a height, leave out occurrences so that all the rest is visible."""
+    head = [Content.styled(safe(preview.explanation), "bold")]
+    tail = [*_warnings(preview), *_changes(preview)]
     room = None if height is None else max(3, height - _height([*head, *tail], width))
-    lines = list(_occurrences(told, now, width))
-    if not told.coming and not tail:
+    lines = list(_occurrences(preview, now, width))
+    if not preview.coming and not tail:
         lines = []
     return Content("\n").join([*head, *lines[:room], *tail])
 
@@ -74,9 +74,9 @@ def _height(lines: Sequence[Content], width: int) -> int:
     return sum(1 + max(0, line.cell_length - 1) // max(1, width) for line in lines)
 
 
-def _occurrences(told: SchedulePreview, now: datetime, width: int) -> Iterator[Content]:
+def _occurrences(preview: SchedulePreview, now: datetime, width: int) -> Iterator[Content]:
     before = now
-    for position, start in enumerate(start for start in told.coming if start.at > now):
+    for position, start in enumerate(start for start in preview.coming if start.at > now):
         each, gap = start.occurrence, start.at - before
         yield from (_wide if width >= WIDE else _narrow)(each, _gap(gap, first=position == 0))
         skipped = each.reason and f"skipped: {each.reason}"
@@ -86,8 +86,8 @@ def _occurrences(told: SchedulePreview, now: datetime, width: int) -> Iterator[C
 
 
 def _gap(gap: timedelta, *, first: bool) -> str:
-    told = humanize.span(gap.total_seconds() + 0.999)
-    return f"in {told}" if first else f"+{told}"
+    text = humanize.span(gap.total_seconds() + 0.999)
+    return f"in {text}" if first else f"+{text}"
 
 
 def _wide(each: Occurrence, gap: str) -> Iterator[Content]:
@@ -102,20 +102,20 @@ def _narrow(each: Occurrence, gap: str) -> Iterator[Content]:
 
 
 def _marked(each: Occurrence, text: str) -> Content:
-    """`!` for what a clock change touches, `-` for what will be skipped."""
+    """Mark with `!` what a clock change affects, with `-` what will be skipped."""
     sign, style = ("-", "strike") if each.reason else ("!", "bold") if each.note else (" ", "")
     return Content.assemble((f"{sign} ", "bold"), (text, style))
 
 
-def _warnings(told: SchedulePreview) -> Iterator[Content]:
-    for code, message in told.warnings:
+def _warnings(preview: SchedulePreview) -> Iterator[Content]:
+    for code, message in preview.warnings:
         yield Content.assemble(("! ", "bold"), f"{safe(message)} [{safe(code)}]")
 
 
-def _changes(told: SchedulePreview) -> Iterator[Content]:
-    """Those that the occurrences have not told of already."""
-    shown = {start.occurrence.note for start in told.coming}
-    for change in told.changes:
+def _changes(preview: SchedulePreview) -> Iterator[Content]:
+    """Yield the clock changes that no shown occurrence mentions."""
+    shown = {start.occurrence.note for start in preview.coming}
+    for change in preview.changes:
         if change.text not in shown:
             yield Content.assemble(
                 ("! ", "bold"), f"clock change {change.local:%a %Y-%m-%d}: {safe(change.text)}"

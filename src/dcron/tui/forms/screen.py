@@ -1,4 +1,4 @@
-"""The screen on which a task is written: a form that can be saved, and what comes between."""
+"""The screen on which a task is written: a form that can be saved, with review and conflicts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,108 +9,112 @@ from textual.binding import Binding, BindingType
 
 from dcron.errors import DatabaseError, DcronError, Refused, UsageError
 from dcron.model import Definition, Task
-from dcron.services.text_edits import Overtaken
-from dcron.tui.acting import Act, Acted, Outcome
+from dcron.services.text_edits import ConflictingTask
+from dcron.tui.acts import Act, Outcome
 from dcron.tui.forms import dialog_text, saving
 from dcron.tui.forms.checking import CheckResult
-from dcron.tui.forms.dialogs import ChoiceDialog, Decide
-from dcron.tui.forms.entries import Row
+from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.forms.equivalent import add_line, set_line
-from dcron.tui.forms.errands import errand
 from dcron.tui.forms.fields import FIELDS
 from dcron.tui.forms.form import Form
 from dcron.tui.forms.reading import GENERAL, changed_fields, merged, place_of, texts_of
+from dcron.tui.forms.rows import Row
 
 _CONFLICT = (
-    ChoiceDialog("a", "apply", "apply mine onto theirs"),
-    ChoiceDialog("t", "theirs", "take theirs"),
-    ChoiceDialog("k", "keep", "keep mine in a file"),
+    Choice("a", "apply", "apply mine to theirs"),
+    Choice("t", "theirs", "take theirs"),
+    Choice("k", "keep", "keep mine in a file"),
 )
 _GONE = (
-    ChoiceDialog("a", "apply", "add mine anew"),
-    ChoiceDialog("t", "theirs", "leave it gone"),
+    Choice("a", "apply", "add mine again"),
+    Choice("t", "theirs", "leave it removed"),
     _CONFLICT[2],
 )
 
 
 class TaskForm(Form):
-    """A task that is being written. Nothing is saved before its difference was seen."""
+    """The form of a task that can be saved. A review of the changes comes before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "save", "save", id="form.save", priority=True),
         Binding("escape", "leave", "leave", id="form.leave"),
     ]
 
-    def __init__(self, line: Definition, *, is_new: bool = False) -> None:
-        """Change this Task, or write a new one that begins as `line`."""
-        super().__init__(line, is_new=is_new)
+    def __init__(self, definition: Definition, *, is_new: bool = False) -> None:
+        """Edit this Task, or a new one that starts as `definition`."""
+        super().__init__(definition, is_new=is_new)
         self._saving = False
-        """Somebody has asked to save, and what was typed is still being read."""
+        """Whether the review opens as soon as the texts are checked."""
         self._busy = False
-        """The database has been asked to write it."""
+        """Whether the service is saving it."""
         self._is_done = False
 
-    def settled(self, found: CheckResult) -> None:
-        """Go on saving, if that was asked for."""
+    def settled(self, result: CheckResult) -> None:
+        """Open the review if `save` was pressed."""
         if self._saving:
-            self._review(found)
+            self._review(result)
 
     def holds(self, event: events.Event) -> bool:
-        """While it is being saved keys wait for what comes of that; Esc takes back the wish to save."""
+        """Hold keys while it is being saved. Esc before the review cancels saving."""
         if not isinstance(event, events.Key | events.Paste):
             return False
         is_escape = isinstance(event, events.Key) and event.key == "escape"
         return self._busy or (self._saving and not is_escape)
 
     def hears(self, event: events.Event) -> bool:
-        """All that is typed counts."""
+        """Accept every key."""
         return True
 
     def action_save(self) -> None:
-        if not self._saving and not self._busy and self.dcron.may_act([self]):
+        if not self._saving and not self._busy and self.host.may_act([self]):
             self._saving = True
             self.touched.update(FIELDS, [GENERAL])
-            self.read_soon()
+            self.check_soon()
 
     def action_leave(self) -> None:
-        if self._busy or self._saving:  # Esc takes back the wish to save
+        if self._busy or self._saving:  # Esc before the review cancels saving
             self._saving = False
             return
         if not self._is_changed():
             self.dismiss()
             return
-        self.dcron.confirm(
-            "leave, and lose what was changed",
+        self.host.confirm(
+            "leave, and lose the changes",
             ["No goes on editing"],
-            self._left,
+            self._leave_if,
         )
 
-    def _left(self, yes: bool | None) -> None:
+    def _leave_if(self, yes: bool | None) -> None:
         if yes:
             self.dismiss()
 
     def _is_changed(self) -> bool:
         return self.texts() != self.began_as
 
-    def _review(self, found: CheckResult) -> None:
-        """Show what would be written, and do it if that is agreed to."""
+    def _review(self, result: CheckResult) -> None:
+        """Show what would be saved, and save it if the person agrees."""
         self._saving = False
-        line, errors = found.reading.line, found.reading.errors
+        definition, errors = result.reading.line, result.reading.errors
         if errors:
             self._go_to_error(errors)
             return
-        if not self.is_new and not changed_fields(self.base, line):
-            self.dcron.tell("nothing was changed")
+        if not self.is_new and not changed_fields(self.base, definition):
+            self.host.report("nothing was changed")
             return
         before = None if self.is_new else self.base
-        warnings = found.outlook.warnings if found.outlook else ()
-        command = set_line(before, line) if before else add_line(line, named=found.reading.named)
-        parts = [*dialog_text.form_change(before, line, found.moved, warnings), ("", ""), (command, "dim")]
+        warnings = result.preview.warnings if result.preview else ()
+        named = result.reading.named
+        command = set_line(before, definition) if before else add_line(definition, named=named)
+        parts = [
+            *dialog_text.form_change(before, definition, result.moved, warnings),
+            ("", ""),
+            (command, "dim"),
+        ]
         heading = "add this task?" if self.is_new else f"change {self.base.name}?"
-        choices = [ChoiceDialog("Enter", "save", "saves"), ChoiceDialog("ctrl+s", "save")]
+        choices = [Choice("Enter", "save", "saves"), Choice("ctrl+s", "save")]
         self.app.push_screen(
             Decide(heading, dialog_text.content(parts), choices, "goes on editing"),
-            lambda word: self._save(found) if word else None,
+            lambda word: self._save(result) if word else None,
         )
 
     def _go_to_error(self, errors: Mapping[str, str]) -> None:
@@ -118,29 +122,29 @@ class TaskForm(Form):
         if first:
             self.row(first).take_focus()
         else:
-            self.dcron.tell(errors[GENERAL], error=True)
+            self.host.report(errors[GENERAL], error=True)
 
-    def _save(self, found: CheckResult) -> None:
-        line, base, named = found.reading.line, self.base, found.reading.named
+    def _save(self, result: CheckResult) -> None:
+        definition, base, named = result.reading.line, self.base, result.reading.named
         self._busy = True
         self.show_hint("saving ...")
 
-        def do(crontab: Any) -> saving.Saved:
+        def save(crontab: Any) -> saving.Saved:
             if self.is_new:
-                return saving.add(crontab, line, named=named)
+                return saving.add(crontab, definition, named=named)
             assert isinstance(base, Task)
-            return saving.change(crontab, base, line)
+            return saving.change(crontab, base, definition)
 
-        errand(self.dcron, do, self._saved, self._failed)
+        self.host.write(save, self._saved, self._failed)
 
     def _saved(self, saved: saving.Saved) -> None:
-        act = Act(saved.told, saved.command, lambda _: saved.told)
-        self.app.post_message(Acted([Outcome(act, saved.told)]))
+        act = Act(saved.message, saved.command, lambda _: saved.message)
+        self.host.report_outcomes([Outcome(act, saved.message)])
         self._is_done = True
         self.on_screen_resume()
 
     def on_screen_resume(self) -> None:
-        """What is done leaves the screen, once nothing lies over it."""
+        """Close the form after it was saved, once no dialog covers it."""
         if self._is_done and self.is_current:
             self.dismiss()
 
@@ -150,43 +154,43 @@ class TaskForm(Form):
         if isinstance(error, saving.Overtaking):
             self._conflict(error.overtaken)
         elif isinstance(error, DatabaseError):
-            self.dcron.tell(f"nothing was saved, and what was typed is here: {error}", error=True)
+            self.host.report(f"nothing was saved; the form is unchanged: {error}", error=True)
         else:
             place = "name" if isinstance(error, Refused) and "already" in str(error) else GENERAL
             place = place_of(error) if isinstance(error, UsageError) else place
             if place == GENERAL:
-                self.dcron.tell(str(error), error=True)
+                self.host.report(str(error), error=True)
             else:
                 self.row(place).show_error(str(error))
                 self.row(place).take_focus()
 
-    # When somebody else was first -------------------------------------------------------------------
+    # Conflicts --------------------------------------------------------------------------------------
 
-    def _conflict(self, overtaken: Overtaken, kept: Path | None = None) -> None:
-        """Both are shown, and neither goes before somebody says so; where mine is kept, if it is."""
-        told = [(f"yours is kept in {kept}", "bold")] if kept else []
+    def _conflict(self, overtaken: ConflictingTask, kept: Path | None = None) -> None:
+        """Show both versions and let the person choose. `kept` is the file with mine, if there is one."""
+        heading = [(f"yours is kept in {kept}", "bold")] if kept else []
         self.app.push_screen(
             Decide(
-                "somebody else changed it first; nothing was saved",
-                dialog_text.content([*told, *dialog_text.form_conflict(self.base, overtaken)]),
+                "another person changed it first; nothing was saved",
+                dialog_text.content([*heading, *dialog_text.form_conflict(self.base, overtaken)]),
                 _CONFLICT if overtaken.theirs else _GONE,
                 "goes on editing",
             ),
             lambda word: self._settle(overtaken, word),
         )
 
-    def _settle(self, overtaken: Overtaken, word: str | None) -> None:
+    def _settle(self, overtaken: ConflictingTask, word: str | None) -> None:
         if word == "apply":
             self._rebase(overtaken)
         elif word and (kept := self._keep(overtaken)):
             if word == "keep":
                 self._conflict(overtaken, kept)
             else:
-                self.dcron.tell(f"yours is kept in {kept}")
+                self.host.report(f"yours is kept in {kept}")
                 self.dismiss()
 
-    def _rebase(self, overtaken: Overtaken) -> None:
-        """Go on from theirs, with what was changed here on top; it is shown again before it is saved."""
+    def _rebase(self, overtaken: ConflictingTask) -> None:
+        """Apply my changes to theirs; the review comes again before it is saved."""
         mine, theirs = overtaken.mine, overtaken.theirs
         assert mine
         if theirs is None:
@@ -198,12 +202,12 @@ class TaskForm(Form):
             for row in self.query(Row):
                 row.set_text(texts[row.field.name])
         self._saving = True
-        self.read_soon()
+        self.check_soon()
 
-    def _keep(self, overtaken: Overtaken) -> Path | None:
+    def _keep(self, overtaken: ConflictingTask) -> Path | None:
         assert overtaken.mine
         try:
             return saving.keep(overtaken.mine)
         except OSError as error:
-            self.dcron.tell(f"yours cannot be kept in a file: {error.strerror}", error=True)
+            self.host.report(f"yours cannot be kept in a file: {error.strerror}", error=True)
             return None

@@ -1,8 +1,7 @@
-"""Tasks changed as text in the person's editor, which has the terminal meanwhile."""
+"""Edit tasks as text in the person's editor."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
@@ -14,67 +13,64 @@ from dcron.model import Definition
 from dcron.presentation.humanize import plural
 from dcron.services.bulk_edit import MOST_READ, BulkEdit, keep
 from dcron.services.crontab import Crontab
-from dcron.services.text_edits import BadText, Changes, EditConflict, EditedTask, Overtaken
-from dcron.tui.acting import Act, Acted, Outcome
+from dcron.services.text_edits import BadText, Changes, ConflictingTask, CrontabText, EditConflict
+from dcron.tui.acts import Act, Outcome
 from dcron.tui.forms import dialog_text
-from dcron.tui.forms.dialogs import ChoiceDialog, Decide
-from dcron.tui.forms.errands import errand
+from dcron.tui.forms.dialogs import Choice, Decide
 from dcron.tui.forms.reading import merged
-from dcron.tui.suspend import lent_terminal
+from dcron.tui.host import Host
+from dcron.tui.suspend import suspended
 
-if TYPE_CHECKING:
-    from dcron.tui.app import DcronApp
-
-_REVIEW = (ChoiceDialog("Enter", "apply", "applies it"), ChoiceDialog("e", "edit", "edits on"))
+_REVIEW = (Choice("Enter", "apply", "applies it"), Choice("e", "edit", "edits on"))
 _REVIEW_OF_REMOVAL = (
-    ChoiceDialog("y", "apply", "applies it, removals too"),
-    ChoiceDialog("e", "edit", "edits on"),
+    Choice("y", "apply", "applies it, with the removals"),
+    Choice("e", "edit", "edits on"),
 )
-_BAD = (ChoiceDialog("e", "edit", "edits on, at the mistake"),)
+_BAD = (Choice("e", "edit", "edits on, at the mistake"),)
 _CONFLICT = (
-    ChoiceDialog("a", "merge", "apply mine onto theirs"),
-    ChoiceDialog("e", "edit", "edit on"),
-    ChoiceDialog("t", "theirs", "take theirs"),
+    Choice("a", "merge", "apply mine to theirs"),
+    Choice("e", "edit", "edit on"),
+    Choice("t", "theirs", "take theirs"),
 )
 
 
 class TextEdit:
-    """One text, from the editor to the database. What was written and not applied is kept in its file."""
+    """One edit, from the editor to the database. A text that is not applied is kept in its file."""
 
-    def __init__(self, app: "DcronApp", names: Sequence[str]) -> None:
-        """Of the tasks of these names."""
-        self._app = app
+    def __init__(self, host: Host, names: Sequence[str]) -> None:
+        """Edit the tasks of these names."""
+        self._host = host
         self._names = names
-        self._timezone = app.new_task_zone
+        self._timezone = host.new_task_zone
         self._open = ExitStack()
-        self._draft: EditedTask
+        self._draft: CrontabText
         self._file: TextFile
 
     def begin(self) -> None:
         """Read the tasks, and open the editor on them."""
-        self._app.fetch(lambda board: self._editing(board.crontab).text(self._names), self._start)
+        self._host.fetch(lambda board: self._editing(board.crontab).text(self._names), self._start)
 
     def _editing(self, crontab: Crontab) -> BulkEdit:
         return BulkEdit(crontab, self._timezone)
 
-    def _start(self, draft: EditedTask) -> None:
-        self._app.forget_typed()  # it was for the editor, which cannot be told of it
+    def _start(self, draft: CrontabText) -> None:
+        self._host.forget_typed()  # the keys were for the editor, which cannot get them
         self._draft = draft
         try:
             self._file = self._open.enter_context(TextFile(draft.text))
         except OSError as error:
-            self._app.tell(f"the text cannot be put into a file: {error.strerror}", error=True)
+            self._host.report(f"the text cannot be put into a file: {error.strerror}", error=True)
             return
         self._edit(None)
 
     def _edit(self, line: int | None) -> None:
-        """Leave the terminal to the editor, and read what it has made of the text."""
+        """Open the editor on the file, and read the changed text."""
         try:
-            with lent_terminal(self._app):
+            with suspended(self._host):
                 open_editor(self._file.path, line)
             text = unmark(self._file.read(MOST_READ))
         except SuspendNotSupported:
-            self._leave("this terminal cannot be left to an editor")
+            self._leave("no editor can be started in this terminal")
         except KeyboardInterrupt:
             self._leave("nothing was changed")
         except DcronError as error:
@@ -84,8 +80,7 @@ class TextEdit:
 
     def _check(self, text: str) -> None:
         draft = self._draft
-        errand(
-            self._app,
+        self._host.write(
             lambda crontab: self._editing(crontab).check(draft, text),
             self._review,
             lambda error: self._wrong(error, text),
@@ -94,9 +89,9 @@ class TextEdit:
     def _review(self, changes: Changes) -> None:
         if not changes.changes:
             self._open.close()
-            self._app.tell("\n".join(["no change", *changes.notices]))
+            self._host.report("\n".join(["no change", *changes.notices]))
             return
-        told = dialog_text.content(dialog_text.text_changes(changes, self._app.health.now()))
+        text = dialog_text.content(dialog_text.text_changes(changes, self._host.health.now()))
         count = plural(len(changes.changes), "task")
         removes = any(change.kind == "removed" for change in changes.changes)
         choices = _REVIEW_OF_REMOVAL if removes else _REVIEW
@@ -109,8 +104,8 @@ class TextEdit:
             else:
                 self._leave("nothing was changed")
 
-        self._app.push_screen(
-            Decide(f"change {count}?", told, choices, "leaves, and keeps the text"), answered
+        self._host.push_screen(
+            Decide(f"change {count}?", text, choices, "leaves, and keeps the text"), answered
         )
 
     def _apply(self, changes: Changes) -> None:
@@ -118,14 +113,14 @@ class TextEdit:
             self._editing(crontab).apply(changes)
             return "; ".join(f"{change.kind} {change.name}" for change in changes.changes[:3])
 
-        errand(self._app, do, self._applied, self._refused)
+        self._host.write(do, self._applied, self._refused)
 
-    def _applied(self, told: str) -> None:
+    def _applied(self, message: str) -> None:
         command = "dcron edit" if len(self._names) > 1 else f"dcron edit {self._names[0]}"
-        self._app.post_message(Acted([Outcome(Act(told, command, lambda _: told), told)]))
+        self._host.report_outcomes([Outcome(Act(message, command, lambda _: message), message)])
         self._open.close()
 
-    # What goes wrong --------------------------------------------------------------------------------
+    # Errors and conflicts ---------------------------------------------------------------------------
 
     def _refused(self, error: DcronError) -> None:
         if isinstance(error, EditConflict):
@@ -147,10 +142,9 @@ class TextEdit:
             else:
                 self._leave("nothing was changed")
 
-        told = dialog_text.content((line, "") for line in str(error).split("\n")[: dialog_text.CHANGES_SHOWN])
-        self._app.push_screen(
-            Decide("the text is not right yet", told, _BAD, "leaves, and keeps it"), answered
-        )
+        lines = str(error).split("\n")[: dialog_text.CHANGES_SHOWN]
+        shown = dialog_text.content((line, "") for line in lines)
+        self._host.push_screen(Decide("the text has errors", shown, _BAD, "leaves, and keeps it"), answered)
 
     def _conflict(self, conflict: EditConflict) -> None:
         def answered(word: str | None) -> None:
@@ -161,14 +155,14 @@ class TextEdit:
             else:
                 self._leave("theirs stays as it is")
 
-        told = dialog_text.content(dialog_text.text_conflict(conflict.overtaken))
-        heading = "somebody else changed it first; nothing was changed"
-        self._app.push_screen(Decide(heading, told, _CONFLICT, "leaves, and keeps the text"), answered)
+        text = dialog_text.content(dialog_text.text_conflict(conflict.overtaken))
+        heading = "another person changed it first; nothing was changed"
+        self._host.push_screen(Decide(heading, text, _CONFLICT, "leaves, and keeps the text"), answered)
 
-    def _merge(self, overtaken: Sequence[Overtaken]) -> None:
-        """Put what was changed here on top of theirs, as a new text; it is shown before it is applied."""
+    def _merge(self, overtaken: Sequence[ConflictingTask]) -> None:
+        """Apply my changes to theirs, as a new text. The review comes before it is applied."""
         try:
-            lines = {line.name: line for line in self._lines(unmark(self._file.read(MOST_READ)))}
+            mine = {each.name: each for each in self._definitions(unmark(self._file.read(MOST_READ)))}
         except DcronError as error:
             self._leave(str(error))
             return
@@ -182,16 +176,16 @@ class TextEdit:
                 continue
             tasks[theirs.id] = theirs
             if base and each.mine:
-                lines[each.mine.name] = merged(base.definition(), each.mine, theirs.definition())
+                mine[each.mine.name] = merged(base.definition(), each.mine, theirs.definition())
         before = list(tasks.values())
         greeted = greet(before, whole=False)
-        self._draft = EditedTask(greeted, {task.name: task for task in before}, self._draft.whole)
-        text = greet(lines.values(), whole=False)
+        self._draft = CrontabText(greeted, {task.name: task for task in before}, self._draft.whole)
+        text = greet(mine.values(), whole=False)
         if self._put(text):
             self._check(text)
 
     def _put(self, text: str) -> bool:
-        """Let the file hold another text; whether that could be done."""
+        """Write another text to the file; return whether it worked."""
         try:
             self._file.write(text)
         except OSError as error:
@@ -199,11 +193,11 @@ class TextEdit:
             return False
         return True
 
-    def _lines(self, text: str) -> Sequence[Definition]:
+    def _definitions(self, text: str) -> Sequence[Definition]:
         return read(text, source="text", timezone=self._timezone).definitions
 
-    def _leave(self, told: str) -> None:
-        """End it; what the person has written is kept, and they are told where."""
+    def _leave(self, message: str) -> None:
+        """End the edit, keep the text, and report the file."""
         kept = keep(self._file, self._draft) if hasattr(self, "_file") else None
         self._open.close()
-        self._app.tell(f"{told}\nyour text is kept in {kept}" if kept else told, error=True)
+        self._host.report(f"{message}\nyour text is kept in {kept}" if kept else message, error=True)

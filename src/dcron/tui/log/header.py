@@ -65,7 +65,7 @@ def lost(health: Health, seen: Seen | None, zone: tzinfo) -> str:
     if not (health.is_old or (health.heard_at is None and health.asked_at)):
         return ""
     as_of = f"as of {seen.now.astimezone(zone):%H:%M:%S}" if seen else ""
-    return "  ".join(filter(None, (health.told(), as_of, safe(str(health.error or "")))))
+    return "  ".join(filter(None, (health.summary(), as_of, safe(str(health.error or "")))))
 
 
 def in_force(view: VisibleLines, seen: Seen | None, err_key: str, back_key: str) -> str:

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from dcron.safetext import safe, shorten
-from dcron.tui.keynames import fitting, key_of, told_keys
+from dcron.tui.keynames import fitting, key_of, with_keys
 from dcron.tui.log.header import following, in_force, lost, title
 from dcron.tui.log.opened import ALL, VisibleLines
 from dcron.tui.log.pager import page, pager_command, whole_log
@@ -24,7 +24,7 @@ from dcron.tui.log.reader import Absent, LogReader, LogRequest, Seen, Which
 from dcron.tui.log.scan import Needle
 from dcron.tui.log.source import RunLog
 from dcron.tui.log.view import LogView
-from dcron.tui.suspend import lent_terminal
+from dcron.tui.suspend import suspended
 
 COPIED_BYTES = 64 * 1024
 """Terminals take no more at once."""
@@ -217,7 +217,7 @@ class LogScreen(Screen[None]):
     def _hint(self) -> str:
         keys = key_of(self, "log.err-only"), key_of(self, "log.back")
         told = lost(self._reader.health, self._seen, self._zone) or in_force(self._view, self._seen, *keys)
-        hints = fitting([told_keys(self, each) for each in _HINTS], self.size.width - 1)
+        hints = fitting([with_keys(self, each) for each in _HINTS], self.size.width - 1)
         return shorten(f" {told or ''.join(hints)}", self.size.width)
 
     def _toast(self, text: str) -> None:
@@ -307,7 +307,7 @@ class LogScreen(Screen[None]):
 
     def _seek_from(self, by: int) -> None:
         if self._view.sought is None:
-            self._toast(told_keys(self, "nothing is searched; {log.search} begins"))
+            self._toast(with_keys(self, "nothing is searched; {log.search} begins"))
             return
         lines = self.lines
         here = lines.top if lines.marked is None else lines.marked + (by > 0)
@@ -333,7 +333,7 @@ class LogScreen(Screen[None]):
             self.lines.to_row(self._seen.hits[-1 if down else 0])
         else:
             up, over = "no more below; {log.previous-hit} goes up", "no more above; {log.next-hit} goes down"
-            self._toast(told_keys(self, up if down else over))
+            self._toast(with_keys(self, up if down else over))
 
     def action_previous_run(self) -> None:
         """The run of this task before this one."""
@@ -353,7 +353,7 @@ class LogScreen(Screen[None]):
             return
         try:
             command = pager_command()
-            with lent_terminal(self.app):
+            with suspended(self.app):
                 page(whole_log(self._log, self._seen.run.id), command)
         except SuspendNotSupported:
             self._toast("this terminal cannot be left to a pager")

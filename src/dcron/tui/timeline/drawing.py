@@ -1,4 +1,4 @@
-"""The row of a task on the timeline, a sign a cell."""
+"""The row of a task on the timeline: one sign per cell."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,11 +13,11 @@ NOW = "|"
 ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"
 BEGUN, RUNNING, EXPECTED = "[", "=", "~"
 BAR_CELLS = 3
-"""So many cells with a start in each, one beside the other, are a bar."""
+"""Number of neighbouring cells with a start from which on they are drawn as a bar."""
 
 
 def signs(row: TimelineRow, now: datetime) -> str:
-    """`^` a start, `=====` many, `.` passed over; `[==|~~` runs, and as long as it usually does."""
+    """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length."""
     span = row.span
     line = [_sign(cell, now, span.start_of(position + 1)) for position, cell in enumerate(row.cells)]
     _join(line)
@@ -32,16 +32,16 @@ def signs(row: TimelineRow, now: datetime) -> str:
     return "".join(line)
 
 
-def starts_told(row: TimelineRow, now: datetime) -> str:
-    """How many starts are to come in the cells; `150+` where they were not all counted."""
+def starts_text(row: TimelineRow, now: datetime) -> str:
+    """Return the number of starts to come; `150+` if not all were counted."""
     number = sum(len(_coming(cell, now)) for cell in row.cells)
     if not number and row.next_at and max(now, row.span.begin) <= row.next_at < row.span.end:
-        number = 1  # it does not follow the clock
+        number = 1  # it does not follow the schedule
     return f"{number}+" if any(cell.has_more for cell in row.cells) else str(number)
 
 
 def usual_length(row: TimelineRow) -> timedelta | None:
-    """The median of its last runs that went well; None when there are none."""
+    """Return the median length of the last successful runs; None if there are none."""
     took = [each.seconds for each in row.recent if each.state is RunState.SUCCEEDED and each.seconds]
     return timedelta(seconds=median(took)) if took else None
 
@@ -60,7 +60,7 @@ def _sign(cell: Filled, now: datetime, end: datetime) -> str:
 
 
 def _join(line: list[str]) -> None:
-    """Make bars of starts that stand side by side."""
+    """Draw neighbouring starts as bars."""
     position = 0
     for is_start, same in groupby(line, lambda sign: sign in (ONE, MANY)):
         length = len(list(same))
@@ -70,7 +70,7 @@ def _join(line: list[str]) -> None:
 
 
 def _put_next(line: list[str], row: TimelineRow, span: StartSpan, now: datetime) -> None:
-    """A turn that does not follow the clock: a further try, or one after a delay."""
+    """Draw a run that does not follow the schedule: a retry, or one after a delay."""
     if row.next_at is None or row.next_at < now:
         return
     position = span.position(row.next_at)

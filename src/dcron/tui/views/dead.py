@@ -1,4 +1,4 @@
-"""The dead letters: runs that failed, or were lost, and are not tried again by themselves."""
+"""The view of the dead letters: failed and lost runs that are not retried automatically."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -12,8 +12,8 @@ from dcron.presentation import humanize
 from dcron.services.dashboard import DeadLetterPage
 from dcron.store.listings import LettersPage
 from dcron.store.search_terms import RUN_FIELDS, Term
-from dcron.tui import recovering
-from dcron.tui.cells import EMPTY, Cell, cell, run_standing
+from dcron.tui.actions import runs
+from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column
 from dcron.tui.filters import parse_run_filter
 from dcron.tui.pane import TablePane
@@ -21,15 +21,15 @@ from dcron.tui.table import RowTable
 
 PAGE = 200
 MOST = 100_000
-"""Dead letters held at most; a filter finds older ones."""
+"""Most dead letters in the list; a filter finds older ones."""
 
 
 class DeadPane(TablePane):
-    """Dead letters, the newest first; those that were tried again or dismissed go."""
+    """Dead letters, the newest first. Retried and dismissed ones leave the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "log", "log", id="dead.log"),
-        Binding("t", "retry", "try again", id="dead.retry"),
+        Binding("t", "retry", "retry", id="dead.retry"),
         Binding("D", "dismiss", "dismiss", id="dead.dismiss"),
         Binding("X", "dismiss_all", "dismiss all", id="dead.dismiss_all"),
     ]
@@ -40,10 +40,9 @@ class DeadPane(TablePane):
         super().__init__()
         self._held: dict[int, Run] = {}
         self._end: int | None = None
-        self._is_asking = False
 
     def columns(self) -> Sequence[Column]:
-        """The task and how it ended always stay."""
+        """Return the columns. The task and the result are always shown."""
         return (
             Column("sign", "", 1, self._sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
@@ -62,30 +61,30 @@ class DeadPane(TablePane):
         )
 
     def parse(self, text: str) -> Sequence[Term]:
-        """They are runs, with the fields of runs."""
+        """Return the terms of a filter for runs."""
         return parse_run_filter(text)
 
     def filter_fields(self) -> Collection[str]:
-        """The same fields."""
+        """Return the fields of runs."""
         return RUN_FIELDS
 
     def _sign(self, run: Run, now: datetime) -> Cell:
-        look = run_standing(run).look
-        return Cell(self.dcron.signs[look], look)
+        look = run_status(run).look
+        return Cell(self.host.signs[look], look)
 
     def action_errors(self) -> None:
-        self.dcron.tell("all of these are errors")
+        self.host.report("all of these are errors")
 
     # Data -------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Begin again at the newest."""
+        """Read again from the newest dead letter on."""
         self._held, self._end = {}, None
         self.refresh_data()
 
     def refresh_data(self) -> None:
-        """The newest page, and which of the others still are dead letters."""
-        terms, since = tuple(self.wanted), min(self._held, default=None)
+        """Read the newest page, and which of the older ones are still dead letters."""
+        terms, since = tuple(self.all_terms), min(self._held, default=None)
         self.ask(
             "newest",
             lambda board: board.dead_letters(terms, since, PAGE),
@@ -96,30 +95,30 @@ class DeadPane(TablePane):
         newest = {run.id: run for run in found.page.runs}
         older = {i: run for i, run in self._held.items() if i in found.standing and i not in newest}
         if fresh or not (newest.keys() & self._held.keys()):
-            older = {}  # else there would be a gap between them
+            older = {}  # else the letters between them would be missing
         if not older:
             self._end = found.page.end
         self._show(newest | older)
 
     def _take_earlier(self, page: LettersPage) -> None:
-        self._is_asking = False
         self._end = page.end
         self._show(self._held | {run.id: run for run in page.runs})
 
     def _show(self, rows: dict[int, Run]) -> None:
         self._held = rows
         if list(rows) != self.table.ids or self.table.awaits_ids:
-            self.show_ids(list(rows), "no dead letters: nothing failed for good, or all has been seen to")
+            self.show_ids(list(rows), "no dead letters")
         self.show_rows(rows)
 
     @on(RowTable.Wanting)
     def _want(self, message: RowTable.Wanting) -> None:
-        """The end is near: ask for the page behind it."""
+        """Read the next page when the end of the list is near."""
         message.stop()
-        if not self.table.is_near_end or self._end is None or len(self._held) >= MOST or self._is_asking:
+        if not self.table.is_near_end or self._end is None or len(self._held) >= MOST:
             return
-        terms, end, self._is_asking = tuple(self.wanted), self._end, True
-        self.ask("earlier", lambda board: board.earlier_letters(terms, end, PAGE), self._take_earlier)
+        if not self.is_asking("earlier"):
+            terms, end = tuple(self.all_terms), self._end
+            self.ask("earlier", lambda board: board.more_dead_letters(terms, end, PAGE), self._take_earlier)
 
     # Acts -------------------------------------------------------------------------------------------
 
@@ -130,26 +129,26 @@ class DeadPane(TablePane):
 
     def action_log(self) -> None:
         if run := self.table.cursor_row:
-            self.dcron.open_log(run.id)
+            self.host.open_log(run.id)
 
     def action_retry(self) -> None:
-        recovering.retry(self.dcron, self.table.chosen_rows())
+        runs.retry(self.host, self.table.chosen_rows())
 
     def action_dismiss(self) -> None:
-        recovering.dismiss(self.dcron, self.table.chosen_rows())
+        runs.dismiss(self.host, self.table.chosen_rows())
 
     def action_dismiss_all(self) -> None:
-        """What is shown, and what stands further down; nothing while another filter is being answered."""
+        """Dismiss the whole list. Does nothing while the answer to another filter is awaited."""
         if self.table.awaits_ids:
-            self.dcron.may_act([])
+            self.host.may_act([])
         else:
             newest = max(self._held, default=0)
-            found = recovering.Found(tuple(self.wanted), self.filter_text, newest)
-            recovering.dismiss_all(self.dcron, found)
+            letters = runs.ShownLetters(tuple(self.all_terms), self.filter_text, newest)
+            runs.dismiss_all(self.host, letters)
 
 
 def _result(run: Run, now: datetime) -> Cell:
-    return cell(humanize.result(run, now), run_standing(run).look)
+    return cell(humanize.result(run, now), run_status(run).look)
 
 
 def _when(run: Run, now: datetime) -> Cell:

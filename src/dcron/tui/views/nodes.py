@@ -1,4 +1,4 @@
-"""The nodes: who is alive, how busy, and whose clock is off."""
+"""The view of the nodes: state, load and clock."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,14 +10,15 @@ from textual.binding import Binding, BindingType
 from dcron.model import Node, NodeState
 from dcron.presentation import humanize
 from dcron.store.search_terms import Term
-from dcron.tui import recovering
+from dcron.tui.actions import nodes
+from dcron.tui.actions.nodes import LIVING
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
 CLOCK_TOLERANCE = 2.0
-"""Seconds a node's clock may be off before it catches the eye."""
+"""Seconds of clock offset from which on a node is marked."""
 _LOOKS = {
     NodeState.ALIVE: "ok",
     NodeState.DRAINING: "paused",
@@ -25,11 +26,10 @@ _LOOKS = {
     NodeState.DEAD: "failed",
     NodeState.STOPPED: "quiet",
 }
-_LIVING = (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)
 
 
 class NodesPane(TablePane):
-    """The nodes that live, and those that ended within a day."""
+    """The living nodes, and those that ended within a day."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "drain", "drain", id="nodes.drain")]
     title = "Nodes"
@@ -41,7 +41,7 @@ class NodesPane(TablePane):
         self._found: list[Node] = []
 
     def columns(self) -> Sequence[Column]:
-        """A node's name and state always stay."""
+        """Return the columns. The name and the state are always shown."""
         return (
             Column("sign", "", 1, self._sign),
             Column(
@@ -62,19 +62,19 @@ class NodesPane(TablePane):
         )
 
     def parse(self, text: str) -> Sequence[Term]:
-        """There are too few nodes to filter them."""
+        """Return no terms: nodes are not filtered."""
         return ()
 
     def _sign(self, node: Node, now: datetime) -> Cell:
         look = _LOOKS[node.state(now)]
-        return Cell(self.dcron.signs[look], look)
+        return Cell(self.host.signs[look], look)
 
     def refresh_data(self) -> None:
-        """All of them: there are as many as there are servers."""
+        """Read all nodes. There are as many as servers."""
         self.ask("nodes", lambda board: board.nodes(), self._take)
 
     def reload(self) -> None:
-        """Only the order can be another."""
+        """Sort the nodes again."""
         self._show()
 
     def _take(self, found: list[Node]) -> None:
@@ -82,7 +82,7 @@ class NodesPane(TablePane):
         self._show()
 
     def _show(self) -> None:
-        now = self.dcron.health.now()
+        now = self.host.health.now()
         shown = [node for node in self._found if not self.errors_only or _is_trouble(node, now)]
         shown.sort(key=lambda node: _key(node, self.order, now), reverse=self.backwards)
         self.show_ids([node.id for node in shown], "no agents yet: start `dcron agent` on each server")
@@ -93,15 +93,13 @@ class NodesPane(TablePane):
         message.stop()
 
     def action_drain(self) -> None:
-        recovering.drain(self.dcron, self.table.chosen_rows())
+        nodes.drain(self.host, self.table.chosen_rows())
 
     @on(RowTable.Chosen)
     def _open(self, message: RowTable.Chosen) -> None:
-        from dcron.tui.views.runs import RunsPane
-
         message.stop()
         if node := self.table.cursor_row:
-            self.dcron.main.drill(RunsPane(node_id=node.id, node_since=node.started_at, title=node.id))
+            self.host.open_runs(node.id, node_id=node.id, node_since=node.started_at)
 
 
 def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
@@ -112,7 +110,7 @@ def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
             return (-node.started_at.timestamp(), node.id)
         case "name":
             return (node.id,)
-    return (node.state(now) not in _LIVING, node.id)
+    return (node.state(now) not in LIVING, node.id)
 
 
 def _is_trouble(node: Node, now: datetime) -> bool:
@@ -133,11 +131,11 @@ def _running(node: Node, now: datetime) -> Cell:
 
 
 def _lease(node: Node, now: datetime) -> Cell:
-    """How long the node still counts as alive without another heartbeat."""
-    if node.state(now) not in _LIVING:
+    """Return the time left until the lease ends without another heartbeat."""
+    if node.state(now) not in LIVING:
         return Cell(humanize.ago(node.died_at, now), "quiet") if node.died_at else EMPTY
-    told = humanize.left(node.alive_until, now)
-    return Cell(told, "late" if told.startswith("late") else "")
+    left = humanize.left(node.alive_until, now)
+    return Cell(left, "late" if left.startswith("late") else "")
 
 
 def _clock(node: Node, now: datetime) -> Cell:

@@ -1,4 +1,4 @@
-"""The runs: those under way, and the latest of those that are over, of all tasks or of one."""
+"""The view of the runs: unfinished ones, then finished ones, of all tasks, one task or one node."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -12,8 +12,8 @@ from dcron.presentation import humanize
 from dcron.services.dashboard import LatestRuns
 from dcron.store.listings import Place, RunsPage, WantedRuns
 from dcron.store.search_terms import RUN_FIELDS, Term
-from dcron.tui import actions, recovering
-from dcron.tui.cells import EMPTY, Cell, cell, run_standing
+from dcron.tui.actions import runs
+from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column
 from dcron.tui.filters import parse_run_filter
 from dcron.tui.pane import TablePane
@@ -21,16 +21,16 @@ from dcron.tui.table import RowTable
 
 PAGE = 200
 MOST = 100_000
-"""Runs held at most; a filter finds older ones."""
+"""Most runs in the list; a filter finds older ones."""
 
 
 class RunsPane(TablePane):
-    """Runs, the latest end first; those under way stand on top."""
+    """Unfinished runs, then finished ones, the latest end first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "table_open", "log", id="runs.log"),
         Binding("K", "cancel", "cancel", id="runs.cancel"),
-        Binding("t", "retry", "try again", id="runs.retry"),
+        Binding("t", "retry", "retry", id="runs.retry"),
         Binding("D", "dismiss", "dismiss", id="runs.dismiss", show=False),
     ]
     keeps_top = True
@@ -48,10 +48,9 @@ class RunsPane(TablePane):
         self._unfinished: dict[int, Run] = {}
         self._finished: dict[int, Run] = {}
         self._end: Place | None = None
-        self._is_asking = False
 
     def columns(self) -> Sequence[Column]:
-        """Of one task its name goes without saying."""
+        """Return the columns; for the runs of one task without its name."""
         task = Column("task", "task", 16, lambda run, _: cell(run.task, "name"), most=32, grows=True)
         return (
             Column("sign", "", 1, self._sign),
@@ -66,40 +65,42 @@ class RunsPane(TablePane):
         )
 
     def parse(self, text: str) -> Sequence[Term]:
-        """Runs have fields of their own."""
+        """Return the terms of a filter for runs."""
         return parse_run_filter(text)
 
     def filter_fields(self) -> Collection[str]:
-        """The same fields."""
+        """Return the fields of runs."""
         return RUN_FIELDS
 
     def _sign(self, run: Run, now: datetime) -> Cell:
-        look = run_standing(run).look
-        return Cell(self.dcron.signs[look], look)
+        look = run_status(run).look
+        return Cell(self.host.signs[look], look)
 
     # Data -------------------------------------------------------------------------------------------
 
     @property
-    def _wanted(self) -> WantedRuns:
-        return WantedRuns(self._of.task_id, self._of.node_id, self._of.node_since, tuple(self.wanted))
+    def _criteria(self) -> WantedRuns:
+        return WantedRuns(self._of.task_id, self._of.node_id, self._of.node_since, tuple(self.all_terms))
 
     def reload(self) -> None:
-        """Begin again at the newest."""
+        """Read again from the newest run on."""
         self._finished, self._end = {}, None
         self.refresh_data()
 
     def refresh_data(self) -> None:
-        """The runs under way, and the newest page; older ones do not change."""
-        wanted, fresh = self._wanted, not self._finished
+        """Read the unfinished runs and the newest page; older runs do not change."""
+        criteria, fresh = self._criteria, not self._finished
         self.ask(
             "latest",
-            lambda board: board.latest_runs(wanted, PAGE),
+            lambda board: board.latest_runs(criteria, PAGE),
             lambda found: self._take_latest(found, fresh=fresh),
         )
 
     def _take_latest(self, found: LatestRuns, *, fresh: bool) -> None:
         newest = {run.id: run for run in found.page.runs}
-        if fresh or not (newest.keys() & self._finished.keys()):  # else there would be a gap between them
+        if fresh or not (
+            newest.keys() & self._finished.keys()
+        ):  # else the runs between them would be missing
             self._finished, self._end = newest, found.page.end
         else:
             self._finished = newest | {i: run for i, run in self._finished.items() if i not in newest}
@@ -107,7 +108,6 @@ class RunsPane(TablePane):
         self._show()
 
     def _take_earlier(self, page: RunsPage) -> None:
-        self._is_asking = False
         self._end = page.end
         self._finished |= {run.id: run for run in page.runs if run.id not in self._finished}
         self._show()
@@ -121,14 +121,13 @@ class RunsPane(TablePane):
 
     @on(RowTable.Wanting)
     def _want(self, message: RowTable.Wanting) -> None:
-        """The end is near: ask for the page behind it."""
+        """Read the next page when the end of the list is near."""
         message.stop()
         if not self.table.is_near_end or self._end is None or len(self._finished) >= MOST:
             return
-        if self._is_asking:
-            return
-        wanted, end, self._is_asking = self._wanted, self._end, True
-        self.ask("earlier", lambda board: board.earlier_runs(wanted, end, PAGE), self._take_earlier)
+        if not self.is_asking("earlier"):
+            criteria, end = self._criteria, self._end
+            self.ask("earlier", lambda board: board.more_runs(criteria, end, PAGE), self._take_earlier)
 
     # Acts -------------------------------------------------------------------------------------------
 
@@ -139,23 +138,22 @@ class RunsPane(TablePane):
 
     def action_table_open(self) -> None:
         if run := self.table.cursor_row:
-            self.dcron.open_log(run.id)
+            self.host.open_log(run.id)
 
     def action_cancel(self) -> None:
         chosen: list[Any] = self.table.chosen_rows()
-        actions.cancel(self.dcron, [run for run in chosen if not run.state.is_final] or chosen[:1])
+        runs.cancel(self.host, [run for run in chosen if not run.state.is_final] or chosen[:1])
 
     def action_retry(self) -> None:
-        recovering.retry(self.dcron, self.table.chosen_rows())
+        runs.retry(self.host, self.table.chosen_rows())
 
     def action_dismiss(self) -> None:
-        recovering.dismiss(self.dcron, self.table.chosen_rows())
+        runs.dismiss(self.host, self.table.chosen_rows())
 
 
 def _result(run: Run, now: datetime) -> Cell:
-    standing = run_standing(run)
-    told = "ok" if run.state is RunState.SUCCEEDED else humanize.result(run, now)
-    return cell(told, standing.look)
+    result = "ok" if run.state is RunState.SUCCEEDED else humanize.result(run, now)
+    return cell(result, run_status(run).look)
 
 
 def _when(run: Run, now: datetime) -> Cell:

@@ -1,4 +1,4 @@
-"""The tasks: how each stands, when it runs next, how it went."""
+"""The view of the tasks: state, next run and last runs."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -12,23 +12,22 @@ from textual.binding import Binding, BindingType
 from dcron.model import Task
 from dcron.services.dashboard import Dashboard, TaskDetail, TaskRow, TaskRows
 from dcron.store.search_terms import TASK_FIELDS, TASK_ORDERS, Term
-from dcron.tui import actions
-from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_standing
+from dcron.tui.actions import runs, tasks
+from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column
 from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
-from dcron.tui.forms import opening
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 SETTLED = 5.0
-"""Seconds between two readings of all ids for an order or a filter that depends on runs."""
+"""Least seconds between two readings of all ids if the order or the filter depends on runs."""
 
 
 class TasksPane(TablePane):
-    """All tasks, live."""
+    """All tasks."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "log", "log", id="tasks.log"),
@@ -50,10 +49,10 @@ class TasksPane(TablePane):
         super().__init__()
         self.facts = DetailPanel()
         self._detail: TaskDetail | None = None
-        """What `facts` tells of."""
+        """The task that `facts` shows."""
         self._token: object = None
         self._fresh: set[int] = set()
-        """The rows that were read since the last change; the others may be shown until they are."""
+        """The rows that were read since the last change. Older ones are shown until they are read again."""
         self._asked_ids_at = 0.0
 
     def compose(self) -> ComposeResult:
@@ -61,7 +60,7 @@ class TasksPane(TablePane):
         yield self.facts
 
     def columns(self) -> Sequence[Column]:
-        """As docs/tui.md tells: the name and the next run always stay."""
+        """Return the columns. The name and the next run are always shown (docs/tui.md)."""
         return (
             Column("sign", "", 1, self._sign),
             Column(
@@ -93,79 +92,83 @@ class TasksPane(TablePane):
         )
 
     def parse(self, text: str) -> Sequence[Term]:
-        """Tasks have fields of their own."""
+        """Return the terms of a filter for tasks."""
         return parse_task_filter(text)
 
     def filter_fields(self) -> Collection[str]:
-        """The same fields."""
+        """Return the fields of tasks."""
         return TASK_FIELDS
 
     def _sign(self, row: TaskRow, now: datetime) -> Cell:
-        look = task_standing(row, now).look
-        return Cell(self.dcron.signs[look], look)
+        look = task_status(row, now).look
+        return Cell(self.host.signs[look], look)
 
     def _spark(self, row: TaskRow, now: datetime) -> Cell:
-        return spark(row.recent, unicode=self.dcron.settings.unicode)
+        return spark(row.recent, unicode=self.host.settings.unicode)
 
     # Data -------------------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Ask for the ids, then for the rows in sight."""
+        """Read the ids, then the rows in sight."""
         self._asked_ids_at = time.monotonic()
         self.ask("ids", self.ids_question(), lambda ids: self.show_ids(ids, self.nothing))
 
     def ids_question(self) -> Callable[[Dashboard], Sequence[int]]:
-        """What asks for the ids."""
-        terms, order, backwards = tuple(self.wanted), self.order, self.backwards
+        """Return the question for the ids."""
+        terms, order, backwards = tuple(self.all_terms), self.order, self.backwards
         return lambda board: board.task_ids(terms, order, reverse=backwards)
 
-    def rows_question(self, wanted: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
-        """What asks for these rows."""
-        return lambda board: board.task_rows(wanted)
+    def rows_question(self, ids: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
+        """Return the question for these rows."""
+        return lambda board: board.task_rows(ids)
 
     def tick(self) -> None:
-        """What a filter lets through changes by the clock alone, too, and so does what is told of a task."""
+        """Draw what the time has changed. The rows of a filter change with the time, too."""
         super().tick()
-        self._tell_facts()
-        if self.wanted and time.monotonic() - self._asked_ids_at >= 2 * SETTLED and not self.dcron.is_typing:
+        self._draw_facts()
+        if (
+            self.all_terms
+            and time.monotonic() - self._asked_ids_at >= 2 * SETTLED
+            and not self.host.is_typing
+        ):
             self.reload()
 
     def refresh_data(self) -> None:
-        """The rows in sight; all ids only where they may be others."""
-        moved_by_runs = bool(self.wanted) or self.order not in ("name", "schedule")
+        """Read the rows in sight, and all ids if they may have changed."""
+        moved_by_runs = bool(self.all_terms) or self.order not in ("name", "schedule")
         settled = time.monotonic() - self._asked_ids_at >= SETTLED
-        if self._token is None or (moved_by_runs and settled and not self.dcron.is_typing):
+        if self._token is None or (moved_by_runs and settled and not self.host.is_typing):
             self.reload()
         self._fresh.clear()
         self._ask_rows(self.table.visible_ids())
 
     def show_ids(self, ids: Sequence[Any], nothing: str) -> None:
-        """Take the ids, and ask for the rows in sight."""
+        """Show these ids, and read the rows in sight."""
         super().show_ids(ids, nothing)
         self._fresh.clear()
         self._ask_rows(self.table.visible_ids())
 
-    def _ask_rows(self, wanted: Sequence[int]) -> None:
-        if wanted:
-            self.ask("rows", self.rows_question(wanted), lambda found: self._take(wanted, found))
+    def _ask_rows(self, ids: Sequence[int]) -> None:
+        if ids:
+            self.ask("rows", self.rows_question(ids), lambda found: self._take(ids, found))
 
-    def _take(self, wanted: Sequence[int], found: TaskRows) -> None:
+    def _take(self, ids: Sequence[int], found: TaskRows) -> None:
         edited = self._token is not None and found.token != self._token
         self._token = found.token
-        self._fresh.update(wanted)
+        self._fresh.update(ids)
         near = {*self.table.visible_ids(margin=2 * self.table.size.height), *self.table.marks}
-        near = near.difference(wanted)
+        near = near.difference(ids)
         before, rows = self.table.cursor_row, self.table.rows
         fresh = {i: rows[i] if rows.get(i) == row else row for i, row in found.rows.items()}
         self.show_rows({i: row for i, row in rows.items() if i in near} | fresh)
         if self.table.cursor_row != before:
             self.cursor_rests()
-        if edited or len(found.rows) < len(wanted):
+        if edited or len(found.rows) < len(ids):
             self.reload()
 
     @on(RowTable.Wanting)
     def _want(self, message: RowTable.Wanting) -> None:
-        """Ask for the rows in sight, or, where they are known, for those a page further on."""
+        """Read the rows in sight or, if they are known, those one page further."""
         message.stop()
         page = len(self.table.visible_ids())
         for needed, asked in ((0, page), (page, 2 * page)):
@@ -174,14 +177,14 @@ class TasksPane(TablePane):
                 self._ask_rows([each for each in near if each not in self._fresh])
                 return
 
-    # The detail pane --------------------------------------------------------------------------------
+    # The detail panel -------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        """There may be room for the detail pane now."""
+        """Show the detail panel if there is room for it."""
         self.call_after_refresh(self.cursor_rests)
 
     def cursor_rests(self) -> None:
-        """Tell all about the task, where there is room for it."""
+        """Read the details of the task if the panel is visible."""
         task_id = self.table.cursor_id
         if task_id is not None and self.facts.display:
             self.ask("facts", lambda board: board.task_detail(task_id), self._show_facts)
@@ -192,61 +195,59 @@ class TasksPane(TablePane):
 
     def _show_facts(self, detail: TaskDetail | None) -> None:
         self._detail = detail or self._detail
-        self._tell_facts()
+        self._draw_facts()
 
-    def _tell_facts(self) -> None:
-        detail, now = self._detail, self.dcron.health.now()
+    def _draw_facts(self) -> None:
+        detail, now = self._detail, self.host.health.now()
         if detail and self.facts.display:
-            told_at = now if detail.row.view.alive or detail.waiting else _in_tens(now)
-            self.facts.show(detail.row.task.name, detail_facts(detail, told_at))
+            shown_at = now if detail.row.view.alive or detail.waiting else _in_tens(now)
+            self.facts.show(detail.row.task.name, detail_facts(detail, shown_at))
             if detail.coming and detail.coming[0].at <= now:
                 self.cursor_rests()
 
     # Acts -------------------------------------------------------------------------------------------
 
     def copied(self) -> str | None:
-        """The name."""
+        """Return the name of the task."""
         return self.table.cursor_row.task.name if self.table.cursor_row else None
 
     @on(RowTable.Chosen)
     def _open(self, message: RowTable.Chosen) -> None:
-        from dcron.tui.views.runs import RunsPane
-
         message.stop()
         if row := self.table.cursor_row:
-            self.dcron.main.drill(RunsPane(task_id=row.task.id, title=row.task.name))
+            self.host.open_runs(row.task.name, task_id=row.task.id)
 
     def action_log(self) -> None:
         row = self.table.cursor_row
         run = row and (row.view.alive[-1] if row.view.alive else row.view.last_run)
         if run:
-            self.dcron.open_log(run.id)
+            self.host.open_log(run.id)
         elif row:
-            self.dcron.tell(f"{row.task.name} has not run yet")
+            self.host.report(f"{row.task.name} has not run yet")
 
     def action_new(self) -> None:
-        opening.new_task(self.dcron)
+        tasks.new(self.host)
 
     def action_edit(self) -> None:
-        opening.edit_task(self.dcron, self._at_cursor())
+        tasks.edit(self.host, self._at_cursor())
 
     def action_edit_text(self) -> None:
-        opening.edit_as_text(self.dcron, self._chosen())
+        tasks.edit_as_text(self.host, self._chosen())
 
     def action_run_with(self) -> None:
-        opening.run_with_payload(self.dcron, self._at_cursor())
+        tasks.run_with_payload(self.host, self._at_cursor())
 
     def action_run(self) -> None:
-        actions.run_now(self.dcron, self._chosen())
+        tasks.run_now(self.host, self._chosen())
 
     def action_pause(self) -> None:
-        actions.pause_or_resume(self.dcron, self._chosen())
+        tasks.pause_or_resume(self.host, self._chosen())
 
     def action_delete(self) -> None:
-        actions.delete(self.dcron, self._chosen())
+        tasks.delete(self.host, self._chosen())
 
     def action_cancel(self) -> None:
-        actions.cancel(self.dcron, [run for row in self.table.chosen_rows() for run in row.view.alive])
+        runs.cancel(self.host, [run for row in self.table.chosen_rows() for run in row.view.alive])
 
     def _at_cursor(self) -> Task | None:
         row = None if self.table.awaits_ids else self.table.cursor_row
@@ -257,10 +258,10 @@ class TasksPane(TablePane):
 
 
 def _state(row: TaskRow, now: datetime) -> Cell:
-    standing = task_standing(row, now)
-    return Cell(standing.word, standing.look)
+    status = task_status(row, now)
+    return Cell(status.word, status.look)
 
 
-def _in_tens(moment: datetime) -> datetime:
-    """Up to ten seconds before: the pane is not drawn each second for a task that does nothing."""
-    return moment - timedelta(seconds=moment.second % 10, microseconds=moment.microsecond)
+def _in_tens(now: datetime) -> datetime:
+    """Round down to ten seconds, so that the panel of an idle task is not drawn every second."""
+    return now - timedelta(seconds=now.second % 10, microseconds=now.microsecond)

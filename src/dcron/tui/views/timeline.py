@@ -1,4 +1,4 @@
-"""The timeline: the next 24 hours, a row a task, and the minute in which most of them start."""
+"""The view of the next 24 hours: one row per task, and the minute in which most tasks start."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from dcron.policy.start_times import MINUTE, Minutes
 from dcron.presentation import humanize
 from dcron.safetext import safe
 from dcron.schedule import zone
-from dcron.services.dashboard import Busiest, Dashboard, TaskRows, TimelineRow
+from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS
-from dcron.tui.timeline.drawing import signs, starts_told
-from dcron.tui.timeline.foot import Foot, busiest_told
+from dcron.tui.timeline.drawing import signs, starts_text
+from dcron.tui.timeline.foot import Foot, busiest_texts
 from dcron.tui.timeline.scale import cell_for, header, span_at
 from dcron.tui.views.tasks import TasksPane
 
@@ -31,15 +31,15 @@ WIDE_FROM = 60
 """Columns from which on there is room for more than names and cells."""
 ZONE_CELLS = 20
 COUNTED_AT_ONCE = 200
-"""Lines that one question counts at most."""
+"""Most tasks that one question counts."""
 COUNTING_SECONDS, MOST_COUNTING_SECONDS = 0.08, 4.0
-"""How long one question counts, so that others get their turn, and all of them together."""
+"""Seconds for one question, so that others are answered between, and for all of them together."""
 COUNTED_EVERY = 30.0
-"""Seconds from one count to the next at least, while others edit."""
+"""Least seconds between two counts while the crontab is edited."""
 
 
 class TimelinePane(TasksPane):
-    """The tasks that run or will, in the order in which they do."""
+    """The tasks with runs to come, sorted by their next run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "move(-1)", "6 h earlier", id="timeline.earlier", key_display="["),
@@ -58,12 +58,12 @@ class TimelinePane(TasksPane):
         super().__init__()
         self.foot = Foot()
         self._counting: tuple[object, ...] = ()
-        """What is counted: so many lines, in their state by then, over this span."""
+        """The span, the number of tasks and the change token of the count."""
         self._begun_at = 0.0
         self._spent = 0.0
         self._counted = 0
         self._minutes = Minutes()
-        self._busiest = Busiest(0, 0.0)
+        self._busiest = BusiestMinute(0, 0.0)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -71,13 +71,13 @@ class TimelinePane(TasksPane):
             yield self.foot
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is no pane beside the timeline."""
+        """Disable the detail panel."""
         return action != "facts" and super().check_action(action, parameters)
 
     # What is drawn ----------------------------------------------------------------------------------
 
     def columns(self) -> Sequence[Column]:
-        """The name and the cells always stay; the cells are as many as the width has room for."""
+        """Return the columns. The name and the cells are always shown."""
         name, most = self._widths()
         return (
             Column("sign", "", 1, self._sign, rank=1, from_width=WIDE_FROM),
@@ -87,7 +87,7 @@ class TimelinePane(TasksPane):
         )
 
     def _widths(self) -> tuple[int, int]:
-        """The columns of the name, and those for cells."""
+        """Return the width of the name and the width of the cells."""
         width = self.size.width - MARK_CELLS - 1  # the last one is the scroll bar's
         if self.size.width < WIDE_FROM:
             return NARROW_NAME_CELLS, width - NARROW_NAME_CELLS - GAP
@@ -102,32 +102,32 @@ class TimelinePane(TasksPane):
         return Cell(signs(row, now), look)
 
     def _here(self) -> tzinfo:
-        """The zone of the header."""
+        """Return the zone of the header."""
         row = self.table.cursor_row
         if self._zone == "task" and row:
             try:
                 return zone(row.task.timezone)
             except UsageError:  # this machine's tz database does not have it
                 return UTC
-        return self.dcron.zone if self._zone == "local" else UTC
+        return self.host.zone if self._zone == "local" else UTC
 
     def tick(self) -> None:
-        """The line of now moves on, and with it the cells."""
+        """Move the header and the cells on with the time."""
         self._rescale()
         self._count()
         super().tick()
 
     def on_resize(self) -> None:
-        """There may be room for more cells."""
+        """Fit the cells to the width."""
         self._rescale()
 
     def cursor_rests(self) -> None:
-        """The header may be in the zone of another task."""
+        """Draw the header in the zone of this task if it follows tasks."""
         self._rescale()
 
     def _rescale(self) -> None:
-        """Draw the header of now; where the cells have moved on, ask for the rows again."""
-        now, before = self.dcron.health.now(), (self._header, self._span)
+        """Draw the header for the present time; if the cells have moved, read the rows again."""
+        now, before = self.host.health.now(), (self._header, self._span)
         self._span = span_at(now, cell_for(self._widths()[1]), self._shift)
         self._header = header(self._span, self._here(), now)
         if before != (self._header, self._span):
@@ -135,40 +135,40 @@ class TimelinePane(TasksPane):
         if before[1] != self._span:
             self._fresh.clear()
             self._ask_rows(self.table.visible_ids())
-        self._say()
+        self._draw_foot()
 
-    def _say(self) -> None:
+    def _draw_foot(self) -> None:
         here = self._here()
-        lines = len(self.table.ids)
-        told = busiest_told(self._busiest, self._counted, lines, here, self.dcron.health.now())
-        self.foot.say(tuple(told) if lines else ("",), self._where(here))
+        tasks = len(self.table.ids)
+        texts = busiest_texts(self._busiest, self._counted, tasks, here, self.host.health.now())
+        self.foot.show(tuple(texts) if tasks else ("",), self._where(here))
 
     def _where(self, here: tzinfo) -> str:
-        """The zone of the header, and where the cells begin when that is not about now."""
-        told = safe(str(here), ZONE_CELLS)
+        """Return the zone of the header, and the begin of the cells if they were moved."""
+        zone_name = safe(str(here), ZONE_CELLS)
         if not self._shift:
-            return told
-        begin = f"from {humanize.clock(self._span.begin, here, self.dcron.health.now())}"
-        return begin if self.size.width < WIDE_FROM else f"{begin}  {told}"
+            return zone_name
+        begin = f"from {humanize.clock(self._span.begin, here, self.host.health.now())}"
+        return begin if self.size.width < WIDE_FROM else f"{begin}  {zone_name}"
 
     # What is asked for ------------------------------------------------------------------------------
 
     def ids_question(self) -> Callable[[Dashboard], Sequence[int]]:
-        """Only of what comes."""
-        terms, order, backwards = tuple(self.wanted), self.order, self.backwards
+        """Return the question for the ids of tasks with runs to come."""
+        terms, order, backwards = tuple(self.all_terms), self.order, self.backwards
         return lambda board: board.task_ids(terms, order, reverse=backwards, coming=True)
 
-    def rows_question(self, wanted: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
-        """With the cells of the span that is shown."""
+    def rows_question(self, ids: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
+        """Return the question for these rows with the cells of the shown span."""
         span = self._span
-        return lambda board: board.timeline_rows(wanted, span)
+        return lambda board: board.timeline_rows(ids, span)
 
-    def _take(self, wanted: Sequence[int], found: TaskRows) -> None:
-        super()._take(wanted, found)
+    def _take(self, ids: Sequence[int], found: TaskRows) -> None:
+        super()._take(ids, found)
         self._count()
 
     def _count(self) -> None:
-        """Count anew when the cells have moved on, or the crontab is another for a while."""
+        """Count again if the cells have moved, or if the crontab has changed some time ago."""
         what = (self._span, len(self.table.ids), self._token)
         if self._token is None or (what == self._counting and not self._is_past()):
             return
@@ -177,22 +177,22 @@ class TimelinePane(TasksPane):
             return
         self._counting, self._begun_at = what, time.monotonic()
         self._minutes, self._counted, self._spent = Minutes(), 0, 0.0
-        self._count_on(max(self._span.begin, self.dcron.health.now()), self._span.end)
+        self._count_on(max(self._span.begin, self.host.health.now()), self._span.end)
 
     def _is_past(self) -> bool:
         minute = self._busiest.minute
-        return minute is not None and minute + MINUTE <= self.dcron.health.now()
+        return minute is not None and minute + MINUTE <= self.host.health.now()
 
     def _count_on(self, begin: datetime, end: datetime) -> None:
-        """Count the next lines, until all are, or it has taken long enough."""
+        """Count the next tasks, until all are counted or the time is used up."""
         ids = list(self.table.ids[self._counted : self._counted + COUNTED_AT_ONCE])
         minutes = self._minutes
 
-        def take(found: Busiest) -> None:
+        def take(found: BusiestMinute) -> None:
             self._busiest = found
             self._counted += found.counted
             self._spent += found.seconds
-            self._say()
+            self._draw_foot()
             if end == self._span.end:
                 self._count_on(begin, end)
 
@@ -220,4 +220,4 @@ def _name(row: TimelineRow, now: datetime) -> Cell:
 
 
 def _starts(row: TimelineRow, now: datetime) -> Cell:
-    return Cell(starts_told(row, now))
+    return Cell(starts_text(row, now))

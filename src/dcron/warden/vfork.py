@@ -1,8 +1,8 @@
-"""Which commands may be started by vfork (posix_spawn): those that cannot hold it up.
+"""Which commands may be started by vfork (posix_spawn): those that cannot delay the warden.
 
-After a vfork the warden waits until the program begins. That is twice as quick as a fork, and right where the
-directory and the program lie on the root file system, and the program is a native one of root or of our own
-account: no mount can hang, and no other account can hold a lease on the file.
+After a vfork the warden waits until the program begins. That is twice as fast as a fork. It is safe if the
+directory and the program are on the root file system and the program is a native one that root or our own
+account owns: no mount can hang then, and no other account can hold a lease on the file.
 """
 
 import os
@@ -15,18 +15,18 @@ _MOST_KNOWN = 1000
 _TRUSTED = (0, os.geteuid())
 
 _native: dict[tuple[int, int, int], bool] = {}
-"""Whether a file is native, by device, inode and time of its last change (ns): it stays true."""
+"""Whether a file is native, by device, inode and change time (ns). It does not change."""
 
 
-def quick_program(programs: tuple[bytes, ...]) -> bytes | None:
-    """Return which of the paths a command executes; None if it is not sure to be quick.
+def vfork_program(programs: tuple[bytes, ...]) -> bytes | None:
+    """Return the path that a command executes; None if it may be slow to start.
 
-    None of the looks can wait: they end where another file system begins. Raises FileNotFoundError if it is
-    sure that there is no such program.
+    None of the lookups can block: they stop where another file system begins. Raises FileNotFoundError if
+    there certainly is no such program.
     """
     for path in programs:
         try:
-            return path if path.startswith(b"/") and _is_quick(path) else None
+            return path if path.startswith(b"/") and _can_vfork(path) else None
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
@@ -34,7 +34,7 @@ def quick_program(programs: tuple[bytes, ...]) -> bytes | None:
     raise FileNotFoundError
 
 
-def _is_quick(path: bytes) -> bool:
+def _can_vfork(path: bytes) -> bool:
     place = open_on_root(path, 0)
     try:
         about = os.fstat(place)

@@ -1,176 +1,198 @@
-"""The reader's thread: stale answers, lost databases, and queries that hang."""
+"""The database thread: replaced requests, lost databases, and queries that hang."""
 
 import asyncio
+import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
-from textual.message import Message
 
 from dcron.database import Database
-from dcron.errors import DatabaseError, DatabaseReplaced, NotFound
+from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, NotFound
 from dcron.services.crontab import Crontab
 from dcron.store.runs import RunFilter
-from dcron.tui import acting, health
+from dcron.tui import app, health
+from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
-from dcron.tui.reader import Answered, Changed, Reader
 from tests.support.cli import until
 from tests.support.tui import Stage
 
 
-class Board:
-    """Stands where the board does; the reader hands it to questions and asks it to look."""
+class Connection:
+    """Stands for the connection that the thread hands to its work."""
 
     def __init__(self) -> None:
-        self.token = 1
         self.broken = False
 
-    def look(self) -> Any:
+    def read(self) -> str:
         if self.broken:
             raise DatabaseError("gone")
-        from datetime import UTC, datetime
-
-        from dcron.services.dashboard import PollResult
-
-        return PollResult(self.token, datetime(2027, 6, 1, 12, tzinfo=UTC))
+        return "read"
 
 
-class Told:
-    """A reader, and what it tells; answers are taken as the app takes them."""
+class Asker:
+    """A thread at work, and the answers as the UI thread takes them."""
 
     def __init__(self) -> None:
-        self.board = Board()
-        self.messages: list[Message] = []
-        self.health = Health(interval=0.01)
-        self.reader = Reader(lambda: self.board, self.messages.append, self.health)  # type: ignore[arg-type, return-value]
-        self.reader.start()
+        self.connection = Connection()
+        self.answers: list[Any] = []
+        self.refusals: list[DcronError] = []
+        self.health_changes = 0
+        self.worked = 0
+        self._calls: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self.thread: DatabaseThread[Connection] = DatabaseThread(
+            "test", lambda: self.connection, self._post, health_changed=self._health_changed
+        )
+        self.thread.start()
 
-    def answers(self) -> list[Any]:
-        return [
-            message.answer
-            for message in self.messages
-            if isinstance(message, Answered) and self.reader.is_current(message.request)
-        ]
+    @property
+    def health(self) -> Health:
+        return self.thread.health
 
-    def count(self, kind: type[Message]) -> int:
-        return sum(isinstance(message, kind) for message in self.messages)
+    def ask(self, topic: Hashable, work: Callable[[Connection], Any], **options: Any) -> None:
+        def counted(connection: Connection) -> Any:
+            self.worked += 1
+            return work(connection)
+
+        self.thread.ask(topic, counted, self.answers.append, self.refusals.append, **options)
+
+    def until(self, condition: Callable[[], Any]) -> None:
+        """Take what is delivered until it is so."""
+
+        def taken() -> Any:
+            while not self._calls.empty():
+                self._calls.get()()
+            return condition()
+
+        until(taken)
+
+    def _post(self, function: Callable[..., object], *arguments: object) -> None:
+        self._calls.put(lambda: function(*arguments))
+
+    def _health_changed(self) -> None:
+        self.health_changes += 1
 
 
 @pytest.fixture
-def told() -> Any:
-    """A reader at work."""
-    told = Told()
-    yield told
-    told.reader.stop()
+def asker(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A thread at work, that tries a lost database again soon."""
+    monkeypatch.setattr(health, "FIRST_RETRY", 0.01)
+    asker = Asker()
+    asker.health._retry_after = 0.01
+    yield asker
+    asker.thread.stop()
 
 
-def nothing(_: Any) -> None:
-    """Nobody."""
-
-
-def test_an_answer_is_dropped_when_something_newer_was_asked(told: Told) -> None:
+def test_a_newer_request_replaces_one_of_the_same_topic(asker: Asker) -> None:
     begun, go = threading.Event(), threading.Event()
 
-    def slow(_: Any) -> str:
+    def slow(_: Connection) -> str:
         begun.set()
         go.wait(10)
         return "old"
 
-    told.reader.ask("rows", slow, nothing)
+    asker.ask("rows", slow)
     begun.wait(10)
-    told.reader.ask("rows", lambda _: "newer", nothing)
-    told.reader.ask("rows", lambda _: "newest", nothing)
+    asker.ask("rows", lambda _: "newer")
+    asker.ask("rows", lambda _: "newest")
+    assert asker.thread.is_waiting("rows")
     go.set()
-    until(lambda: told.answers())
-    assert told.answers() == ["newest"]
-    assert told.count(Answered) == 2  # the one in between was never asked
+    asker.until(lambda: asker.answers)
+    assert asker.answers == ["newest"]
+    assert asker.worked == 2  # the one in between was never started
+    assert not asker.thread.is_waiting("rows")
 
 
-def test_nobody_hears_of_what_was_forgotten(told: Told) -> None:
+def test_a_forgotten_request_gets_no_answer(asker: Asker) -> None:
     go = threading.Event()
-    told.reader.ask(("pane", 1), lambda _: go.wait(10), nothing)
-    owner = ("pane", 1)[0]
-    told.reader.forget_all(owner)
+    asker.ask(("pane", 1), lambda _: go.wait(10))
+    asker.thread.forget_all(("pane", 1)[0])
     go.set()
-    told.reader.ask("other", lambda _: "told", nothing)
-    until(lambda: told.answers())
-    assert told.answers() == ["told"]
+    asker.ask("other", lambda _: "other")
+    asker.until(lambda: asker.answers)
+    assert asker.answers == ["other"]
 
 
-def test_a_change_is_told_once(told: Told) -> None:
-    until(lambda: told.health.heard_at)
-    assert told.count(Changed) == 0
-    told.board.token = 2
-    until(lambda: told.count(Changed))
-    heard = told.health.heard_at
-    until(lambda: told.health.heard_at != heard)
-    assert told.count(Changed) == 1
-
-
-def test_an_error_of_the_question_goes_to_who_asked(told: Told) -> None:
-    def ask(_: Any) -> None:
+def test_an_error_of_the_work_goes_to_the_asker(asker: Asker) -> None:
+    def fail(_: Connection) -> None:
         raise NotFound("no such thing")
 
-    told.reader.ask("a", ask, nothing, nothing)
-    until(lambda: told.answers())
-    assert isinstance(told.answers()[0], NotFound)
-    assert told.health.lost_at is None
+    asker.ask("a", fail)
+    asker.until(lambda: asker.refusals)
+    assert isinstance(asker.refusals[0], NotFound)
+    assert asker.health.lost_at is None
 
 
-def test_a_lost_database_is_asked_again_and_the_question_waits(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(health, "FIRST_RETRY", 0.01)
-    told.health._retry_after = 0.01
-    told.board.broken = True
-    until(lambda: told.health.lost_at)
-    assert told.health.told().startswith("x lost")
-
-    def ask(board: Any) -> str:
-        board.look()
-        return "there"
-
-    told.reader.ask("rows", ask, nothing)
-    before = told.count(Changed)
-    told.board.broken = False
-    until(lambda: told.answers() == ["there"])
-    until(lambda: told.health.lost_at is None)
-    until(lambda: told.count(Changed) > before)  # whatever happened meanwhile
+def test_a_bug_is_an_answer_too(asker: Asker) -> None:
+    asker.ask("a", lambda _: 1 // 0)
+    asker.until(lambda: asker.refusals)
+    assert "ZeroDivisionError" in str(asker.refusals[0])
+    asker.ask("a", lambda connection: connection.read())
+    asker.until(lambda: asker.answers == ["read"])
 
 
-def test_a_file_that_was_replaced_is_opened_anew(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "FIRST_RETRY", 0.01)
-    until(lambda: told.health.heard_at)
-    old, told.board = told.board, Board()
+def test_a_lost_database_is_tried_again_and_the_request_waits(asker: Asker) -> None:
+    asker.connection.broken = True
+    asker.ask("rows", lambda connection: connection.read())
+    asker.until(lambda: asker.health.lost_at and asker.worked > 1)
+    assert asker.health.summary().startswith("x lost")
+    asker.connection.broken = False
+    asker.until(lambda: asker.answers == ["read"])
+    assert asker.health.lost_at is None
+    assert asker.health_changes >= 2
 
-    def question(board: Any) -> Any:
-        if board is old:
+
+def test_a_file_that_was_replaced_is_opened_again(asker: Asker) -> None:
+    asker.ask("rows", lambda connection: connection.read())
+    asker.until(lambda: asker.answers)
+    old, asker.connection = asker.connection, Connection()
+
+    def work(connection: Connection) -> Connection:
+        if connection is old:
             raise DatabaseReplaced("another file is in its place")
-        return board
+        return connection
 
-    told.reader.ask("rows", question, nothing)
-    until(lambda: told.answers() == [told.board])
+    asker.ask("rows", work)
+    asker.until(lambda: asker.answers == ["read", asker.connection])
+
+
+def test_a_request_that_does_not_wait_is_refused_when_the_database_is_lost(asker: Asker) -> None:
+    asker.connection.broken = True
+    asker.ask("now", lambda connection: connection.read(), waits=False)
+    asker.until(lambda: asker.refusals)
+    assert [str(error) for error in asker.refusals] == ["gone"]
+    asker.ask("later", lambda connection: connection.read())
+    asker.until(lambda: asker.worked > 2)
+    asker.ask("now", lambda connection: connection.read(), waits=False)
+    asker.until(lambda: len(asker.refusals) == 2)
+
+
+def test_a_request_that_waited_too_long_is_refused(asker: Asker) -> None:
+    asker.ask("late", lambda connection: connection.read(), waits=False, seconds=-1)
+    asker.until(lambda: asker.refusals)
+    assert "was not done" in str(asker.refusals[0])
+    assert asker.worked == 0
 
 
 def test_waits_grow_to_half_a_minute() -> None:
     state = Health()
     assert [state.failed(DatabaseError("gone")) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
-    assert "retry 30s" in state.told()
+    assert "retry 30s" in state.summary()
     state.heard()
     assert state.failed(DatabaseError("gone")) == 1
 
 
 def test_the_bar_tells_how_the_database_is() -> None:
     state = Health(interval=2.0)
-    assert state.told() == "~ opening"
+    assert state.summary() == "~ opening"
     state.heard()
-    assert state.told() == "* live 2s"
+    assert state.summary() == "* live 2s"
     state.paused = True
-    assert state.told() == "= paused"
+    assert state.summary() == "= paused"
     state.asked_at = time.monotonic() - 3
-    assert state.told() == "~ slow 3s"
+    assert state.summary() == "~ slow 3s"
     assert not state.is_old
     state.asked_at = time.monotonic() - 30
     assert state.is_old
@@ -276,7 +298,7 @@ def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
 
     async def look() -> None:
         async with stage.screen(connect=losing(stage, lost)) as screen:
-            monkeypatch.setattr(screen.app, "tell", lambda text, error=False: shown.append(text))
+            monkeypatch.setattr(screen.app, "report", lambda text, error=False: shown.append(text))
             lost.set()
             await screen.shows("x lost")
             await screen.press("r")
@@ -288,19 +310,19 @@ def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
             await screen.until(lambda: len(shown) == 3)
             assert all(text.startswith("nothing was done: cannot reach") for text in shown)
             lost.clear()
-            screen.app.reader.look_now()
+            screen.app.action_refresh_now()
             await screen.shows("* live")
             assert screen.app.screen is screen.app.main
 
     asyncio.run(look())
-    assert len(stage.crontab.runs(RunFilter(), 10)) == 1  # its turn
+    assert len(stage.crontab.runs(RunFilter(), 10)) == 1  # its scheduled run
 
 
 def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
-    monkeypatch.setattr(acting, "FORGOTTEN", 0.0)
+    monkeypatch.setattr(app, "EXPIRY", 0.0)
 
     async def look() -> None:
         async with stage.screen() as screen:
@@ -309,14 +331,6 @@ def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
 
     asyncio.run(look())
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1
-
-
-def test_a_question_that_may_not_wait_is_refused_when_the_database_is_lost(told: Told) -> None:
-    told.board.broken = True
-    refused: list[object] = []
-    told.reader.ask("now", lambda board: board.look(), refused.append, refused.append, waits=False)
-    until(lambda: told.answers())
-    assert [str(answer) for answer in told.answers()] == ["gone"]
 
 
 def test_a_database_that_is_away_at_the_start_is_awaited(

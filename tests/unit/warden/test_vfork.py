@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dcron.warden.linux import open_on_root
-from dcron.warden.quick import quick_program
+from dcron.warden.vfork import vfork_program
 
 
 def native(path: Path) -> bytes:
@@ -28,29 +28,29 @@ def on_root(tmp_path: Path) -> Path:
 
 def test_the_first_program_that_exists_is_taken(on_root: Path) -> None:
     program = native(on_root / "program")
-    assert quick_program((os.fsencode(on_root / "missing"), program)) == program
+    assert vfork_program((os.fsencode(on_root / "missing"), program)) == program
     with pytest.raises(FileNotFoundError):
-        quick_program((os.fsencode(on_root / "missing"),))
+        vfork_program((os.fsencode(on_root / "missing"),))
 
 
 def test_a_program_that_becomes_a_script_is_quick_no_more(on_root: Path) -> None:
     """What was read of a file is remembered until the file changes."""
     path = on_root / "program"
     program = native(path)
-    assert quick_program((program,)) == program
+    assert vfork_program((program,)) == program
     with path.open("r+b") as file:
         file.write(b"#!/bin/sh\n")
-    assert quick_program((program,)) is None
+    assert vfork_program((program,)) is None
 
 
 def test_relative_paths_and_other_file_systems_are_not_quick() -> None:
-    assert quick_program((b"bin/true",)) is None
-    assert quick_program((b"/proc/self/exe",)) is None
+    assert vfork_program((b"bin/true",)) is None
+    assert vfork_program((b"/proc/self/exe",)) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_program_of_another_account_is_not_quick(on_root: Path) -> None:
     program = native(on_root / "program")
-    assert quick_program((program,)) == program
+    assert vfork_program((program,)) == program
     os.chown(program, 65534, 65534)
-    assert quick_program((program,)) is None
+    assert vfork_program((program,)) is None

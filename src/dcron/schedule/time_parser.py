@@ -1,4 +1,4 @@
-"""Times as people type them: `2027-01-01 09:00`, `tomorrow 09:00`, `+1h`."""
+"""Parse times as people type them: `2027-01-01 09:00`, `tomorrow 09:00`, `+1h`."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
@@ -12,22 +12,27 @@ _LONG_TEXT = 64
 
 
 def parse_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
-    """The instant, in UTC, that a person means by this text; the zone counts where none is written.
+    """Return the instant, in UTC, that a typed time means; `zone` applies where the text has no offset.
 
-    `2027-01-01T09:00` (with an offset or Z, or without), `2027-01-01 09:00`, a date alone (midnight),
-    `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`, `in 1h`.
-    A time that the clock leaves out is the end of the gap, one that comes twice the first of both.
+    The text may be `2027-01-01T09:00` (with an offset or Z, or without), `2027-01-01 09:00`, a date alone
+    (midnight), `09:00` (the next such time), `today` or `tomorrow` with or without a time, `now`, `+1h`, or
+    `in 1h`. A time in a gap means the end of the gap; a time in a fold means its first pass.
+
+    Raises: UsageError.
     """
     return resolve(parse_local_time(text, zone, now), zone)
 
 
 def resolve(at: datetime, zone: ZoneInfo) -> datetime:
-    """The instant, in UTC, of what `parse_face` gave."""
+    """Return the instant, in UTC, of a result of `parse_local_time`."""
     return clock(zone).instant(at) if at.tzinfo is None else at
 
 
 def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
-    """The same, but naive where it is a time on the zone's clock, which need not exist and may come twice."""
+    """Parse like `parse_time`, but return a local time (naive) if the text gives one.
+
+    A local time need not exist and may come twice. Raises UsageError.
+    """
     words = text.strip()
     if words.lower() == "now":
         return now.astimezone(UTC)
@@ -42,7 +47,7 @@ def parse_local_time(text: str, zone: ZoneInfo, now: datetime) -> datetime:
 
 
 def _relative(words: str, now: datetime) -> datetime | None:
-    """`+1h` or `in 1h`."""
+    """Parse `+1h` or `in 1h`."""
     match = re.fullmatch(r"(?:\+|in\s+)(.*)", words, re.IGNORECASE | re.DOTALL)
     if match is None:
         return None
@@ -50,7 +55,7 @@ def _relative(words: str, now: datetime) -> datetime | None:
 
 
 def _clock_time(words: str, zone: ZoneInfo, now: datetime) -> datetime | None:
-    """`09:00`, `today 09:00`, `tomorrow`: from the date that the zone has now."""
+    """Parse `09:00`, `today 09:00` or `tomorrow`, from the zone's current date on."""
     match = re.fullmatch(r"(?:(today|tomorrow)\b\s*)?(\d{1,2}:\d{2}(?::\d{2})?)?", words.lower(), re.ASCII)
     if match is None or not words:
         return None
@@ -78,16 +83,16 @@ _MOMENT = re.compile(
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """`2027-01-01T09:00`, aware if an offset is written and naive if not; None if it is none of this.
+    """Parse `2027-01-01T09:00`; the result is aware if the text has an offset. None if it has another form.
 
-    A date or time that does not exist, such as 2027-02-30, is a UsageError.
+    Raises: UsageError for a date or time that does not exist, such as 2027-02-30.
     """
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
     try:
         at = datetime.fromisoformat(text.upper())
-        # Far from the ends, so that it may be turned into any zone.
+        # Not near the ends of the calendar, so that it can be converted to any zone.
         if not EARLIEST.date() <= at.date() < LATEST.date():
             raise UsageError(f"{_short(text)} is too far away")
     except ValueError:

@@ -1,0 +1,5 @@
+"""The registry of task fields: what each is called, how it is typed, shown and checked."""
+
+from dcron.fields.registry import BY_KEY, BY_NAME, CLEARABLE, FIELDS, GROUPS, OPTIONS, Field
+
+__all__ = ["BY_KEY", "BY_NAME", "CLEARABLE", "FIELDS", "GROUPS", "OPTIONS", "Field"]

@@ -1,0 +1,599 @@
+"""The kinds of values that task fields have: how each is typed, shown, stored in a crontab and checked.
+
+One value has three spellings. The command line and the form have a text (`parse`, `format`), a `#dcron:`
+directive has a word (`read`, `write`), which may stand alone, without a value.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dcron import quantities
+from dcron.errors import UsageError
+from dcron.text_input import text_or_file
+from dcron.unreadable import Unreadable
+
+NONE = "none"
+"""The text of no value, where a field may have none."""
+NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
+SHORTEST = 0.001
+"""Seconds. The shortest time that counts."""
+MOST_TAGS = 20
+LONGEST_TAG = 60
+_TAG = re.compile(r"[A-Za-z0-9._-]+(?:=[A-Za-z0-9._-]+)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*+)=(?P<value>.*)", re.DOTALL)
+_DIGITS = re.compile(r"\d{1,9}", re.ASCII)
+Problem = str | None
+"""What is wrong with a value and what would be right; None for a valid one."""
+
+
+class Kind:
+    """How the values of one kind are read, written and checked."""
+
+    typed: Any = str
+    """The type to which the command line converts a text before `parse`, which then gets only a str."""
+    choices: tuple[str, ...] = ()
+    """The only texts there are."""
+    is_many = False
+    """The command line takes the option several times, and a form several words."""
+    is_by_name = False
+    """Values by name: `set` adds to them, and `--clear env.DEBUG` takes one out."""
+    needs_zone = False
+    """What a text means depends on the task's time zone."""
+    keeps_blanks = False
+    """Blanks around a text belong to it."""
+
+    def parse(self, text: str, timezone: str = "UTC") -> Any:
+        """Return the value of a text. Raises UsageError, without the name of the field."""
+        return text
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the text of a value, as `parse` reads it."""
+        return str(value)
+
+    def parse_many(self, texts: Iterable[str]) -> Any:
+        """Return the value of an option that was given several times. Raises UsageError."""
+        raise NotImplementedError
+
+    def split(self, text: str) -> list[str]:
+        """Return the words of a form's line, each as the option takes it. Raises UsageError."""
+        return text.replace(",", " ").split()
+
+    def read(self, word: str | None) -> Any:
+        """Return the value of a directive's word, None for one that stands alone. Raises UsageError."""
+        return self.parse(_required(word))
+
+    def write(self, value: Any) -> str | None:
+        """Return the word of a value, as `read` takes it."""
+        return self.format(value)
+
+    def problem(self, value: Any) -> Problem:
+        """Return what keeps agents from running a task with this value, or None."""
+        return None
+
+    def require(self, value: Any) -> Any:
+        """Return the value. Raises UsageError unless it is valid."""
+        problem = self.problem(value)
+        if problem:
+            raise UsageError(problem)
+        return value
+
+
+class Text(Kind):
+    """A text, kept as it is."""
+
+    keeps_blanks = True
+
+    def __init__(self, *, may_be_none: bool = False, most_bytes: int | None = None) -> None:
+        """Refuse a text of more bytes than `most_bytes`."""
+        self._may_be_none, self._most_bytes = may_be_none, most_bytes
+
+    def problem(self, value: Any) -> Problem:
+        """Return what keeps a database or a command from taking this text, or None."""
+        if value is None and self._may_be_none:
+            return None
+        problem = text_problem(value)
+        if problem is None and self._most_bytes is not None and len(value.encode()) > self._most_bytes:
+            return f"has {len(value.encode()):,} bytes; at most {self._most_bytes:,} are allowed"
+        return problem
+
+
+class Word(Text):
+    """A text without blanks around it."""
+
+    keeps_blanks = False
+
+
+class TextOrFile(Text):
+    """A text, or @FILE for what is in a file."""
+
+    def parse(self, text: str, timezone: str = "UTC") -> str:
+        """Return the text, read from a file where one is named."""
+        return text_or_file(text)
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the text; one that begins with @ gets another @."""
+        return f"@{value}" if value.startswith("@") else str(value)
+
+    def read(self, word: str | None) -> str:
+        """Return the text as it is: a directive names no files."""
+        return _required(word)
+
+    def write(self, value: Any) -> str:
+        """Return the text as it is."""
+        return str(value)
+
+
+class Path(Word):
+    """The absolute path of a file or directory."""
+
+    def __init__(self, *, example: str = "", may_be_none: bool = False, keeps_blanks: bool = False) -> None:
+        """Name an example in messages."""
+        super().__init__(may_be_none=may_be_none)
+        self._example = f" such as {example}" if example else ""
+        self.keeps_blanks = keeps_blanks
+
+    def problem(self, value: Any) -> Problem:
+        """Return what is wrong with a path that is not absolute."""
+        problem = super().problem(value)
+        if problem or value is None or value.startswith("/"):
+            return problem
+        return f"{short(value)} is not an absolute path{self._example}"
+
+
+class Account(Word):
+    """The name of an account, or its number."""
+
+    def __init__(self, *, most_bytes: int) -> None:
+        """Refuse a name of more bytes."""
+        super().__init__(may_be_none=True)
+        self._longest = most_bytes
+
+    def problem(self, value: Any) -> Problem:
+        """Return what keeps this from being an account's name."""
+        problem = super().problem(value) or _reference_problem(value)
+        if problem or value is None or len(value.encode()) <= self._longest:
+            return problem
+        return f"{short(value)} has more than {self._longest} bytes"
+
+
+class TaskName(Kind):
+    """The name of a task."""
+
+    def parse(self, text: str, timezone: str = "UTC") -> str:
+        """Return the name."""
+        return str(self.require(text))
+
+    def problem(self, value: Any) -> Problem:
+        """Return what a name looks like, for any other text."""
+        if isinstance(value, str) and NAME.fullmatch(value):
+            return None
+        return (
+            f"{value!r} cannot be a task's name: use 1 to 100 of the letters A-Z a-z, digits, dot, dash"
+            " and underscore"
+        )
+
+
+class QueueName(Kind):
+    """The name of a queue."""
+
+    def read(self, word: str | None) -> str:
+        """Return the name. A directive refuses a bad one, so that the message has its line."""
+        return str(self.require(_required(word)))
+
+    def problem(self, value: Any) -> Problem:
+        """Return what a name looks like, for any other value."""
+        if isinstance(value, str) and NAME.fullmatch(value):
+            return None
+        return f"{short(value)} cannot be a queue's name; use 1 to 100 of A-Z a-z 0-9 . _ -"
+
+
+class CalendarName(Kind):
+    """The name of a calendar, or none."""
+
+    def parse(self, text: str, timezone: str = "UTC") -> str | None:
+        """Return the name, or None for `none`."""
+        return None if text == NONE else text
+
+    def read(self, word: str | None) -> str:
+        """Return the name."""
+        if not NAME.fullmatch(_required(word)):
+            raise UsageError("a name is 1 to 100 letters, digits, dots, dashes and underscores")
+        return _required(word)
+
+    def problem(self, value: Any) -> Problem:
+        """Return what keeps this from being a calendar's name."""
+        return _reference_problem(value)
+
+
+class Zone(Kind):
+    """An IANA time zone."""
+
+    def parse(self, text: str, timezone: str = "UTC") -> str:
+        """Return the zone's name. Raises ZoneError."""
+        from dcron.schedule import zone
+
+        return zone(text).key
+
+    def read(self, word: str | None) -> str:
+        """Return the name unread: a task whose zone this machine lacks is kept, and reported by its agent."""
+        return _required(word)
+
+
+class Choice(Kind):
+    """One of a few words."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        """Take these words, in the order in which messages list them."""
+        self.choices = tuple(choices)
+
+    def parse(self, text: str, timezone: str = "UTC") -> str:
+        """Return the word."""
+        return str(self.require(text))
+
+    def problem(self, value: Any) -> Problem:
+        """Return the words there are, for any other value."""
+        return None if value in self.choices else f"{short(value)} is none of {', '.join(self.choices)}"
+
+
+class Flag(Kind):
+    """Yes or no; a directive's word may stand alone, for yes."""
+
+    typed = bool
+    choices = ("no", "yes")
+
+    def parse(self, text: str, timezone: str = "UTC") -> bool:
+        """Return whether it is yes."""
+        if text not in self.choices:
+            raise UsageError("write yes or no")
+        return text == "yes"
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return yes or no."""
+        return "yes" if value else "no"
+
+    def read(self, word: str | None) -> bool:
+        """Return whether the word stands alone, or is yes."""
+        if word is not None and word not in self.choices:
+            raise UsageError("write it alone, or with yes or no")
+        return word != "no"
+
+    def write(self, value: Any) -> str | None:
+        """Return None for yes: the word stands alone."""
+        return None if value else "no"
+
+
+class Bounded(Kind):
+    """A number between two bounds."""
+
+    def __init__(self, least: float, most: float, right: str, *, may_be_none: bool = False) -> None:
+        """Describe a valid value in `right`, for messages: `1 to 1000, the first included`."""
+        self._least, self._most, self._right = least, most, right
+        self._may_be_none = may_be_none
+
+    def parse(self, text: str, timezone: str = "UTC") -> float | None:
+        """Return the number, or None for `none` where the field may have none."""
+        if self._may_be_none and text == NONE:
+            return None
+        number: float = self.require(self._number(text))
+        return number
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the number in digits, or `none`."""
+        return NONE if value is None else quantities.format_number(value)
+
+    def problem(self, value: Any) -> Problem:
+        """Return what would be a valid number, for any other value."""
+        if value is None and self._may_be_none:
+            return None
+        if isinstance(value, int | float) and self._least <= value <= self._most:
+            return None
+        return f"{self._shown(value)} is not valid; give {self._right}"
+
+    def _number(self, text: str) -> float:
+        return quantities.parse_number(text)
+
+    def _shown(self, value: Any) -> str:
+        return short(value)
+
+
+class Number(Bounded):
+    """A number, whole or not."""
+
+    typed = float
+
+
+class Whole(Bounded):
+    """A whole number."""
+
+    def __init__(self, least: float, most: float, right: str, *, may_be_none: bool = False) -> None:
+        """Have the command line read a number, or a text where it may also be `none`."""
+        super().__init__(least, most, right, may_be_none=may_be_none)
+        self.typed = str if may_be_none else int
+
+    def problem(self, value: Any) -> Problem:
+        """Return what would be a valid number, for any other value."""
+        problem = super().problem(value)
+        if problem is None and value is not None and value != int(value):
+            return f"{value} is not a whole number"
+        return problem
+
+    def _number(self, text: str) -> float:
+        if not _DIGITS.fullmatch(text):
+            raise UsageError(f"{text[:60]!r} is not a whole number; give {self._right}")
+        return int(text)
+
+
+class Duration(Bounded):
+    """A number of seconds, typed as `1h30m`."""
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the duration, or `none`."""
+        if value is None:
+            return NONE
+        text = quantities.format_duration(value)
+        # 1m30.1s sometimes adds up to another float than 90.1s does.
+        return text if quantities.parse_duration(text) == value else f"{value:.3f}".rstrip("0") + "s"
+
+    def _number(self, text: str) -> float:
+        return quantities.parse_duration(text)
+
+    def _shown(self, value: Any) -> str:
+        is_time = isinstance(value, int | float) and abs(value) < 1e12
+        return quantities.format_duration(value) if is_time else short(value)
+
+
+class Time(Kind):
+    """A time: local to the task's zone where it is typed, in UTC where it is stored; or none."""
+
+    needs_zone = True
+
+    def parse(self, text: str, timezone: str = "UTC") -> datetime | None:
+        """Return the time in UTC, or None for `none`. Raises UsageError or ZoneError."""
+        from dcron.schedule import parse_time, zone
+
+        return None if text == NONE else parse_time(text, zone(timezone), datetime.now(UTC))
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the local time with its offset, in ISO 8601."""
+        from dcron.schedule import zone
+
+        if value is None:
+            return NONE
+        try:
+            local = value.astimezone(zone(timezone))
+        except UsageError:  # a zone that this machine does not have
+            local = value
+        return str(local.isoformat(timespec="seconds")).replace("+00:00", "Z")
+
+    def read(self, word: str | None) -> datetime | None:
+        """Return the time as an export or a person writes it, in UTC where no zone is written."""
+        try:
+            written = datetime.fromisoformat(_required(word))
+        except ValueError:
+            written = None
+        return written.astimezone(UTC) if written and written.tzinfo else self.parse(_required(word))
+
+    def write(self, value: Any) -> str:
+        """Return the time in ISO 8601, with all its digits."""
+        return str(value.isoformat())
+
+
+class Tags(Kind):
+    """Tags of nodes: `ssd`, `zone=eu-1`."""
+
+    is_many = True
+
+    def parse_many(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return the tags."""
+        return tuple(texts)
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the tags with blanks between them."""
+        return " ".join(map(str, value))
+
+    def read(self, word: str | None) -> tuple[str, ...]:
+        """Return the tags between the commas."""
+        return self.parse_many(_split(word))
+
+    def write(self, value: Any) -> str:
+        """Return the tags with commas between them."""
+        return ",".join(map(str, value))
+
+    def problem(self, value: Any) -> Problem:
+        """Return what is wrong with the first bad tag."""
+        problem = json_problem(value, 'a list of tags such as ["ssd", "zone=eu-1"]')
+        if problem is None and len(value) > MOST_TAGS:
+            return f"{len(value)} tags are too many; at most {MOST_TAGS} are allowed"
+        return problem or next(filter(None, map(_tag_problem, value)), None) or _repeated(value)
+
+
+class Amounts(Kind):
+    """Numbers by name: `gpu=1`, `mem=8G`."""
+
+    is_many = True
+    is_by_name = True
+
+    def __init__(
+        self,
+        parse: Callable[[Iterable[str]], Mapping[str, Any]],
+        format_one: Callable[[str, Any], str],
+        require: Callable[[str, Any], None],
+        *,
+        example: str,
+        most: int | None = None,
+    ) -> None:
+        """Read, write and check each of them by these functions; `example` is valid JSON for messages."""
+        self._parse, self._format_one, self._require = parse, format_one, require
+        self._example, self._most = example, most
+
+    def parse_many(self, texts: Iterable[str]) -> Mapping[str, Any]:
+        """Return the numbers by name."""
+        return self._parse(texts)
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the pairs with blanks between them."""
+        return " ".join(self._format_one(name, amount) for name, amount in value.items())
+
+    def read(self, word: str | None) -> Mapping[str, Any]:
+        """Return the pairs between the commas."""
+        return self._parse(_split(word))
+
+    def write(self, value: Any) -> str:
+        """Return the pairs with commas between them."""
+        return ",".join(self._format_one(name, amount) for name, amount in value.items())
+
+    def problem(self, value: Any) -> Problem:
+        """Return what is wrong with the first bad pair."""
+        problem = json_problem(value, f"names and numbers such as {self._example}")
+        if problem is None and self._most is not None and len(value) > self._most:
+            return f"{len(value)} names are too many; at most {self._most} are allowed"
+        try:
+            for name, amount in value.items():
+                self._require(name, amount)
+        except UsageError as error:
+            return str(error)
+        return problem
+
+
+class Variables(Kind):
+    """Environment variables. A directive has one word for each, and `read` and `write` take one pair."""
+
+    is_many = True
+    is_by_name = True
+    keeps_blanks = True
+
+    def __init__(self, *, most_bytes: int) -> None:
+        """Refuse a `NAME=value` of more bytes."""
+        self._most_bytes = most_bytes
+
+    def parse_many(self, texts: Iterable[str]) -> dict[str, str]:
+        """Return the values by name; of two with one name the second counts."""
+        return dict(map(_variable, texts))
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the pairs, quoted as for a shell."""
+        return shlex.join(f"{name}={text}" for name, text in value.items())
+
+    def split(self, text: str) -> list[str]:
+        """Return the words as a shell finds them."""
+        try:
+            return shlex.split(text)
+        except ValueError as error:
+            raise UsageError(f"{str(error).lower()}; put a value with spaces in quotes") from None
+
+    def read(self, word: str | None) -> tuple[str, str]:
+        """Return one name and its value."""
+        pair = _PAIR.fullmatch(_required(word))
+        if pair is None:
+            raise UsageError("an environment variable is written env=NAME=value")
+        return re.sub(r"\\(.)", r"\1", pair["name"], flags=re.DOTALL), pair["value"]
+
+    def write(self, value: Any) -> str:
+        """Return the word of one name and its value."""
+        name, text = value
+        return re.sub(r"[=\\]", r"\\\g<0>", name) + "=" + str(text)
+
+    def problem(self, value: Any) -> Problem:
+        """Return what keeps a command from getting the first bad variable."""
+        problem = json_problem(value, 'names and values such as {"LANG": "C"}')
+        return problem or next(filter(None, (self._pair_problem(*pair) for pair in value.items())), None)
+
+    def _pair_problem(self, name: str, value: Any) -> Problem:
+        if not name or "=" in name or "\0" in name:
+            return f"{name!r} cannot name a variable; write NAME=value"
+        if len(f"{name}={value}".encode(errors="replace")) > self._most_bytes:
+            return f"{short(name)} has more than {self._most_bytes:,} bytes, with its name"
+        problem = text_problem(name) or text_problem(value)
+        return f"{name!r}: {problem}" if problem else None
+
+
+class Words(Kind):
+    """The words of a command that runs without a shell."""
+
+    def read(self, word: str | None) -> tuple[str, ...]:
+        """Return the words as a shell finds them."""
+        try:
+            return tuple(shlex.split(_required(word)))
+        except ValueError as error:
+            raise UsageError(str(error).lower()) from None
+
+    def write(self, value: Any) -> str:
+        """Return the words, quoted as for a shell."""
+        return shlex.join(value)
+
+    def problem(self, value: Any) -> Problem:
+        """Return what keeps the first bad word from being executed."""
+        problem = json_problem(value, 'a list of words such as ["ls", "-l"]')
+        for position, word in enumerate(value or ()):
+            if word_problem := text_problem(word):
+                return f"word {position}: {word_problem}"
+        return problem
+
+
+def text_problem(value: Any) -> Problem:
+    """Return what keeps databases and commands from taking this as a text, or None."""
+    if not isinstance(value, str):
+        return f"{short(value)} is not a text"
+    if "\0" in value:
+        return "has a NUL character, which no command can be given"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "is not valid UTF-8"
+    return None
+
+
+def json_problem(value: Any, example: str) -> Problem:
+    """Return what is wrong with stored JSON that cannot be read, or None."""
+    if isinstance(value, Unreadable):
+        return f"{value.text[:100]!r} is not JSON that can be read; write {example}"
+    return None
+
+
+def _tag_problem(tag: Any) -> Problem:
+    if not isinstance(tag, str) or not _TAG.fullmatch(tag):
+        return (
+            f"{short(tag)} is not a tag; write a word such as ssd, or two such as zone=eu-1,"
+            " of A-Z a-z 0-9 . _ -"
+        )
+    return f"{short(tag)} has more than {LONGEST_TAG} characters" if len(tag) > LONGEST_TAG else None
+
+
+def _repeated(tags: Sequence[str]) -> Problem:
+    twice = next((tag for position, tag in enumerate(tags) if tag in tags[:position]), None)
+    return f"{twice} is given twice; give it once" if twice is not None else None
+
+
+def short(value: Any) -> str:
+    """Return a value as it stands in messages."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
+def _reference_problem(value: Any) -> Problem:
+    if value == "":
+        return "the name is empty; leave it out"
+    if value and _CONTROL.search(value):
+        return f"{short(value)} has a line end or another control character"
+    return None
+
+
+def _required(word: str | None) -> str:
+    if word is None:
+        raise UsageError("it needs a value")
+    return word
+
+
+def _split(word: str | None) -> list[str]:
+    return _required(word).split(",") if word != "" else []
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{text[:60]!r}: write NAME=value")
+    return name, value

@@ -1,0 +1,491 @@
+"""The fields of a task, each declared once.
+
+The command line, `#dcron:` directives, the TUI's form, the JSON, validation, sentences about a task and the
+table in docs/cli.md follow from these declarations. Names, types and defaults are those of Definition in
+model.py. docs/contributing.md lists the files that a new field touches.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from dcron.fields import kinds
+from dcron.fields.kinds import SHORTEST, Kind
+from dcron.model import (
+    DEFINITION_FIELDS,
+    LONGEST_DURATION,
+    LONGEST_JITTER,
+    MOST_BACKOFF_FACTOR,
+    MOST_TRIES,
+    REQUIRED_FIELDS,
+    SPEC_DEFAULTS,
+    Definition,
+)
+from dcron.quantities import (
+    format_amount,
+    format_limit,
+    parse_limit,
+    parse_need,
+    require_limit,
+    require_need,
+)
+
+Group = Literal["what", "when", "limits", "retries", "where"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+"""The order of the help's sections and of the form's."""
+MAX_COMMAND = 128 * 1024 - 1
+"""Bytes. The kernel takes no longer word in a command line, nor a longer NAME=value."""
+MAX_STDIN = 1024 * 1024
+LONGEST_ACCOUNT = 100
+"""Bytes."""
+MOST_NEEDS = 10
+"""Tags, needs and the account are part of a lane, one text that must fit into an index of Postgres."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field of a task, and all that its users need to know of it."""
+
+    name: str
+    """The attribute of Definition, and the column."""
+    group: Group
+    kind: Kind
+    help: str
+    """One sentence, without its period."""
+    example: str = ""
+    """What to write, as the form shows it."""
+    metavar: str = ""
+    """What to write, as the command line's help shows it; by default the choices."""
+    key: str = ""
+    """The name in directives and in JSON; by default that of the field."""
+    option: str = ""
+    """The option's name without its dashes; by default the key."""
+    short: str = ""
+    """The option's letter, with its dash."""
+    title: str = ""
+    """The label in the form; by default the option's name."""
+    default_text: str = ""
+    """What applies when nothing is given, where the value of Definition does not say it."""
+    phrase: str = ""
+    """The value in a sentence about the task, where one without a default says so: `stopped after {}`."""
+    fact: str = ""
+    """The label of such a sentence; by default the title."""
+    details: str = ""
+    """Further sentences for the table in docs/cli.md."""
+    is_option: bool = True
+    """Whether it is one of the options that `add`, `at`, `in` and `set` share."""
+    is_rule: bool = False
+    """Whether it decides which occurrences a schedule has, so that `preview` takes it, too."""
+    cron_may_ignore: bool = False
+    """A plain cron that ignores it runs the same command, as the same user, in the same place."""
+
+    def __post_init__(self) -> None:
+        """Fill in the names that are not given."""
+        defaults = {"key": self.name, "metavar": "|".join(self.kind.choices)}
+        defaults["option"] = (self.key or self.name).replace("_", "-")
+        defaults["title"] = (self.option or defaults["option"]).replace("-", " ")
+        defaults["fact"] = self.title or defaults["title"]
+        for name, value in defaults.items():
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+
+    @property
+    def default(self) -> Any:
+        """The value of a task to which none is given; None for a required one."""
+        return SPEC_DEFAULTS[self.name]
+
+    @property
+    def type(self) -> Any:
+        """The type that Definition declares."""
+        return Definition.__dataclass_fields__[self.name].type
+
+    @property
+    def is_clearable(self) -> bool:
+        """Whether `set --clear` can put it back to its default."""
+        return self.is_option and self.name not in REQUIRED_FIELDS
+
+    @property
+    def shown_default(self) -> str:
+        """What applies when nothing is given, for people; empty where that goes without saying."""
+        if self.default_text or self.default in (None, (), {}, False):
+            return self.default_text
+        return self.kind.format(self.default)
+
+    @property
+    def option_help(self) -> str:
+        """The help of the option: a sentence that ends with its default."""
+        return f"{self.help} [default: {self.shown_default}]." if self.shown_default else f"{self.help}."
+
+    @property
+    def hint(self) -> str:
+        """What the form shows for it, on one line."""
+        return f"{self.help}: {self.example}" if self.example else self.help
+
+    def is_given(self, line: Definition) -> bool:
+        """Return whether the task has another value than the default."""
+        return bool(getattr(line, self.name) != self.default)
+
+    def problem(self, line: Definition) -> str | None:
+        """Return what is wrong with the task's value, with the option's name, or None."""
+        problem = self.kind.problem(getattr(line, self.name))
+        return f"{self.option}: {problem}" if problem else None
+
+
+def _choices(name: str) -> kinds.Choice:
+    return kinds.Choice(get_args(Definition.__dataclass_fields__[name].type))
+
+
+def _duration(right: str, *, most: float = LONGEST_DURATION) -> kinds.Duration:
+    return kinds.Duration(SHORTEST, most, right, may_be_none=True)
+
+
+def _what() -> Iterator[Field]:
+    yield Field(
+        name="name",
+        group="what",
+        kind=kinds.TaskName(),
+        help="Name of the task",
+        example="A-Z a-z 0-9 . _ -",
+        metavar="NAME",
+        short="-n",
+        default_text="made from the command",
+        details="`/usr/local/bin/backup.sh --full` becomes `backup`, the next one `backup-2`.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="command",
+        group="what",
+        kind=kinds.Text(),
+        help="A shell line, or words that run without a shell",
+        is_option=False,
+    )
+    yield Field(
+        name="argv",
+        group="what",
+        kind=kinds.Words(),
+        help="Let a shell run the line, or run the words as they are",
+        title="run as",
+        is_option=False,
+    )
+    yield Field(
+        name="describe",
+        group="what",
+        kind=kinds.Text(may_be_none=True),
+        help="Description for people",
+        metavar="TEXT",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="stdin",
+        group="what",
+        kind=kinds.TextOrFile(may_be_none=True, most_bytes=MAX_STDIN),
+        help="Text that the command reads on stdin, or @FILE",
+        metavar="TEXT|@FILE",
+        details="`@-` takes dcron's own stdin, `@@x` is the text `@x`. Up to 1 MiB of UTF-8.",
+    )
+
+
+def _when() -> Iterator[Field]:
+    yield Field(
+        name="schedule",
+        group="when",
+        kind=kinds.Text(),
+        help="When it runs",
+        example="'30 2 * * *', @daily, @every 90s, @after A,B, @on EVENT, @reboot",
+        is_option=False,
+    )
+    yield Field(
+        name="timezone",
+        group="when",
+        kind=kinds.Zone(),
+        help="Time zone of the schedule",
+        example="Europe/Berlin",
+        metavar="ZONE",
+        option="tz",
+        short="-z",
+        title="zone",
+        default_text="the crontab's",
+        details="An IANA name. Without it the [crontab's](#dcron-config-listsetunset) zone applies, else"
+        " `timezone` of the config file, else the machine's zone (never your `$TZ`), else UTC. The task"
+        " keeps the zone that it got, and the answer says where it comes from.",
+    )
+    yield Field(
+        name="gap",
+        group="when",
+        kind=_choices("gap"),
+        help="Skipped local time: run after it, or skip",
+        details="`after` runs when the gap ends.",
+        is_rule=True,
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="fold",
+        group="when",
+        kind=_choices("fold"),
+        help="Repeated local time: run first, or both",
+        is_rule=True,
+        cron_may_ignore=True,
+    )
+    for name, what in (("not_before", "Start"), ("not_after", "End")):
+        yield Field(
+            name=name,
+            group="when",
+            kind=kinds.Time(),
+            help=f"{what} of the time in which the schedule applies",
+            example="2027-01-01T09:00, tomorrow 09:00, +2h, none",
+            metavar="TIME|none",
+            details="A time in the task's zone; in a directive, in UTC.",
+            is_rule=True,
+        )
+    for key, what in (("except", "Skip"), ("only", "Run only on")):
+        yield Field(
+            name=f"{key}_calendar",
+            group="when",
+            kind=kinds.CalendarName(),
+            key=key,
+            help=f"{what} the dates of this calendar",
+            example="holidays, none",
+            metavar="CALENDAR|none",
+            is_rule=True,
+        )
+    yield Field(
+        name="jitter",
+        group="when",
+        kind=_duration("a duration longer than nothing and up to a day, such as 30s", most=LONGEST_JITTER),
+        help="Delay each start by a stable amount of up to this duration",
+        example="30s, none",
+        metavar="30s|none",
+        phrase="starts spread over {}",
+        details="Up to a day.",
+        cron_may_ignore=True,
+    )
+
+
+def _limits() -> Iterator[Field]:
+    yield Field(
+        name="timeout",
+        group="limits",
+        kind=_duration("a duration longer than nothing and up to a century, such as 30m"),
+        help="Stop the command and all its children after this duration",
+        example="30m, none",
+        metavar="30m|none",
+        phrase="stopped after {}",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="deadline",
+        group="limits",
+        kind=_duration("a duration longer than nothing and up to a century, such as 1h"),
+        help="Skip a run that has not started this long after its time",
+        example="1h, none",
+        metavar="1h|none",
+        phrase="skipped when not started within {}",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="max_running",
+        group="limits",
+        kind=kinds.Whole(1, 999_999_999, "a number from 1 on, or none for no limit", may_be_none=True),
+        help="How many of its runs may be alive at once",
+        example="1, 2, none",
+        metavar="N|none",
+        phrase="up to {} alive at once",
+        details="With `--every-node`, on each node.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="overlap",
+        group="limits",
+        kind=_choices("overlap"),
+        help="Skip a run while --max-running are alive, queue it, or replace the oldest",
+        phrase="{}",
+        details="A skipped run is recorded. `replace` stops the oldest run.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="catch_up",
+        group="limits",
+        kind=_choices("catch_up"),
+        help="Which missed runs to catch up on",
+        details="A run is missed while no agent can start it.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="catch_up_window",
+        group="limits",
+        kind=_duration("a duration longer than nothing and up to a century, such as 24h"),
+        help="How far back missed runs are caught up on",
+        example="24h, none",
+        metavar="24h|none",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="limit",
+        group="limits",
+        kind=kinds.Amounts(
+            parse_limit, format_limit, require_limit, example='{"files": 100}, memory in bytes'
+        ),
+        help="Limit of the command's mem, cpu-time, files, procs, file-size or core; repeatable",
+        example="mem=2G cpu-time=2m files=100",
+        metavar="mem=2G",
+        phrase="{}",
+        fact="limits",
+        details="`mem`, `file-size` and `core` are sizes, `cpu-time` is seconds or a duration such as `2m`.",
+        cron_may_ignore=True,
+    )
+
+
+def _retries() -> Iterator[Field]:
+    yield Field(
+        name="tries",
+        group="retries",
+        kind=kinds.Whole(1, MOST_TRIES, f"1 to {MOST_TRIES}, the first included"),
+        help="Most attempts of a run, the first included",
+        metavar="N",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="backoff",
+        group="retries",
+        kind=kinds.Duration(0, LONGEST_DURATION, "0s to a century, such as 1s"),
+        help="Delay before the second attempt",
+        example="1s",
+        metavar="1s",
+        details="At least this long; `0s` is no delay. A value above `--backoff-max` is refused.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="backoff_factor",
+        group="retries",
+        kind=kinds.Number(1, MOST_BACKOFF_FACTOR, f"1 to {MOST_BACKOFF_FACTOR}, such as 2"),
+        help="How many times longer each further delay is",
+        example="2",
+        metavar="2",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="backoff_max",
+        group="retries",
+        kind=kinds.Duration(0, LONGEST_DURATION, "0s to a century, such as 1h"),
+        help="Longest delay between attempts",
+        example="1h",
+        metavar="1h",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="on_lost",
+        group="retries",
+        kind=_choices("on_lost"),
+        help="Keep a run whose node died as a dead letter, or retry it",
+        phrase="tried again when its node dies",
+        fact="when lost",
+        details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
+        cron_may_ignore=True,
+    )
+
+
+def _where() -> Iterator[Field]:
+    yield Field(
+        name="queue",
+        group="where",
+        kind=kinds.QueueName(),
+        help="Queue whose concurrency limit applies",
+        metavar="QUEUE",
+        phrase="{}",
+    )
+    yield Field(
+        name="priority",
+        group="where",
+        kind=_choices("priority"),
+        help="Which runs get free slots first",
+        phrase="{}",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="require",
+        group="where",
+        kind=kinds.Tags(),
+        help="Tag that its node must have: ssd, zone=eu-1; repeatable",
+        example="ssd zone=eu-1",
+        metavar="TAG",
+        phrase="{}",
+        fact="requires",
+        details="At most 20. `set --require` replaces all tags.",
+    )
+    yield Field(
+        name="every_node",
+        group="where",
+        kind=kinds.Flag(),
+        help="Start each run once on every node that can run it",
+        phrase="once on every node that can run it",
+    )
+    yield Field(
+        name="need",
+        group="where",
+        kind=kinds.Amounts(
+            parse_need,
+            format_amount,
+            require_need,
+            example='{"gpu": 1}, memory in bytes',
+            most=MOST_NEEDS,
+        ),
+        help="Share of its node's capacity that a run takes; repeatable",
+        example="gpu=1 mem=8G",
+        metavar="gpu=1",
+        phrase="{}",
+        fact="needs",
+        details="At most 10; part of the node's `--capacity`. `mem` and names that end in `-bytes` are"
+        " sizes (`512M`, `1.5G`, powers of 1024), others are numbers.",
+    )
+    yield Field(
+        name="user",
+        group="where",
+        kind=kinds.Account(most_bytes=LONGEST_ACCOUNT),
+        help="Account that runs the command",
+        metavar="USER",
+        default_text="the agent's",
+        details="At most 100 bytes. Only agents that may run commands as this account take the task's runs:"
+        " those of root, and those that run as it. `add` and `set` warn where no living agent does.",
+    )
+    yield Field(
+        name="shell",
+        group="where",
+        kind=kinds.Path(example="/bin/bash"),
+        help="Shell that runs a command line",
+        metavar="PATH",
+        details="An absolute path.",
+    )
+    yield Field(
+        name="cwd",
+        group="where",
+        kind=kinds.Path(may_be_none=True, keeps_blanks=True),
+        help="Directory of the command",
+        metavar="DIR",
+        default_text="the account's home",
+        details="An absolute path.",
+    )
+    yield Field(
+        name="env",
+        group="where",
+        kind=kinds.Variables(most_bytes=MAX_COMMAND),
+        help="Environment variable of the command; repeatable",
+        example="NAME=value 'OTHER=two words'",
+        metavar="NAME=VALUE",
+        short="-e",
+        details="`NAME=` is a variable that is empty.",
+    )
+
+
+FIELDS: Mapping[str, Field] = MappingProxyType(
+    {field.name: field for part in (_what, _when, _limits, _retries, _where) for field in part()}
+)
+"""By name, in the order of the help and of the form."""
+BY_KEY: Mapping[str, Field] = MappingProxyType({field.key: field for field in FIELDS.values()})
+"""By the names that directives and JSON have for them."""
+OPTIONS = tuple(field for field in FIELDS.values() if field.is_option)
+CLEARABLE = tuple(field.option for field in OPTIONS if field.is_clearable)
+BY_NAME = tuple(field.name for field in FIELDS.values() if field.kind.is_by_name)
+"""Fields that hold values by name."""
+
+assert set(FIELDS) == set(DEFINITION_FIELDS)

@@ -1,0 +1,125 @@
+"""The values of a new waiting run. Every way in which a run comes into being is one function here.
+
+What executes is a copy of the task (`spec`), so that a later edit does not change a run that is under way.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from dcron import policy
+from dcron.model import Block, RunState, Task, Trigger
+from dcron.schedule import tzdata_version
+from dcron.store.candidates import ClaimedRun
+
+Values = dict[str, Any]
+
+_ASKED_FOR = (Trigger.MANUAL, Trigger.BACKFILL)
+
+
+def of_task(task: Task, trigger: Trigger, scheduled_for: datetime, due_at: datetime | None = None) -> Values:
+    """Return the values of a run of the task as it is now.
+
+    A scheduled run is due at its time plus its jitter, any other one at its time, unless `due_at` is given.
+    """
+    if due_at is None:
+        due_at = policy.due_at(task, scheduled_for) if trigger is Trigger.SCHEDULE else scheduled_for
+    return {
+        "task_id": task.id,
+        "task": task.name,
+        "trigger": trigger,
+        "state": RunState.WAITING,
+        "scheduled_for": scheduled_for,
+        "due_at": due_at,
+        "expires_at": policy.too_late_after(task, due_at),
+        "lane": str(policy.lane_of(task, trigger)),
+        "queue": task.queue,
+        "spec": task.spec(),
+        "tzdata": tzdata_version(),
+    }
+
+
+def scheduled(task: Task, scheduled_for: datetime) -> Values:
+    """Return the values of the task's next scheduled run."""
+    return of_task(task, Trigger.SCHEDULE, scheduled_for)
+
+
+def after_claimed(run: ClaimedRun, now: datetime, *, running: bool) -> Values | None:
+    """Return the values of the scheduled run that follows this one; None when none does.
+
+    One that is counted from this run's end is blocked while this one is `running`.
+    """
+    scheduled_for = now + run.delay if run.delay else run.successor
+    if scheduled_for is None:
+        return None
+    until = run.backlog_until
+    return scheduled(run.task, scheduled_for) | {
+        "blocked": Block.DELAY.value if run.delay and running else None,
+        "backlog_until": until if until and scheduled_for <= until else None,
+    }
+
+
+def manual(task: Task, now: datetime, payload: str | None) -> Values:
+    """Return the values of a run that a person asked for: due at once."""
+    return of_task(task, Trigger.MANUAL, now) | {"payload": payload}
+
+
+def backfills(task: Task, occurrences: Iterable[datetime], now: datetime) -> list[Values]:
+    """Return the values of runs for past occurrences, all blocked: unblocking lets go as many as may run."""
+    blocked = {"expires_at": None, "blocked": Block.LIMIT if task.enabled else Block.PAUSED}
+    return [of_task(task, Trigger.BACKFILL, occurrence, now) | blocked for occurrence in occurrences]
+
+
+def at_reboot(task: Task, node_id: str, now: datetime) -> Values:
+    """Return the values of a run for the start of a node."""
+    lane = policy.lane_of(task).on(node_id)
+    return of_task(task, Trigger.REBOOT, now) | {"for_node": node_id, "lane": str(lane)}
+
+
+def of_event(task: Task, event_id: int, payload: str | None, now: datetime) -> Values:
+    """Return the values of a run that an event starts."""
+    return of_task(task, Trigger.EVENT, now) | {"payload": payload, "event_id": event_id}
+
+
+def in_flow(task: Task, flow: int, scheduled_for: datetime, due_at: datetime | None = None) -> Values:
+    """Return the values of a run that follows other tasks in a flow; it has the time of the run before it."""
+    return of_task(task, Trigger.AFTER, scheduled_for, due_at) | {"flow": flow}
+
+
+def retry_of(run: Any, task: Task, due_at: datetime) -> Values:
+    """Return the values of the attempt that follows `run`; it executes what the task says now."""
+    trigger = Trigger.BACKFILL if run.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
+    return of_task(task, Trigger.RETRY, run.scheduled_for, due_at) | {
+        "attempt": run.attempt + 1,
+        "retry_of": run.id,
+        "for_node": run.for_node,
+        "lane": str(policy.lane_of(task, trigger).on(run.for_node)),
+        "payload": run.payload,
+        "flow": run.flow,
+        "event_id": run.event_id,
+    }
+
+
+def share_of(run: ClaimedRun, node_id: str) -> Values:
+    """Return the values of another node's share of a run that every node executes.
+
+    A share of what a person asked for keeps its trigger. Of an event's shares only the first has its trigger,
+    because an event starts one run of a task.
+    """
+    return {
+        "task_id": run.task.id,
+        "task": run.task.name,
+        "trigger": run.trigger if run.trigger in _ASKED_FOR else Trigger.NODE,
+        "state": RunState.WAITING,
+        "scheduled_for": run.scheduled_for,
+        "due_at": run.due_at,
+        "expires_at": run.expires_at,
+        "backlog_until": run.backlog_until,
+        "for_node": node_id,
+        "payload": run.payload,
+        "spec": run.spec,
+        "event_id": run.event_id,
+        "flow": run.flow,
+        "lane": str(run.lane.on(node_id)),
+        "queue": run.lane.queue,
+    }

@@ -1,0 +1,43 @@
+"""Acts on nodes."""
+
+from collections.abc import Sequence
+
+from dcron.model import Node, NodeState
+from dcron.presentation.humanize import plural
+from dcron.services.crontab import Crontab
+from dcron.services.fleet import Fleet
+from dcron.tui.acts import Act
+from dcron.tui.host import Host
+
+NODES_SHOWN = 8
+LIVING = (NodeState.ALIVE, NodeState.DRAINING, NodeState.LATE)
+
+
+def drain(host: Host, nodes: Sequence[Node]) -> None:
+    """Let nodes start nothing new. Always asks."""
+    if not host.may_act(nodes):
+        return
+    now = host.health.now()
+    living = [node for node in nodes if node.state(now) in LIVING]
+    if not living:
+        host.report(f"{nodes[0].id} is {nodes[0].state(now).value} already")
+        return
+    if all(node.draining for node in living):
+        host.report(f"{living[0].id} is draining already; it takes runs again when its agent is restarted")
+        return
+
+    def go(yes: bool | None) -> None:
+        if yes:
+            host.act([_drain(node) for node in living if not node.draining])
+
+    shown = [f"{node.id} runs {plural(node.running, 'command')}" for node in living[:NODES_SHOWN]]
+    subject = living[0].id if len(living) == 1 else plural(len(living), "node")
+    host.confirm(f"drain {subject}", [*shown, "it takes no new runs until its agent is restarted"], go)
+
+
+def _drain(node: Node) -> Act:
+    def do(crontab: Crontab) -> str:
+        Fleet(crontab).drain(node.id)
+        return f"{node.id} takes no new runs"
+
+    return Act(f"drain {node.id}", f"dcron drain {node.id}", do)

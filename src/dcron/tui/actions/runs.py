@@ -1,0 +1,158 @@
+"""Acts on runs and dead letters."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dcron.model import Run, RunState
+from dcron.presentation.humanize import plural
+from dcron.services.crontab import Crontab
+from dcron.services.dead_letters import DeadLetters
+from dcron.store.listings import LettersPage
+from dcron.store.search_terms import Term
+from dcron.tui.acts import Act
+from dcron.tui.host import Host
+
+RUNS_SHOWN = 8
+COUNTED = 1000
+"""Number of dead letters up to which `dismiss all` counts them."""
+_RETRYABLE = (RunState.FAILED, RunState.LOST, RunState.SKIPPED, RunState.CANCELLED)
+
+
+@dataclass(frozen=True)
+class ShownLetters:
+    """The dead letters of a list, those below the visible ones included."""
+
+    terms: Sequence[Term]
+    filter_text: str
+    newest_id: int
+    """Dead letters with a greater id were not shown yet."""
+
+
+def cancel(host: Host, runs: Sequence[Run]) -> None:
+    """Cancel waiting runs, and have running ones stopped. Always asks."""
+    if not host.may_act(runs):
+        return
+    finished = [run for run in runs if run.state.is_final]
+    if finished:
+        host.report(f"{_name(finished[0])} is finished: {finished[0].state.value}")
+        return
+
+    def describe(run: Run) -> str:
+        if run.state is RunState.RUNNING:
+            return f"{_name(run)} runs on {run.node}"
+        return f"{_name(run)}: {run.state.value}"
+
+    subject = _name(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
+    _confirm(host, f"cancel {subject}", runs, describe, _cancel)
+
+
+def retry(host: Host, runs: Sequence[Run]) -> None:
+    """Retry runs now that did not succeed; asks if there are several."""
+    if not host.may_act(runs):
+        return
+    retryable = [run for run in runs if run.state in _RETRYABLE]
+    if not retryable:
+        host.report(f"{_name(runs[0])} cannot be retried: {runs[0].state.value}")
+    elif len(retryable) == 1:
+        host.act([_retry(retryable[0])])
+    else:
+        _confirm(host, f"retry {plural(len(retryable), 'run')} now", retryable, _reason, _retry)
+
+
+def dismiss(host: Host, runs: Sequence[Run]) -> None:
+    """Take runs off the list of dead letters. Always asks."""
+    if not host.may_act(runs):
+        return
+    dead = [run for run in runs if run.dead_at]
+    if not dead:
+        host.report(f"{_name(runs[0])} is not a dead letter")
+        return
+    subject = _name(dead[0]) if len(dead) == 1 else plural(len(dead), "dead letter")
+    _confirm(host, f"dismiss {subject}", dead, _reason, _dismiss)
+
+
+def dismiss_all(host: Host, letters: ShownLetters) -> None:
+    """Dismiss all dead letters of the list. A text must be typed to agree."""
+    if host.may_act(["all"]):
+        host.fetch(
+            lambda board: board.more_dead_letters(letters.terms, letters.newest_id + 1, COUNTED),
+            lambda page: _confirm_all(host, letters, page),
+        )
+
+
+def _confirm(
+    host: Host, question: str, runs: Sequence[Run], describe: Callable[[Run], str], act: Callable[[Run], Act]
+) -> None:
+    def go(yes: bool | None) -> None:
+        if yes:
+            host.act([act(run) for run in runs])
+
+    shown = [describe(run) for run in runs[:RUNS_SHOWN]]
+    more = len(runs) - len(shown)
+    host.confirm(question, [*shown, *([f"and {more:,} more"] if more else [])], go)
+
+
+def _confirm_all(host: Host, letters: ShownLetters, page: LettersPage) -> None:
+    if not page.runs:
+        host.report("there are no dead letters")
+        return
+    subject = plural(len(page.runs), "dead letter") + (" or more" if page.end is not None else "")
+    subject += f" of the filter {letters.filter_text}" if letters.terms else ""
+
+    def do(crontab: Crontab) -> str:
+        count = DeadLetters(crontab).dismiss_found(letters.terms, letters.newest_id)
+        return f"dismissed {plural(count, 'dead letter')}"
+
+    def typed(text: str | None) -> None:
+        if text == "all":
+            host.act([Act("dismiss all", _dismiss_all_command(letters, page), do)])
+
+    def go(yes: bool | None) -> None:
+        if yes:
+            hint = "type all and Enter to dismiss them"
+            host.ask_for(f"dismiss {subject}?", typed, hint=hint, must_be="all")
+
+    details = ["also those that are not visible now; their records and output are kept"]
+    host.confirm(f"dismiss all {subject}", details, go)
+
+
+def _dismiss_all_command(letters: ShownLetters, page: LettersPage) -> str:
+    """Return the command line that does the same. `dcron dead` has no filter, so it names the runs."""
+    if not letters.terms:
+        return "dcron dead dismiss --all --force"
+    more = " ..." if len(page.runs) > RUNS_SHOWN or page.end is not None else ""
+    return f"dcron dead dismiss {' '.join(str(run.id) for run in page.runs[:RUNS_SHOWN])}{more}"
+
+
+def _cancel(run: Run) -> Act:
+    def do(crontab: Crontab) -> str:
+        cancelled = crontab.cancel(run.id)
+        if cancelled.state.is_final:
+            return f"cancelled {_name(run)}"
+        return f"{cancelled.node} was asked to stop {_name(run)}"
+
+    return Act(f"cancel run {run.id}", f"dcron cancel {run.id} --force", do)
+
+
+def _retry(run: Run) -> Act:
+    def do(crontab: Crontab) -> str:
+        retried = DeadLetters(crontab).retry(run.id)
+        return f"{_name(retried)} is due, as attempt {retried.attempt}"
+
+    return Act(f"retry run {run.id}", f"dcron retry {run.id}", do)
+
+
+def _dismiss(run: Run) -> Act:
+    def do(crontab: Crontab) -> str:
+        DeadLetters(crontab).dismiss(run.id)
+        return f"dismissed {_name(run)}"
+
+    return Act(f"dismiss run {run.id}", f"dcron dead dismiss {run.id}", do)
+
+
+def _name(run: Run) -> str:
+    return f"run {run.id} of {run.task}"
+
+
+def _reason(run: Run) -> str:
+    return f"{_name(run)}: {run.reason or run.state.value}"

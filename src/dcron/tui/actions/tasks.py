@@ -1,0 +1,184 @@
+"""Acts on tasks."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from dcron.errors import UsageError
+from dcron.model import Definition, Task
+from dcron.presentation.humanize import plural
+from dcron.schedule import parse_time, zone
+from dcron.services.crontab import Crontab
+from dcron.tui.acts import Act, on_task
+from dcron.tui.forms.dialogs import Fill, Question
+from dcron.tui.forms.fields import text_or_file
+from dcron.tui.forms.screen import TaskForm
+from dcron.tui.forms.text import TextEdit
+from dcron.tui.host import Host
+from dcron.validation import require_text
+
+NAMES_SHOWN = 8
+TYPED_FROM = 6
+"""Number of tasks from which on deleting asks for this number to be typed."""
+
+
+def new(host: Host) -> None:
+    """Open the form of a new task."""
+    if host.may_act([host]):
+        draft = Definition(name="", schedule="", timezone=host.new_task_zone, command="")
+        host.push_screen(TaskForm(draft, is_new=True))
+
+
+def edit(host: Host, task: Task | None) -> None:
+    """Open the form of a task as it is now."""
+    if task and host.may_act([task]):
+        name = task.name
+        host.fetch(lambda board: board.crontab.get(name), lambda now: host.push_screen(TaskForm(now)))
+    elif not task:
+        host.may_act([])
+
+
+def edit_as_text(host: Host, tasks: Sequence[Task]) -> None:
+    """Open the person's editor on these tasks as text."""
+    if host.may_act(tasks):
+        TextEdit(host, [task.name for task in tasks]).begin()
+
+
+def run_now(host: Host, tasks: Sequence[Task]) -> None:
+    """Make a run of each task that is due now; asks if there are several."""
+
+    def do(crontab: Crontab, task: Task) -> str:
+        return f"run {crontab.run(task).id} of {task.name} is due"
+
+    def go(yes: bool | None = True) -> None:
+        if yes:
+            host.act([on_task(task, "run", [], do) for task in tasks])
+
+    if not host.may_act(tasks):
+        return
+    if len(tasks) == 1:
+        go()
+    else:
+        host.confirm(f"run {plural(len(tasks), 'task')} now", _names(tasks), go)
+
+
+def run_with_payload(host: Host, task: Task | None) -> None:
+    """Run a task now, with a payload for its command to read."""
+    if not host.may_act([task] if task else []):
+        return
+    assert task
+
+    def do_with(text: str) -> Act:
+        def do(crontab: Crontab, task: Task) -> str:
+            return f"run {crontab.run(task, _payload(text)).id} of {task.name} is due"
+
+        return on_task(task, "run", ["--payload", text], do)
+
+    def go(texts: list[str] | None) -> None:
+        if texts is not None:
+            host.act([do_with(texts[0])])
+
+    question = Question("payload", "TEXT, or @FILE: its stdin and $DCRON_PAYLOAD", _payload)
+    host.push_screen(Fill(f"run {task.name} now with a payload", [question]), go)
+
+
+def pause_or_resume(host: Host, tasks: Sequence[Task]) -> None:
+    """Pause the tasks that are not paused; if all of them are, resume them."""
+    act = pause if any(task.enabled for task in tasks) else resume
+    act(host, tasks)
+
+
+def resume(host: Host, tasks: Sequence[Task]) -> None:
+    """Resume these tasks."""
+
+    def do(crontab: Crontab, task: Task) -> str:
+        crontab.resume(task)
+        return f"resumed {task.name}"
+
+    if host.may_act(tasks):
+        host.act([on_task(task, "resume", [], do) for task in tasks])
+
+
+def pause(host: Host, tasks: Sequence[Task]) -> None:
+    """Ask for a reason and an end, and pause the tasks that are not paused yet."""
+    if not host.may_act(tasks):
+        return
+    enabled = [task for task in tasks if task.enabled]
+    if not enabled:
+        subject = f"{tasks[0].name} is" if len(tasks) == 1 else "all of them are"
+        host.report(f"{subject} paused already")
+        return
+
+    def check_end(text: str) -> None:
+        for task in enabled:
+            _pause_end(text, task, host.health.now())
+
+    def go(texts: list[str] | None) -> None:
+        if texts is not None:
+            host.act([_pause(task, *(text.strip() for text in texts)) for task in enabled])
+
+    subject = enabled[0].name if len(enabled) == 1 else plural(len(enabled), "task")
+    questions = [
+        Question("reason", "for the others; may be empty", lambda text: require_text("reason", text)),
+        Question("until", "tomorrow 09:00, +2h; empty: until it is resumed", check_end),
+    ]
+    host.push_screen(Fill(f"pause {subject}: why?", questions), go)
+
+
+def delete(host: Host, tasks: Sequence[Task]) -> None:
+    """Remove tasks. Always asks; if there are many, their number must be typed."""
+    if not host.may_act(tasks):
+        return
+
+    def do(crontab: Crontab, task: Task) -> str:
+        crontab.remove(task)
+        return f"removed {task.name}"
+
+    def go(yes: bool | None) -> None:
+        if yes:
+            host.act([on_task(task, "rm", ["--force"], do) for task in tasks])
+
+    subject = tasks[0].name if len(tasks) == 1 else plural(len(tasks), "task")
+    details = [*_names(tasks), "past runs are kept; running commands go on"]
+    if len(tasks) < TYPED_FROM:
+        host.confirm(f"delete {subject}", details, go)
+        return
+    number = str(len(tasks))
+    host.ask_for(
+        f"delete {subject}?\n" + "\n".join(details),
+        lambda text: go(text == number),
+        hint=f"type {number} and Enter to delete them",
+        must_be=number,
+    )
+
+
+def _pause(task: Task, reason: str, until: str) -> Act:
+    def do(crontab: Crontab, task: Task) -> str:
+        crontab.pause(task, reason or None, _pause_end(until, task, crontab.now()))
+        return f"paused {task.name}"
+
+    words = [*(["--until", until] if until else []), *(["--reason", reason] if reason else [])]
+    return on_task(task, "pause", words, do)
+
+
+def _pause_end(text: str, task: Task, now: datetime) -> datetime | None:
+    """Return the end of the pause, typed in the task's local time. Raises UsageError."""
+    if not text.strip():
+        return None
+    end = parse_time(text, zone(task.timezone), now)
+    if end <= now:
+        raise UsageError(f"{end:%Y-%m-%dT%H:%M:%SZ} has passed; give a time in the future")
+    return end
+
+
+def _payload(text: str) -> str:
+    payload = text_or_file(text, "payload")
+    require_text("payload", payload)
+    return payload
+
+
+def _names(tasks: Sequence[Task]) -> list[str]:
+    if len(tasks) == 1:
+        return [f"{tasks[0].schedule}  {tasks[0].command}"]
+    shown = [task.name for task in tasks[:NAMES_SHOWN]]
+    more = len(tasks) - len(shown)
+    return [*shown, f"and {more:,} more"] if more else shown

@@ -1,0 +1,120 @@
+"""A row of a form: one field with its input and its error."""
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from dcron.safetext import safe_characters, safe_lines
+from dcron.tui.entries import LONGEST, ChoiceEntry, Entry
+from dcron.tui.forms.fields import FormField, placeholder
+
+
+class Row(Widget):
+    """A field of a form: its name, its input, and its error below."""
+
+    DEFAULT_CSS = """
+    Row { height: auto; layout: vertical; padding: 0 1; }
+    Row > Entry, Row > ChoiceEntry { margin-left: 17; }
+    Row > .wrong { height: auto; color: $text-error; padding-left: 2; }
+    """
+
+    class Changed(Message):
+        """Posted when something was typed."""
+
+        def __init__(self, row: "Row") -> None:
+            """Into this row."""
+            super().__init__()
+            self.row = row
+
+    def __init__(self, field: FormField, text: str) -> None:
+        super().__init__(id=f"field-{field.name}")
+        self.field = field
+        self._locked = text if len(text) > LONGEST else None
+        """A text that is too long for a line; it cannot be changed here."""
+        self._entry = (
+            ChoiceEntry(field.choices, text)
+            if field.choices
+            else Entry(
+                "" if self._locked else text,
+                placeholder=self._placeholder(),
+                disabled=self._locked is not None,
+                select_on_focus=False,
+            )
+        )
+        self.error = ""
+        """The error that is shown."""
+
+    def compose(self) -> ComposeResult:
+        yield self._entry
+
+    def render(self) -> Content:
+        """Return the name, which is drawn at the left of the input."""
+        return Content(self.field.title)
+
+    @property
+    def text(self) -> str:
+        """The text of the field."""
+        return self._entry.value if self._locked is None else self._locked
+
+    def set_text(self, text: str) -> None:
+        """Replace the text of the field."""
+        if isinstance(self._entry, ChoiceEntry):
+            self._entry.set(text)
+        elif self._locked is None and len(text) <= LONGEST:
+            self._entry.value = text
+        else:
+            self._locked = text
+
+    def show_placeholder(self, text: str) -> None:
+        """Show what an empty field means."""
+        if isinstance(self._entry, Entry):
+            self._entry.placeholder = safe_characters(text)
+
+    def show_error(self, text: str) -> None:
+        """Show an error; an empty text removes it."""
+        if text == self.error:
+            return
+        self.error = text
+        self.query(".wrong").remove()
+        if text:
+            self.mount(Static(Content(safe_lines(text)), classes="wrong", markup=False))
+
+    def on_resize(self) -> None:
+        """Keep the row in sight when its error has come or gone."""
+        if self.has_focus_within:
+            self.scroll_visible(animate=False)
+
+    def take_focus(self) -> None:
+        """Take the keys."""
+        self.screen.set_focus(self._entry)  # at once: the next key may be here already
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Post it as a change of the row."""
+        event.stop()
+        self.post_message(self.Changed(self))
+
+    def on_choice_entry_changed(self, event: "ChoiceEntry.Changed") -> None:
+        """Post it as a change of the row."""
+        event.stop()
+        self.post_message(self.Changed(self))
+
+    def on_entry_refused(self, event: Entry.Refused) -> None:
+        """Show that the pasted text is too long."""
+        event.stop()
+        self.show_error(
+            f"the pasted text has {event.length:,} characters, more than the {LONGEST:,} of a line here;"
+            " leave the form and press E to edit the task as text"
+        )
+
+    def _placeholder(self) -> str:
+        if self._locked is not None:
+            return f"a text of {len(self._locked):,} characters: E changes it"
+        return placeholder(self.field)
+
+
+def row_of(widget: Widget | None) -> Row | None:
+    """Return the row that contains the widget."""
+    around = widget.ancestors_with_self if widget else ()
+    return next((each for each in around if isinstance(each, Row)), None)

@@ -1,0 +1,57 @@
+"""docs/cli.md lists the keys of the JSON documents, and no others."""
+
+import re
+from pathlib import Path
+
+from tests.support.cli import Dcron
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text().partition("## JSON")[2]
+
+DOCUMENTS = {
+    "task": ("list",),
+    "run": ("runs",),
+    "queue": ("queue", "list"),
+    "node": ("nodes",),
+    "calendar": ("calendar", "list"),
+    "setting": ("config", "list"),
+    "lint": ("lint",),
+    "info": ("info",),
+    "emit": ("emit", "push"),
+    "backfill": ("backfill", "nightly", "--from", "2d", "--to", "1d", "--dry-run"),
+    "preview": ("preview", "nightly"),
+    "why": ("why", "nightly"),
+    "db url": ("db", "url"),
+    "import": ("import", "-", "--user", "root"),
+}
+
+
+def test_the_keys_of_each_document_are_those_of_the_page(sqlite: Dcron) -> None:
+    _fill(sqlite)
+    shown = {}
+    for document, words in DOCUMENTS.items():
+        found = sqlite(*words, "--json", stdin=b"@daily date\n").json
+        shown[document] = set(found[0] if isinstance(found, list) else found)
+    assert shown == {document: _documented(document) for document in DOCUMENTS}
+
+
+def _fill(dcron: Dcron) -> None:
+    """Make a task, a run, a node, a calendar and a queue, and something that `lint` reports."""
+    dcron.done("calendar", "add", "holidays", "12-25", "RRULE:FREQ=MONTHLY;BYMONTHDAY=-1")
+    dcron.done("queue", "set", "mail", "--max-running", "2")
+    dcron.done("add", "-n", "deploy", "@on push", "true")
+    dcron.done("add", "-n", "nightly", "-z", "Europe/Berlin", "*/7 2 * * *", "exit 3")
+    dcron.done("run", "nightly")
+    dcron.run_due()
+
+
+def _documented(document: str) -> set[str]:
+    """Return the keys in the first code after `**document**`: words, or the top level of an object."""
+    match = re.search(rf"\*\*{document}\*\*(?: \([^)]*\))?: (?:an array of )?`([^`]*)`", PAGE)
+    assert match, document
+    keys = match[1]
+    if not keys.startswith("{"):
+        return set(keys.split())
+    flat = keys[1:-1]
+    while (shorter := re.sub(r"[\[{][^\[\]{}]*[\]}]", "", flat)) != flat:
+        flat = shorter
+    return set(re.findall(r'"(\w+)"', flat))
