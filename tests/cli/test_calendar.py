@@ -128,6 +128,7 @@ def test_an_expression_is_previewed_with_a_calendar(dcron: Dcron) -> None:
     assert "skipped: not on calendar weekend" in dcron.done(*words, "--only", "weekend").out
 
 
+@pytest.mark.terminal
 def test_what_is_skipped_is_struck_through_in_colour_alone(sqlite: Dcron) -> None:
     sqlite.done("calendar", "add", "weekend", "sat", "sun")
     sqlite.done("add", "-n", "one", "-z", "UTC", "--except", "weekend", "0 9 * * *", "x")
@@ -206,6 +207,7 @@ def test_a_calendar_has_bounds(sqlite: Dcron) -> None:
     assert (refused.code, "10,001 dates" in refused.err) == (2, True)
 
 
+@pytest.mark.terminal
 def test_replacing_a_calendar_in_use_asks_on_a_terminal(sqlite: Dcron) -> None:
     sqlite.done("calendar", "add", "x", "sat")
     sqlite.done("add", "-n", "job", "--except", "x", "@daily", "y")

@@ -230,6 +230,7 @@ def test_removing_a_name_twice_removes_one_task(dcron: Dcron) -> None:
     assert dcron.done("list", "--names").out == "cleanup-prod-db\n"
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(
     ("words", "question"),
     [
@@ -285,6 +286,7 @@ def test_rm_asks_and_without_a_terminal_needs_force(dcron: Dcron) -> None:
     assert dcron("rm", "-f", "one").code == 4
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(
     ("typed", "code", "left"), [("\n", 1, 1), ("n\n", 1, 1), ("y\n", 0, 0), ("\x04", 1, 1)]
 )
@@ -296,6 +298,7 @@ def test_rm_on_a_terminal_takes_only_yes_for_yes(sqlite: Dcron, typed: str, code
     assert len(sqlite.done("list", "--json").json) == left
 
 
+@pytest.mark.terminal
 def test_ctrl_c_at_the_question_is_130_and_removes_nothing(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "@daily", "ls")
     answer = on_terminal("rm", "one", url=sqlite.url, typed="\x03", wait_for="[y/N]")

@@ -70,10 +70,10 @@ def test_a_new_task_has_the_crontabs_zone_and_no_admins_own(dcron: Dcron) -> Non
 
 
 @pytest.mark.usefixtures("tokyo")
-def test_a_new_crontab_gets_the_zone_of_the_machine_that_makes_it(dcron: Dcron) -> None:
-    assert "new tasks have the time zone Asia/Tokyo (this machine's)" in dcron.done("db", "init").err
-    assert dcron.done("config", "list", "--json").json[0]["value"] == "Asia/Tokyo"
-    assert dcron.done("db", "init").err == ""
+def test_a_new_crontab_gets_the_zone_of_the_machine_that_makes_it(fresh: Dcron) -> None:
+    assert "new tasks have the time zone Asia/Tokyo (this machine's)" in fresh.done("db", "init").err
+    assert fresh.done("config", "list", "--json").json[0]["value"] == "Asia/Tokyo"
+    assert fresh.done("db", "init").err == ""
 
 
 @pytest.mark.usefixtures("tokyo")

@@ -36,10 +36,10 @@ def assert_fails(dcron: Dcron, told: str, *lines: list[str]) -> None:
         assert failed.out == "", words
 
 
-def test_init_prepares_an_empty_database_and_a_prepared_one_is_fine(dcron: Dcron) -> None:
-    assert "is ready" in dcron.done("db", "init").out
-    assert "ready already" in dcron.done("db", "init").out
-    assert "already" in dcron.done("db", "upgrade").out
+def test_init_prepares_an_empty_database_and_a_prepared_one_is_fine(fresh: Dcron) -> None:
+    assert "is ready" in fresh.done("db", "init").out
+    assert "ready already" in fresh.done("db", "init").out
+    assert "already" in fresh.done("db", "upgrade").out
 
 
 def test_a_sqlite_file_is_made_for_its_owner_alone(sqlite: Dcron) -> None:
@@ -221,14 +221,14 @@ def test_tables_of_an_older_version_that_is_known_ask_for_an_upgrade(
     assert_fails(dcron, "dcron db upgrade", *READING, *WRITING)
 
 
-def test_tables_that_are_not_ours_are_left_alone(dcron: Dcron) -> None:
-    database = Database(dcron.url)
+def test_tables_that_are_not_ours_are_left_alone(fresh: Dcron) -> None:
+    database = Database(fresh.url)
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("CREATE SCHEMA dcron"))
         connection.execute(text("CREATE TABLE crontab (mine INTEGER)"))
     database.close()
-    assert_fails(dcron, "not dcron's", ["list"], ["db", "init"], ["db", "upgrade"])
+    assert_fails(fresh, "not dcron's", ["list"], ["db", "init"], ["db", "upgrade"])
 
 
 def test_a_directory_that_is_not_there_is_made_for_nobody_who_named_it(

@@ -73,6 +73,7 @@ def test_a_signal_leaves_nothing_behind(directory: Path, number: signal.Signals)
     assert list(directory.iterdir()) == []
 
 
+@pytest.mark.terminal
 def test_on_a_terminal_it_opens_the_screen_until_a_key_ends_it(directory: Path) -> None:
     shown = on_terminal(
         "demo", "--agents", "1", url="", typed="q", wait_for="heartbeat", TMPDIR=str(directory)
@@ -83,6 +84,7 @@ def test_on_a_terminal_it_opens_the_screen_until_a_key_ends_it(directory: Path) 
     assert list(directory.iterdir()) == []
 
 
+@pytest.mark.terminal
 def test_a_signal_ends_the_screen_too_and_gives_the_terminal_back(directory: Path) -> None:
     with terminal("demo", "--agents", "1", TMPDIR=str(directory)) as screen:
         screen.sees("heartbeat")

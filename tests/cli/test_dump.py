@@ -67,6 +67,7 @@ def test_what_differs_is_shown_and_refused_without_a_terminal(sqlite: Dcron, oth
     assert sqlite.done("dump").out == before
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(("answer", "code"), [("y\r", 0), ("\r", 1)])
 def test_a_person_is_asked(sqlite: Dcron, tmp_path: Path, answer: str, code: int) -> None:
     fill(sqlite)

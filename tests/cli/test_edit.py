@@ -174,6 +174,7 @@ def test_mistakes_are_told_with_the_place_in_the_text_that_is_kept(
     assert {task["version"] for task in dcron.done("list", "--json").json} == {1}
 
 
+@pytest.mark.terminal
 def test_on_a_terminal_a_mistake_opens_the_editor_again_at_its_line(
     sqlite: Dcron, editor: MakeEditor, tmp_path: Path
 ) -> None:
@@ -195,6 +196,7 @@ def test_on_a_terminal_a_mistake_opens_the_editor_again_at_its_line(
     assert path.endswith(".crontab")
 
 
+@pytest.mark.terminal
 def test_leaving_a_mistake_as_it_is_gives_up_and_keeps_the_text(
     sqlite: Dcron, editor: MakeEditor, left: Callable[[], list[Path]], tmp_path: Path
 ) -> None:
@@ -210,6 +212,7 @@ def test_leaving_a_mistake_as_it_is_gives_up_and_keeps_the_text(
     assert not (tmp_path / "shown-2").exists()
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(
     ("typed", "code", "names"), [("\n", 1, "a b c"), ("y\n", 0, "a c"), ("\x04", 1, "a b c")]
 )
@@ -225,6 +228,7 @@ def test_removing_takes_a_yes(
     assert bool(left()) == bool(code)
 
 
+@pytest.mark.terminal
 def test_from_the_question_one_may_edit_on(sqlite: Dcron, editor: MakeEditor, tmp_path: Path) -> None:
     three(sqlite)
     editor("text = text.replace('run a', 'run x')", "text = shown.replace('run x', 'run a')")
@@ -287,6 +291,7 @@ def test_what_others_did_to_other_lines_is_no_conflict(dcron: Dcron, editor: Mak
     assert found == [("0 6 * * *", None), ("0 5 * * *", 300), ("0 5 * * *", None)]
 
 
+@pytest.mark.terminal
 def test_hostile_text_is_shown_inert(sqlite: Dcron, editor: MakeEditor) -> None:
     sqlite.done("add", "-n", "a", "@daily", "printf '\x1b]52;c;eA==\x07\u202e'")
     editor("text = text.replace('@daily', '@weekly').replace('schedule=', 'cwd=\"/\\x1b[2J\" schedule=')")
@@ -338,6 +343,7 @@ def test_an_editor_that_cannot_be_used_is_named(
         open_editor(tmp_path / "file")
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(("present", "code"), [(["vi", "nano"], 0), (["nano"], 0), ([], 1)])
 def test_without_a_choice_the_usual_editors_are_looked_for(
     sqlite: Dcron, tmp_path: Path, present: list[str], code: int
@@ -363,6 +369,7 @@ def test_the_line_is_told_to_what_a_link_leads_to(tmp_path: Path, monkeypatch: p
 # Ctrl-C -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.terminal
 def test_ctrl_c_within_an_editor_that_handles_it_does_not_end_dcron(
     sqlite: Dcron, editor: MakeEditor
 ) -> None:
@@ -380,6 +387,7 @@ def test_ctrl_c_within_an_editor_that_handles_it_does_not_end_dcron(
     assert sqlite.done("view", "a", "--json").json["command"] == "run x"
 
 
+@pytest.mark.terminal
 def test_ctrl_c_that_ends_the_editor_is_130_and_changes_nothing(sqlite: Dcron, editor: MakeEditor) -> None:
     three(sqlite)
     editor(
@@ -395,6 +403,7 @@ def test_ctrl_c_that_ends_the_editor_is_130_and_changes_nothing(sqlite: Dcron, e
     assert sqlite.done("view", "a", "--json").json["command"] == "run a"
 
 
+@pytest.mark.terminal
 def test_ctrl_c_at_the_question_is_130_and_changes_nothing(sqlite: Dcron, editor: MakeEditor) -> None:
     three(sqlite)
     editor("text = text.replace('run a', 'run x')")

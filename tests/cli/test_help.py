@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from dcron.cli import app
-from tests.cli.conftest import Dcron
+from tests.support.cli import Dcron
 
 DIALECT = re.compile(
     r"\b(told|tells?|whoever|nobody|somebody|mend|for certain|faces?|moments?"
@@ -63,7 +63,7 @@ def test_help_is_in_plain_english(sqlite: Dcron, words: str) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_the_examples_of_a_verb_parse(words: str) -> None:
-    command = get_command(app.app)
+    command: Any = get_command(app.app)
     for example in examples(COMMANDS[words].help or ""):
         context = command.make_context("dcron", words_of_dcron(example))
         name, verb, rest = command.resolve_command(context, context._protected_args + context.args)

@@ -68,6 +68,7 @@ def test_a_file_in_the_spool_that_another_owns_is_refused(sqlite: Dcron, spool: 
     assert (refused.code, "belongs to daemon and not to nobody" in refused.err) == (1, True)
 
 
+@pytest.mark.terminal
 def test_a_change_is_shown_and_not_made_without_a_yes(sqlite: Dcron, tmp_path: Path) -> None:
     file = tmp_path / "crontab"
     zone = b"CRON_TZ=UTC\n"  # whatever this machine's is

@@ -138,6 +138,7 @@ def test_what_is_skipped_does_not_make_a_minute_busy(sqlite: Dcron) -> None:
     ]
 
 
+@pytest.mark.terminal
 def test_a_look_ahead_is_whole_and_a_terminal_gets_the_same(sqlite: Dcron) -> None:
     lines = [
         Definition(name=f"t{number:02}", schedule="*/5 * * * *", timezone="UTC", command="ls")

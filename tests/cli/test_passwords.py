@@ -18,8 +18,6 @@ def shown(dcron: Dcron, url: str, words: list[str]) -> str:
 
 
 @settings(
-    deadline=None,
-    max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(password=passwords, shape=st.sampled_from(SHAPES), words=st.sampled_from(WORDS))

@@ -53,6 +53,7 @@ def test_a_dead_letter_is_dismissed_once(sqlite: Dcron) -> None:
     assert sqlite("dead", "dismiss", "999").code == 4
 
 
+@pytest.mark.terminal
 def test_dismissing_all_asks_on_a_terminal_and_is_refused_elsewhere(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "bad", "--max-running", "none", "@yearly", "exit 7")
     run_once(sqlite, "bad", "bad")

@@ -85,6 +85,7 @@ def test_a_queue_holds_its_limit_and_says_who_is_over_it(sqlite: Dcron) -> None:
         assert "at most 1 run at once; 2 are alive now, and run on" in told
 
 
+@pytest.mark.terminal
 def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "train", "--require", "gpu", "@yearly", "true")
     sqlite.done("add", "-n", "plain", "@yearly", "true")
@@ -157,7 +158,7 @@ def test_an_undrained_node_takes_runs_again(dcron: Dcron) -> None:
         run = dcron("run", "one", "--wait", "--timeout", "12s")
         assert (run.code, "every agent takes nothing new, for it drains" in run.err) == (124, True)
         assert dcron("undrain", "web").code == 4
-        assert "takes runs again" in dcron.done("undrain", "web-1").out
+        assert "claims runs again" in dcron.done("undrain", "web-1").out
         assert until(lambda: dcron.done("runs", "one", "--state", "succeeded", "--json").json)
         assert "was not draining" in dcron.done("undrain", "web-1").out
 

@@ -86,6 +86,7 @@ def test_a_waiting_run_is_cancelled_at_once(dcron: Dcron) -> None:
     assert dcron("cancel", str(run["id"])).code == 1
 
 
+@pytest.mark.terminal
 def test_waiting_for_a_run_exits_as_the_command_did(dcron: Dcron, tmp_path: Path) -> None:
     commands = {"fine": "true", "seven": "exit 7", "killed": "kill -TERM $$", "slow": "sleep 60"}
     for name, command in commands.items():
@@ -160,7 +161,10 @@ def test_logs_of_a_run_that_failed_by_itself_are_its_output_alone(sqlite: Dcron)
 @pytest.mark.parametrize("words", [["cancel"], ["retry"], ["runs", "--flow"]])
 def test_a_run_is_named_by_its_number(dcron: Dcron, words: list[str]) -> None:
     refused = dcron(*words, "backup")
-    assert (refused.code, "'backup' is not a run's number; `dcron runs` shows" in refused.err) == (2, True)
+    assert (refused.code, "'backup' is not the number of a run; `dcron runs` shows" in refused.err) == (
+        2,
+        True,
+    )
     assert dcron(*words, "9" * 40).code == 4
 
 
@@ -199,6 +203,7 @@ def test_piped_logs_are_the_bytes_themselves(dcron: Dcron) -> None:
     assert piped.stdout == HOSTILE
 
 
+@pytest.mark.terminal
 def test_logs_on_a_terminal_are_inert_unless_raw(sqlite: Dcron) -> None:
     run_id = str(printed(sqlite, (0, "out", HOSTILE)))
     shown = on_terminal("logs", run_id, url=sqlite.url).out
@@ -207,6 +212,7 @@ def test_logs_on_a_terminal_are_inert_unless_raw(sqlite: Dcron) -> None:
     assert "\x1b]52;c;AAAA\x07" in raw
 
 
+@pytest.mark.terminal
 def test_a_gap_in_the_output_is_told_apart_from_it(sqlite: Dcron) -> None:
     run_id = printed(sqlite, (0, "out", b"head\n"), (1_000_005, "out", b"tail\n"))
     piped = real("logs", str(run_id), url=sqlite.url)
@@ -216,6 +222,7 @@ def test_a_gap_in_the_output_is_told_apart_from_it(sqlite: Dcron) -> None:
     assert shown == "head\n[1,000,000 bytes in the middle were not kept]\ntail\n"
 
 
+@pytest.mark.terminal
 def test_letters_and_lines_that_span_chunks_are_put_together(sqlite: Dcron) -> None:
     data = "grüße, 世界\n".encode()
     pieces = [(position, "out", data[position : position + 1]) for position in range(len(data))]

@@ -5,7 +5,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dcron.safetext import cells, safe, safe_line, safe_lines, shorten
@@ -28,7 +28,6 @@ HOSTILE = st.one_of(st.text(st.characters(), max_size=80), st.lists(PIECES, max_
 @example("\x1b\x1b[31m")
 @example("\x1b]0;x\x1b[31m")
 @example("\ud83d\ude00")
-@settings(max_examples=500, deadline=None)
 def test_nothing_that_a_terminal_obeys_or_hides_gets_through(text: str) -> None:
     for shown in (safe(text), safe_line(text), safe(text, 20), *safe_lines(text).split("\n")):
         assert not FORBIDDEN.search(shown)
@@ -37,21 +36,18 @@ def test_nothing_that_a_terminal_obeys_or_hides_gets_through(text: str) -> None:
 
 
 @given(HOSTILE)
-@settings(max_examples=300, deadline=None)
 def test_what_is_safe_stays_as_it_is(text: str) -> None:
     assert safe(safe(text)) == safe(text)
     assert safe(text, 30) == safe(safe(text, 30), 30)
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=300, deadline=None)
 def test_any_bytes_can_be_shown(data: bytes) -> None:
     assert not FORBIDDEN.search(safe(data))
     assert not FORBIDDEN.search(safe_line(data))
 
 
 @given(HOSTILE, st.integers(min_value=1, max_value=40))
-@settings(max_examples=300, deadline=None)
 def test_no_text_is_wider_than_its_limit(text: str, limit: int) -> None:
     assert cells(safe(text, limit)) <= limit
 

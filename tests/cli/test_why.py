@@ -82,6 +82,7 @@ def test_an_unknown_task_is_not_found_and_a_removed_one_is_explained(dcron: Dcro
     assert (bad.code, "is not a time" in bad.err) == (2, True)
 
 
+@pytest.mark.terminal
 def test_hostile_text_is_inert(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "backup", "@yearly", "true")
     sqlite.done("pause", "backup", "--reason", "\x1b]52;c;cm0=\x07 \u202egnp")

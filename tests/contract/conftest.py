@@ -1,7 +1,6 @@
 """Every contract is kept on both databases."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,8 @@ def stage(database_url: str) -> Iterator[Stage]:
 
 
 @pytest.fixture
-def sqlite_stage(tmp_path: Path) -> Iterator[Stage]:
+def sqlite_stage(sqlite_url: str) -> Iterator[Stage]:
     """The same on SQLite alone, for what Postgres settles by its types."""
-    stage = Stage(f"sqlite:///{tmp_path / 'dcron.db'}")
+    stage = Stage(sqlite_url)
     yield stage
     stage.database.close()

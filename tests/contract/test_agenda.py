@@ -209,7 +209,7 @@ def test_lanes_beyond_a_look_are_found_by_the_next(stage: Stage, monkeypatch: py
     found, lane = [], ""
     with stage.database.read() as connection:
         for _ in range(3):
-            heads, lane = planning.heads_behind(connection, lane)
+            heads, lane = planning.heads_after(connection, lane)
             found.append([head.lane.queue for head in heads])
     assert found == [["queue0", "queue1", "queue2"], ["queue3", "queue4", "queue5"], ["queue6"]]
     assert lane == "", "the look after that begins anew"
@@ -371,7 +371,7 @@ def assert_harmless(stage: Stage, poisoned: dict[str, int]) -> None:
     start_node(stage, node)
     stage.now = at("12:10")
     assert [run.task.name for run in stage.take(node, limit=100)] == ["healthy"]
-    assert len(list(stage.crontab.views())) == len(poisoned) + 1
+    assert len(list(stage.crontab.list_tasks())) == len(poisoned) + 1
 
     mended = {what: stage.crontab.edit(line, MENDED) for what, line in lines.items()}
     assert {what: line.error for what, line in mended.items() if line.error} == {}

@@ -23,7 +23,7 @@ def run_all(stage: Stage, node: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("policy", "window", "ran", "passed_over"),
+    ("policy", "window", "ran", "missed"),
     [
         ("last", None, ["12:50"], ["12:40"]),
         ("last", 600.0, ["12:50"], ["12:40"]),
@@ -35,12 +35,12 @@ def run_all(stage: Stage, node: str) -> list[str]:
     ],
 )
 def test_after_downtime(
-    stage: Stage, policy: str, window: float | None, ran: list[str], passed_over: list[str]
+    stage: Stage, policy: str, window: float | None, ran: list[str], missed: list[str]
 ) -> None:
     task = stage.task("backup", catch_up=policy, catch_up_window=window)
     stage.now = at("12:55")
     assert run_all(stage, stage.node()) == ran
-    assert times(stage, task, RunState.SKIPPED) == passed_over, "one row tells them all"
+    assert times(stage, task, RunState.SKIPPED) == missed, "one row tells them all"
     assert times(stage, task, RunState.WAITING) == ["13:00"]
 
 

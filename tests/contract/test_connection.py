@@ -84,11 +84,11 @@ def test_only_a_url_that_says_so_lets_the_password_go(impostor: Impostor) -> Non
 
 
 @pytest.fixture
-def postgres_url(request: pytest.FixtureRequest, database_url: str) -> str:
+def postgres_url(request: pytest.FixtureRequest, empty_database_url: str) -> str:
     """The URL of an empty Postgres database."""
-    if database_url.startswith("sqlite"):
+    if empty_database_url.startswith("sqlite"):
         pytest.skip("SQLite has neither schemas nor operators of others")
-    return database_url
+    return empty_database_url
 
 
 def admin_of(url: str) -> "psycopg.Connection[tuple[object, ...]]":

@@ -19,40 +19,7 @@ from dcron.services.fleet import Fleet
 from dcron.services.settings import SharedSettings
 from dcron.store.runs import RunFilter
 from tests.support.stage import NOON, Stage, definition
-
-EVERYTHING: dict[str, Any] = {
-    "argv": ("tar", "c", "/srv"),
-    "shell": "/bin/bash",
-    "stdin": "ünï\n",
-    "env": {"LANG": "C", "EMPTY": "", "A": "\t"},
-    "cwd": "/srv",
-    "user": "backup",
-    "timeout": 90.5,
-    "max_running": None,
-    "overlap": "queue",
-    "tries": 3,
-    "backoff": 0.5,
-    "backoff_factor": 1.5,
-    "backoff_max": 60.25,
-    "on_lost": "retry",
-    "deadline": 7200.0,
-    "catch_up": "all",
-    "catch_up_window": 86400.0,
-    "jitter": 30.0,
-    "priority": "high",
-    "queue": "mail",
-    "require": ("ssd", "zone=eu-1"),
-    "every_node": True,
-    "need": {"gpu": 1.5, "mem": 2**30},
-    "limit": {"files": 100, "mem": 2**31},
-    "gap": "skip",
-    "fold": "both",
-    "not_before": NOON - timedelta(days=300, microseconds=1),
-    "not_after": NOON + timedelta(days=300),
-    "except_calendar": "holidays",
-    "only_calendar": "work",
-    "describe": "All of it\nand more",
-}
+from tests.support.task_fields import EXAMPLES
 
 
 def fill(stage: Stage) -> None:
@@ -64,7 +31,7 @@ def fill(stage: Stage) -> None:
     fleet.set_queue("mail", 3)
     fleet.set_queue("free", None)
     SharedSettings(stage.crontab).set("timezone", "Europe/Berlin")
-    stage.task("full", "0 * * * *", timezone="Europe/Berlin", command="tar c /srv", **EVERYTHING)
+    stage.task("full", "0 * * * *", timezone="Europe/Berlin", command="tar c /srv", **EXAMPLES)
     stage.task("plain")
     stage.task("every", "@every 90s")
     stage.task("delay", "@delay 5m")
@@ -121,8 +88,8 @@ def waiting(stage: Stage) -> list[str]:
 
 def test_every_field_of_a_task_is_tried_with_another_value_than_its_default() -> None:
     optional = {each.name for each in fields(Definition)} - {"name", "schedule", "timezone", "command"}
-    assert EVERYTHING.keys() == optional
-    assert not [name for name, value in EVERYTHING.items() if value == SPEC_DEFAULTS[name]]
+    assert EXAMPLES.keys() == optional
+    assert not [name for name, value in EXAMPLES.items() if value == SPEC_DEFAULTS[name]]
     beyond = set(Task.__dataclass_fields__) - {each.name for each in fields(Definition)}
     # A new column of a task is either in the dump or, for a reason, on this list.
     history = {"id", "version", "planned_version", "error", "changed_at", "changed_by"}
@@ -151,7 +118,7 @@ def test_a_dump_comes_back_byte_for_byte_here_and_on_the_other_database(stage: S
 
 
 def views(stage: Stage) -> dict[str, Any]:
-    return {view.task.name: view for view in stage.crontab.views()}
+    return {view.task.name: view for view in stage.crontab.list_tasks()}
 
 
 def test_what_a_restored_task_follows_still_starts_it(stage: Stage, other: Stage) -> None:
@@ -161,7 +128,7 @@ def test_what_a_restored_task_follows_still_starts_it(stage: Stage, other: Stage
     with other.database.read() as connection:
         from dcron.store import dependencies
 
-        assert dependencies.directly_behind(connection, "plain") == ["after"]
+        assert dependencies.directly_downstream(connection, "plain") == ["after"]
 
 
 def test_a_run_that_was_missed_meanwhile_follows_the_catch_up_rule(stage: Stage, other: Stage) -> None:

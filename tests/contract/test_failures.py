@@ -316,7 +316,7 @@ def test_a_pooler_that_forgets_prepared_statements_is_served(postgres_server: st
         database.close()
 
 
-def test_a_write_is_noticed_by_whoever_watches(database_url: str, database: Database) -> None:
+def test_a_write_is_noticed_by_whoever_watches(empty_database_url: str, database: Database) -> None:
     watch, stop, seen = database.watch(), threading.Event(), threading.Event()
     with database.write() as connection:
         connection.execute(

@@ -21,7 +21,7 @@ def login_of(url: str) -> str:
     return account if url.startswith("sqlite") else str(make_url(url).username)
 
 
-def test_every_change_has_the_login_that_made_it(database: Database, database_url: str) -> None:
+def test_every_change_has_the_login_that_made_it(database: Database, empty_database_url: str) -> None:
     crontab = Crontab(database, "admin@elsewhere")
     task = crontab.add(LINE)
     crontab.pause(task, "release")
@@ -29,19 +29,19 @@ def test_every_change_has_the_login_that_made_it(database: Database, database_ur
     with database.read() as connection:
         logins = list(connection.scalars(select(changes.c.login)))
     assert len(logins) >= 3
-    assert set(logins) == {login_of(database_url)}
+    assert set(logins) == {login_of(empty_database_url)}
 
 
-def test_who_is_not_who_he_says_is_shown_with_the_login(database: Database, database_url: str) -> None:
-    crontab, login = Crontab(database, "admin@elsewhere"), login_of(database_url)
+def test_who_is_not_who_he_says_is_shown_with_the_login(database: Database, empty_database_url: str) -> None:
+    crontab, login = Crontab(database, "admin@elsewhere"), login_of(empty_database_url)
     task = crontab.add(LINE)
     crontab.edit(task, {"command": "other"})
     with pytest.raises(Conflict, match=rf"admin@elsewhere \(as {login}\), "):
         crontab.edit(task, {"command": "third"})
 
 
-def test_one_who_is_who_he_says_is_shown_as_ever(database: Database, database_url: str) -> None:
-    login = login_of(database_url)
+def test_one_who_is_who_he_says_is_shown_as_ever(database: Database, empty_database_url: str) -> None:
+    login = login_of(empty_database_url)
     crontab = Crontab(database, f"{login}@here")
     task = crontab.add(LINE)
     crontab.edit(task, {"command": "other"})

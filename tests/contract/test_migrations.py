@@ -120,14 +120,14 @@ def start_up(url: str, wal: bool, barrier: Any, answers: Any) -> None:
 
 
 @pytest.mark.parametrize("wal", [False, True])
-def test_several_processes_may_start_at_once_on_an_empty_database(database_url: str, wal: bool) -> None:
-    if wal and database_url.startswith("postgres"):
+def test_several_processes_may_start_at_once_on_an_empty_database(empty_database_url: str, wal: bool) -> None:
+    if wal and empty_database_url.startswith("postgres"):
         wal = False  # a second round, then
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["dcron.migrations", "alembic.command", "psycopg"])
     barrier, answers = context.Barrier(STARTING_AT_ONCE), context.Queue()
     processes = [
-        context.Process(target=start_up, args=(database_url, wal, barrier, answers))
+        context.Process(target=start_up, args=(empty_database_url, wal, barrier, answers))
         for _ in range(STARTING_AT_ONCE)
     ]
     for process in processes:

@@ -149,15 +149,14 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "nodes": lambda connection, stage: nodes.listing(connection, NOON, ended_since=NOON),
     "plan": lambda connection, stage: planning.plan(connection, stage.line(7), NOON),
-    "settle_orphans": lambda connection, stage: unclaimable.settle_orphans(
+    "settle_orphans": lambda connection, stage: unclaimable.skip_orphans(
         connection, [Lane()], NOON - timedelta(1), 100
     ),
-    "starting": lambda connection, stage: planning.starting(connection, NOON, 100),
+    "starting": lambda connection, stage: planning.due_in_minute(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
     "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
-    "last_started": lambda connection, stage: runs.last_started(connection, list(range(1, 500))),
-    "alive": lambda connection, stage: runs.alive(connection, list(range(1, 500))),
+    "listed tasks": lambda connection, stage: listings.listed_tasks(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
     "runs of a task in a state": lambda connection, stage: runs.newest(
         connection, RunFilter(task_id=7, states=[RunState.SUCCEEDED]), 20
@@ -181,8 +180,8 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
-    "the last change by name": lambda connection, stage: audit_log.last_of(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: audit_log.last_of_line(connection, 77),
+    "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
+    "the last change of a line": lambda connection, stage: audit_log.last_of_task(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(
         connection, (), 9000, 200, NOON
     ),
@@ -192,8 +191,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "dead letters that still are": lambda connection, stage: listings.dead_ids(connection, 7),
     "what a task waits for": lambda connection, stage: listings.waiting_runs(connection, 7, 20),
     "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
-    "output between": lambda connection, stage: output.between(connection, 7, 0, 1000, "stderr", 200),
-    "facts of output": lambda connection, stage: output.facts(connection, 7, 0, 200),
     "output after its head": lambda connection, stage: output.first_after_head(connection, 7),
     "size of output": lambda connection, stage: output.size(connection, 7),
     "the run before": lambda connection, stage: output.neighbour(connection, 7, 30_000, later=False),

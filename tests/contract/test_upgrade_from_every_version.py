@@ -160,7 +160,7 @@ def test_agents_that_run_are_asked_to_take_nothing_new_and_keep_their_leases(ear
 
 
 def test_an_upgrade_among_busy_agents_is_no_deadlock(
-    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as then:
         then.setattr(migrations, "SCHEMA_VERSION", "0001")
@@ -172,7 +172,7 @@ def test_an_upgrade_among_busy_agents_is_no_deadlock(
 
     def be_busy(number: int, statements: Sequence[str]) -> None:
         """Write both tables, again and again, one agent in one order and one in the other."""
-        busy = Database(database_url, patience=20)
+        busy = Database(empty_database_url, patience=20)
         while not over.is_set():
             try:
                 with busy.write() as connection:

@@ -50,7 +50,7 @@ def full_server() -> Iterator[PostgresServer]:
 def test_agents_that_find_no_free_connection_come_up_when_there_is_one(
     full_server: PostgresServer, tmp_path: Path
 ) -> None:
-    with new_database(full_server, tmp_path) as url, cluster(url, tmp_path) as team:
+    with new_database(full_server.url, tmp_path) as url, cluster(url, tmp_path) as team:
         team.database.close()
         taken = []
         while True:

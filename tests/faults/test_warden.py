@@ -237,7 +237,7 @@ def test_big_input_arrives_whole(harness: Harness) -> None:
     assert harness.output(run) == expected
 
 
-def test_input_that_nobody_reads_blocks_nobody(harness: Harness) -> None:
+def test_input_that_is_not_read_blocks_no_process(harness: Harness) -> None:
     slow = harness.shell("sleep 60", stdin=b"x" * 5_000_000)
     harness.pid(slow)
     assert harness.result(harness.start("true", stdin=b"x" * 5_000_000)).exit_code == 0

@@ -13,6 +13,7 @@ from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
 from dcron.services.triggers import Triggers
 from dcron.store.runs import RunFilter
+from dcron.store.search_terms import Term
 from tests.simulation import invariants
 from tests.simulation.cluster import BEGINNING, FaultyDatabase, SimulatedNode, Start, Time, settings
 
@@ -238,7 +239,7 @@ class World:
         self._note(f"{name} is paused until {until}")
 
     def _resume(self) -> None:
-        paused = [view.task for view in self.crontab.views(paused=True)]
+        paused = [view.task for view in self.crontab.list_tasks([Term("paused")])]
         if paused:
             task = self.chance.choice(paused)
             self.crontab.resume(task)

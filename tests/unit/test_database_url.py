@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcron.database.failures import explain_failure
+from dcron.database.failures import database_error
 from dcron.database.url import PASSWORD_HINT, parse_url, redact
 from dcron.errors import UsageError
 
@@ -150,7 +150,7 @@ def shown_for(url: str) -> str:
     except UsageError as error:
         return str(error)
     said = f"connection to {address.url.render_as_string(hide_password=False)} failed: {address.url.password}"
-    failed = explain_failure(psycopg.OperationalError(said), address)
+    failed = database_error(psycopg.OperationalError(said), address)
     return "\n".join((str(address), repr(address), address.place, str(failed)))
 
 

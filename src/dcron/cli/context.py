@@ -86,7 +86,7 @@ def own_zone() -> str:
 
 def _patience(default: float) -> float:
     """Return the seconds to wait for a locked database: $DCRON_PATIENCE, such as 2s, or the default."""
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     given = os.environ.get("DCRON_PATIENCE")
     try:

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from dcron.fields import FIELDS, Field
-from dcron.fields.kinds import Duration, Tags, Time, Words
+from dcron.fields.collection_kinds import Tags, Words
+from dcron.fields.kinds import Duration, Time
 from dcron.model import DEFINITION_FIELDS, Event, Node, Queue, Run
 from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.policy.start_times import TaskStart
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
     from dcron.store.output import Chunk
 
@@ -47,7 +48,7 @@ def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: number(amount) for name, amount in amounts.items()}
 
 
-def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
+def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
     """A task with its next and last run."""
     task = view.task
     holder = view.alive[-1] if view.alive else None
@@ -64,6 +65,9 @@ def task_shape(view: "TaskView", now: datetime) -> dict[str, Any]:
         "version": task.version,
         "once": task.once,
         "error": task.error,
+        "failed": view.failed,
+        "late": view.is_late(now),
+        "dead": view.dead,
         "source": task.source,
         "unserved": view.unserved,
         **fields,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dcron.model import Definition, Task
     from dcron.services.crontab import Crontab
     from dcron.services.settings import ChosenZone
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
 
 
 _LONG_OPTIONS = "|".join(field.option for field in OPTIONS)
@@ -98,7 +98,7 @@ def report_added(
 
 
 def _facts(
-    view: "TaskView", options: TaskOptions, chosen: "ChosenZone", now: datetime
+    view: "TaskRow", options: TaskOptions, chosen: "ChosenZone", now: datetime
 ) -> Iterator[tuple[str, str | list[str] | None]]:
     from dcron.presentation import next_runs
     from dcron.presentation import policies as policies

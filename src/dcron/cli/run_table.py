@@ -51,7 +51,7 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
     return [
         str(run.id),
         run.task,
-        AlarmCell(run.state.value) if run.state in (RunState.FAILED, RunState.LOST) else run.state.value,
+        AlarmCell(run.state.value) if run.state.is_failure else run.state.value,
         _trigger(run, tries),
         humanize.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
         humanize.took(duration) if duration is not None else "",

@@ -2,15 +2,13 @@
 
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 
 def past_time(text: str, here: Any, now: datetime) -> datetime:
     """Return a past time, in the zone `here`: `2h` and `2h ago` count back from now. Raises UsageError."""
-    from dcron.schedule import parse_duration, parse_time
+    from dcron.quantities import parse_duration
+    from dcron.schedule import parse_time
 
     if re.fullmatch(r"\s*[0-9.wdhms]+(\s+ago)?\s*", text):
         return now - timedelta(seconds=parse_duration(text.strip().removesuffix("ago").strip()))

@@ -10,7 +10,7 @@ from dcron.model import Definition, Trigger
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
 
 COUNTED = 100
 """Most tasks of one minute that are counted; more make no difference."""
@@ -42,7 +42,7 @@ def print_missing_home(task: Definition) -> None:
         console.complain(f"warning: {warning}")
 
 
-def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
+def print_crowd(crontab: "Crontab", view: "TaskRow", now: datetime) -> None:
     """Print a warning if many tasks start in the minute of the task's next scheduled run."""
     from dcron.presentation import next_runs
 
@@ -54,7 +54,7 @@ def print_crowd(crontab: "Crontab", view: "TaskView", now: datetime) -> None:
     print_doubts(next_runs.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
 
 
-def print_unserved(crontab: "Crontab", view: "TaskView") -> None:
+def print_unserved(crontab: "Crontab", view: "TaskRow") -> None:
     """Print a warning if agents are running, but none can claim the task's next run."""
     if view.unserved and view.task.enabled and not why_idle(crontab):
         print_doubts([("unserved", f"no agent can claim its next run: {view.unserved}")])

@@ -13,7 +13,7 @@ INPUT_MARK = re.compile(r"\\?%")
 
 
 def split(text: str) -> tuple[str, str | None]:
-    """The command and the standard input that the rest of a crontab line stands for."""
+    """Return the command and the standard input of the rest of a crontab line."""
     pieces: list[str] = []
     begin = 0
     for mark in PAIR_OR_END.finditer(text):
@@ -28,7 +28,7 @@ def split(text: str) -> tuple[str, str | None]:
 
 
 def join(command: str, stdin: str | None) -> str:
-    """The rest of a crontab line for this command and input, as near as crontab(5) can say it."""
+    """Return the rest of a crontab line for this command and input, as far as crontab(5) can express it."""
     line = command.replace("%", r"\%")
     if stdin is None:
         return line
@@ -36,6 +36,6 @@ def join(command: str, stdin: str | None) -> str:
 
 
 def _input(text: str) -> str:
-    """Cron ends the input with a newline, unless there is none at all."""
+    """Return the input with a newline at its end, as cron does, unless it is empty."""
     lines = INPUT_MARK.sub(lambda mark: "\n" if mark[0] == "%" else "%", text)
     return lines if not lines or lines.endswith("\n") else lines + "\n"

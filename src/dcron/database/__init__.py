@@ -1,4 +1,6 @@
-"""The one place that knows which database it is: connections, transactions, clock, locks, errors, wake-up."""
+"""The only package that knows which database is used: connections, transactions, clock, locks, errors,
+wake-up.
+"""
 
 from dcron.database.connecting import SCHEMA, Protection
 from dcron.database.engine import Database, Replication

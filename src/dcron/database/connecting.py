@@ -1,9 +1,9 @@
-"""How a Postgres server is reached: verified and encrypted, and with nobody else's operators in the way.
+"""Connect to Postgres: verified, encrypted, and with a search path that other roles cannot abuse.
 
-Whoever holds the database's password can run commands on every node, so a server on another machine has to
-prove who it is before it gets one: by default dcron asks for `sslmode=verify-full` with the system's
-certificates and for `require_auth=scram-sha-256`. What the URL, a service file or libpq's environment
-variables say instead goes first. A server of this machine is trusted.
+Anyone who has the database's password can run commands on every node. So a server on another machine must
+prove its identity before it gets the password: by default dcron requires `sslmode=verify-full` with the
+system's certificates, and `require_auth=scram-sha-256`. The URL, a service file and libpq's environment
+variables override these defaults. A server on this machine is trusted.
 """
 
 import configparser
@@ -21,12 +21,12 @@ from dcron.database.patience import PatientConnection
 from dcron.database.url import Address
 
 SCHEMA = "dcron"
-"""The schema that new tables are made in: nobody else may create there."""
+"""The schema in which new tables are created. Only dcron's role may create objects there."""
 
 _CONNECT = {
     "connect_timeout": "10",
     "application_name": "dcron",
-    # A peer that has silently gone is noticed within a fraction of the default lease.
+    # A peer that vanished silently is noticed within a fraction of the default lease.
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "3",
@@ -42,15 +42,15 @@ _ENVIRONMENT = {
     "service": "PGSERVICE",
     "passfile": "PGPASSFILE",
 }
-# The driver's own OpenSSL does not look where the system has its certificates.
+# The OpenSSL bundled with the driver does not search the system's certificate directories.
 _ROOTS = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-# All names and operators are qualified: the search path may still have schemas that others can create in,
-# and an operator of theirs that fits better than Postgres' own would run with our rights.
+# All names and operators are qualified: the search path may still contain schemas in which other roles can
+# create, and an operator there that matches better than Postgres' own would run with our rights.
 _PIN_SCHEMA = f"""
 SELECT pg_catalog.set_config('search_path', CASE
     WHEN pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.=) ANY (
@@ -75,26 +75,26 @@ class Protection:
     """How a connection to Postgres is protected."""
 
     encryption: str | None
-    """The version of TLS; None where nothing is encrypted."""
+    """The TLS version; None if the connection is not encrypted."""
     sslmode: str
-    """What was asked of the server's certificate; `prefer` asks nothing."""
+    """How the server's certificate is checked; `prefer` checks nothing."""
     require_auth: str | None
-    """The ways of authentication that are accepted; None is any."""
+    """The accepted methods of authentication; None for any."""
     is_local: bool
-    """Whether the server was asked for on this machine."""
+    """Whether the server is on this machine."""
     schema: str | None
-    """The schema in force; None where it is missing."""
+    """The schema in force; None if it is missing."""
     others_may_create: bool
-    """Whether every role of the server may create in it."""
+    """Whether every role of the server may create in the schema."""
 
     @property
     def is_verified(self) -> bool:
-        """Whether the server has proved who it is."""
+        """Whether the server has proved its identity."""
         return self.encryption is not None and self.sslmode == "verify-full"
 
 
 def protection(connection: Connection) -> Protection:
-    """Return how this connection is protected, as the server and the driver say."""
+    """Return how this connection is protected, as reported by the server and the driver."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, PatientConnection)
     row = connection.execute(
@@ -117,15 +117,12 @@ def protection(connection: Connection) -> Protection:
 
 
 def parameters(address: Address) -> dict[str, Any]:
-    """Return libpq's parameters beside host, user, password and database: the URL's own, over ours."""
+    """Return libpq's parameters except host, user, password and database; the URL's override ours."""
     return {**_CONNECT, **_protection(address.url), **address.url.query}
 
 
 def connect(*arguments: Any, **given: Any) -> PatientConnection:
-    """Open a connection, and pin its search path to the schema that has dcron's tables, or shall have them.
-
-    Raises psycopg.OperationalError.
-    """
+    """Open a connection whose search path is pinned to dcron's schema. Raises psycopg.OperationalError."""
     connection: PatientConnection = PatientConnection.connect(*arguments, **given)
     try:
         connection.execute(pin_schema(for_transaction=False))
@@ -137,37 +134,37 @@ def connect(*arguments: Any, **given: Any) -> PatientConnection:
 
 
 def pin_schema(*, for_transaction: bool) -> str:
-    """Return the statement that pins the search path: of the transaction where a pooler shares sessions.
+    """Return the statement that pins the search path, of the transaction if a pooler shares sessions.
 
-    A search path that is not Postgres' own was set by an administrator, and stays.
+    A search path other than Postgres' default was set by an administrator, and stays.
     """
     return _PIN_SCHEMA.format(local="true" if for_transaction else "false")
 
 
 def _protection(url: URL) -> dict[str, str]:
-    said = _said_elsewhere(url) | dict(url.query)
+    said = _libpq_settings(url) | dict(url.query)
     hosts = [url.host or "", *_listed(said.get("host")), *_listed(said.get("hostaddr"))]
     if _are_local(hosts):
         return {}
-    wanted: dict[str, str] = {}
+    required: dict[str, str] = {}
     if "sslmode" not in said:
-        wanted["sslmode"] = "verify-full"
+        required["sslmode"] = "verify-full"
         if "sslrootcert" not in said and (roots := _roots()):
-            wanted["sslrootcert"] = roots
+            required["sslrootcert"] = roots
     if "require_auth" not in said and "sslcert" not in said:
-        wanted["require_auth"] = "scram-sha-256"
-    return wanted
+        required["require_auth"] = "scram-sha-256"
+    return required
 
 
-def _said_elsewhere(url: URL) -> dict[str, Any]:
-    """What libpq would take from its environment, and from the service that is named."""
+def _libpq_settings(url: URL) -> dict[str, Any]:
+    """Return what libpq would read from its environment and from the named service."""
     said = {name: os.environ[word] for name, word in _ENVIRONMENT.items() if os.environ.get(word)}
     service = url.query.get("service", said.get("service"))
     return said | _service(service) if isinstance(service, str) else said
 
 
 def _service(name: str) -> dict[str, str]:
-    """The parameters of a service, from the files in which libpq looks for it."""
+    """Return the parameters of a service, from the files in which libpq searches for it."""
     own = os.environ.get("PGSERVICEFILE") or _at_home(".pg_service.conf")
     shared = Path(os.environ.get("PGSYSCONFDIR", "/etc/postgresql-common")) / "pg_service.conf"
     for path in map(str, filter(None, (own, shared))):
@@ -175,7 +172,7 @@ def _service(name: str) -> dict[str, str]:
         try:
             file.read(path)
         except (configparser.Error, OSError, UnicodeDecodeError):
-            continue  # the driver says what is wrong with it
+            continue  # the driver reports what is wrong with the file
         if file.has_section(name):
             return dict(file[name])
     return {}
@@ -186,12 +183,12 @@ def _listed(value: Any) -> list[str]:
 
 
 def _are_local(hosts: Iterable[str]) -> bool:
-    """Whether none of these hosts, or lists of hosts with commas, is another machine."""
+    """Return whether none of these hosts, or comma-separated lists of hosts, is another machine."""
     return all(map(_is_local, ",".join(hosts).split(",")))
 
 
 def _is_local(host: str) -> bool:
-    """Whether this is a Unix socket, or an address that does not leave the machine."""
+    """Return whether this is a Unix socket or a loopback address."""
     if not host or host.startswith(("/", "@")) or host == "localhost":
         return True
     try:

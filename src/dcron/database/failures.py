@@ -1,4 +1,4 @@
-"""What a driver's error means to a person, and whether trying again can help."""
+"""Translate a driver's error for people, and decide whether to try again."""
 
 import re
 import sqlite3
@@ -11,8 +11,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from dcron.database.url import Address
 from dcron.errors import DatabaseError
 
-# The beginning of SQLite's message, and what to say of the file.
-_SQLITE_FAILURES = {
+# The beginning of SQLite's message, and our words for it; the path comes before them.
+_SQLITE_MESSAGES = {
     "database is locked": "is locked by another process; try again",
     "database table is locked": "is locked by another process; try again",
     "attempt to write a readonly database": "cannot be written: the file or its directory is read-only",
@@ -23,11 +23,11 @@ _SQLITE_FAILURES = {
     "unable to open database file": "cannot be opened",
 }
 _TRANSIENT_SQLITE = ("locked", "full", "i/o error")
-# Classes of SQLSTATE that pass by themselves: connection, rollback, resources, operator, system.
-# 25006 is what a server says that has just become, or not yet ceased to be, a standby.
+# Classes of SQLSTATE that are temporary: connection, rollback, resources, operator, system.
+# A server that has just become a standby, or still is one, reports 25006.
 _TRANSIENT_CLASSES = ("08", "25P03", "25006", "40", "53", "55P03", "57", "58")
-# A server that refuses a connection sends no SQLSTATE that the driver passes on. Any other refusal, such as
-# "too many clients already" or "the database system is starting up", is worth waiting for.
+# If a server refuses a connection, the driver passes on no SQLSTATE. Any refusal not listed here, such as
+# "too many clients already" or "the database system is starting up", is temporary.
 _REFUSED_CONNECTION = re.compile(
     r"authentication failed|no password supplied|permission denied|no pg_hba\.conf entry"
     r"|(?:role|user|database) \"[^\"]*\" does not exist|is not permitted to log in"
@@ -44,26 +44,26 @@ _MISSING_TABLES = ("42P01", "3F000")
 _REFUSALS = ("42501", "42703")
 
 
-def explain_failure(error: BaseException, address: Address) -> DatabaseError:
-    """A DatabaseError that a person can act on."""
+def database_error(error: BaseException, address: Address) -> DatabaseError:
+    """Return a DatabaseError whose message says what a person can do."""
     if isinstance(error, PoolTimeout):
         return DatabaseError(f"the database {address} gave no free connection in time")
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         return DatabaseError(f"the database {address.path} {_sqlite_failure(cause, address.path)}")
-    said = _first_line(cause, address)
+    message = _first_line(cause, address)
     if isinstance(cause, psycopg.errors.InsufficientPrivilege):
-        return DatabaseError(f"the database {address} does not allow this: {said}")
+        return DatabaseError(f"the database {address} does not allow this: {message}")
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
-        return DatabaseError(f"the database {address} refused: {said} ({cause.sqlstate})")
+        return DatabaseError(f"the database {address} refused: {message} ({cause.sqlstate})")
     if isinstance(cause, psycopg.OperationalError | OSError):
-        hint = _PROTECTED if _UNPROTECTED.search(said) else ""
-        return DatabaseError(f"cannot reach the database {address}: {said}{hint}")
-    return DatabaseError(f"the database {address} failed: {said}")
+        hint = _PROTECTED if _UNPROTECTED.search(message) else ""
+        return DatabaseError(f"cannot reach the database {address}: {message}{hint}")
+    return DatabaseError(f"the database {address} failed: {message}")
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Return whether the same call may succeed later without anyone changing rights, names or settings."""
+    """Return whether the same call may succeed later, without a change of rights, names or settings."""
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return any(word in str(cause).lower() for word in _TRANSIENT_SQLITE)
@@ -71,7 +71,7 @@ def is_transient(error: BaseException | None) -> bool:
         return cause.sqlstate.startswith(_TRANSIENT_CLASSES)
     if isinstance(cause, psycopg.OperationalError):
         return not _REFUSED_CONNECTION.search(str(cause))
-    # A value that the driver refuses to send is another kind of error.
+    # A value that the driver refuses to send raises another kind of error.
     return isinstance(cause, PoolTimeout | OSError | psycopg.InterfaceError) and not isinstance(
         cause, PermissionError
     )
@@ -101,7 +101,7 @@ def _cause(error: BaseException | None) -> BaseException | None:
 
 def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:
     message = str(error)
-    for beginning, meaning in _SQLITE_FAILURES.items():
+    for beginning, meaning in _SQLITE_MESSAGES.items():
         if message.lower().startswith(beginning):
             return meaning
     if "no such table" in message and path:

@@ -1,4 +1,4 @@
-"""SQLite files: who can change them, their journal, and file systems that cannot keep their promises."""
+"""SQLite files: who can change them, how they are journaled, and file systems with unreliable locks."""
 
 import os
 import re
@@ -14,36 +14,36 @@ NETWORK_FILE_SYSTEMS = frozenset(
         *("gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"),
     ]
 )
-# Write-ahead logging with many processes can damage the file before these versions (sqlite.org/wal.html).
+# In versions before these, write-ahead logging with many processes can damage the file (sqlite.org/wal.html).
 _WAL_FIXED = (3, 51, 3)
 _WAL_BACKPORTS = ((3, 44, 6), (3, 50, 7))
 
 
 def wal_is_safe(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
-    """Whether this SQLite library has the fix for the write-ahead log's corruption bug."""
+    """Return whether this SQLite library has the fix for the corruption bug of the write-ahead log."""
     backported = any(version[:2] == fixed[:2] and version >= fixed for fixed in _WAL_BACKPORTS)
     return backported or version >= _WAL_FIXED
 
 
 _BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a file and plays back into it: others must not be able to make it."""
+"""Suffixes of the files that SQLite keeps beside a file and replays into it. Others must not create them."""
 
 
 def problem_with(path: Path) -> str | None:
-    """Return how other accounts can change the database, and what to type against it; None if they cannot."""
+    """Return how other accounts can change the database, and what prevents it; None if they cannot."""
     real = Path(os.path.realpath(path))
     beside = (real.with_name(real.name + suffix) for suffix in _BESIDE)
     return next(filter(None, map(trust.problem_with, (path, *beside))), None)
 
 
 def require_trust(path: Path) -> None:
-    """Raise Refused for a database that other accounts can change: what it says runs with our rights."""
+    """Raise Refused if other accounts can change the database: its content runs with our rights."""
     if problem := problem_with(path):
         raise Refused(trust.refusal(f"the database {path}", problem))
 
 
 def prepare(path: Path, *, forced: bool) -> None:
-    """Make the file, readable for its owner alone, where there is none. Raises DatabaseError."""
+    """Create the file, readable for its owner only, if it does not exist. Raises DatabaseError."""
     if not forced and (kind := file_system(path)) in NETWORK_FILE_SYSTEMS:
         raise DatabaseError(
             f"{path} is on a network file system ({kind}), where SQLite's locks cannot be trusted;"
@@ -51,7 +51,7 @@ def prepare(path: Path, *, forced: bool) -> None:
         )
     if path.exists():
         return
-    if not path.parent.is_dir():  # made here, it might lie beneath a mount point that is still empty
+    if not path.parent.is_dir():  # do not create it: it may be under a mount point that is not mounted yet
         raise DatabaseError(f"cannot create the database {path}: there is no directory {path.parent}")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -60,7 +60,7 @@ def prepare(path: Path, *, forced: bool) -> None:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """What tells the file from any other that may stand at its path later. Raises DatabaseError."""
+    """Return what identifies the file among others that are later put at its path. Raises DatabaseError."""
     try:
         found = path.stat()
     except OSError as error:
@@ -71,24 +71,24 @@ def identity(path: Path) -> tuple[int, int]:
 
 
 def set_up(connection: sqlite3.Connection) -> None:
-    """Settings of one connection: we begin transactions ourselves, and a commit survives a power cut."""
+    """Configure a connection: we begin transactions ourselves, and a commit survives a power cut."""
     connection.isolation_level = None
-    # What is not UTF-8 must not fail the rows around it; validation refuses what comes of it.
+    # Text that is not UTF-8 must not fail the rows around it. Validation refuses the result.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
-    wanted = "wal" if wal_is_safe() else "truncate"
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != wanted:
-        connection.execute(f"PRAGMA journal_mode = {wanted}")
+    mode = "wal" if wal_is_safe() else "truncate"
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
 
 
 def file_system(path: Path) -> str:
-    """The kind of file system that `path` is, or will be, on; empty where the machine does not tell."""
+    """Return the type of the file system that `path` is, or will be, on; empty if unknown."""
     try:
         mounts = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
     except OSError:
         return ""
-    here = path.resolve()  # the file itself may be a link
+    here = path.resolve()  # the file may be a link
     while not here.exists():
         here = here.parent
     best, kind = "", ""

@@ -1,6 +1,6 @@
-"""The ids of runs: how far they have been given out, and moving them on.
+"""Run ids: the highest one issued, and how to skip ids.
 
-A counter of the database gives them out, never twice. It goes back only with the whole database.
+A counter of the database issues each id once. It goes back only if the whole database does.
 """
 
 from functools import cache
@@ -11,22 +11,22 @@ from sqlalchemy.exc import DBAPIError
 _SQLITE_ISSUED = "(SELECT seq FROM sqlite_sequence WHERE name = 'runs')"
 _POSTGRES_ISSUED = "(SELECT last_value FROM runs_id_seq)"
 _LOCK = 0x6463726F6E03
-"""The advisory lock of those who move the ids on."""
+"""Advisory lock of transactions that skip ids."""
 
 
 @cache
 def issued(*, is_sqlite: bool) -> ColumnElement[int]:
-    """Return the highest id given out so far, as part of a statement; NULL where there is none yet."""
+    """Return the highest id issued so far, as an expression for a statement; NULL if there is none."""
     return literal_column(_SQLITE_ISSUED if is_sqlite else _POSTGRES_ISSUED, Integer())
 
 
 def lock_postgres(connection: Connection) -> None:
-    """Let no other transaction move the ids on until this one ends."""
+    """Keep other transactions from skipping ids until this one ends."""
     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
 
 
 def advance_sqlite(connection: Connection, to: int) -> None:
-    """Let the next run of a SQLite file have an id above `to`."""
+    """Make the next run of a SQLite file get an id above `to`."""
     values = {"to": to}
     counter = text("UPDATE sqlite_sequence SET seq = max(seq, :to) WHERE name = 'runs'")
     if not connection.execute(counter, values).rowcount:
@@ -34,16 +34,16 @@ def advance_sqlite(connection: Connection, to: int) -> None:
 
 
 def advance_postgres(connection: Connection, to: int) -> None:
-    """The same for Postgres; the caller holds the lock. A counter does not roll back."""
+    """Make the next run on Postgres get an id above `to`. The caller holds the lock; there is no rollback."""
     moved = text("SELECT setval('runs_id_seq', greatest(last_value, :to)) FROM runs_id_seq")
     connection.execute(moved, {"to": to})
 
 
 def postgres_timeline(connection: Connection) -> str | None:
-    """Return the timeline of the server, another one after each failover; None where it does not say."""
+    """Return the server's timeline, which changes at each failover; None if it reports none."""
     try:
         with connection.begin_nested():
             found = connection.scalar(text("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"))
-    except DBAPIError:  # not every service that speaks Postgres has it
+    except DBAPIError:  # not every service compatible with Postgres has it
         return None
     return found and str(found)

@@ -1,4 +1,4 @@
-"""Database URLs as people type them, made into what the driver wants; and kept out of messages."""
+"""Parse database URLs, and keep their passwords out of messages."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ PASSWORD_HINT = (
     "percent-encode a password (@ is %40, / is %2F, # is %23, : is %3A, ? is %3F, % is %25, a space is %20),"
     " or leave it out of the URL and use PGPASSWORD, ~/.pgpass or a service file (postgresql://?service=NAME)"
 )
-# Up to the last @ of the line: a password typed as it is may itself have one, or a space.
+# Up to the last @ of the line: an unencoded password may contain one, or a space.
 _PASSWORD = re.compile(r"(://[^:/@\s]*:).*(?=@)")
 _PASSWORD_WORD = re.compile(r"(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
 _TYPED = re.compile(r":.*@|password\s*=", re.IGNORECASE | re.DOTALL)
@@ -30,12 +30,12 @@ LAST_PORT = 65_535
 
 
 def redact(text: str) -> str:
-    """Return the text without any password of a database URL or connection string in it."""
+    """Return the text without passwords of database URLs or connection strings."""
     return _PASSWORD_WORD.sub(rf"\1{MASK}", _PASSWORD.sub(rf"\1{MASK}", text))
 
 
 def redact_typed(text: str, words: Iterable[str]) -> str:
-    """Return the text without those of the words that may be database URLs with a password, however wrong."""
+    """Return the text without those words that may be database URLs with a password, however malformed."""
     for word in words:
         if _TYPED.search(word):
             for typed in (word, repr(word)[1:-1]):
@@ -49,11 +49,11 @@ class Address:
 
     url: URL
     transaction_pooling: bool = False
-    """A pooler such as pgbouncer gives out connections per transaction (`?pgbouncer=true`)."""
+    """A pooler such as pgbouncer assigns connections per transaction (`?pgbouncer=true`)."""
     forced: bool = False
-    """A SQLite file is wanted even on a network file system (`?force=true`)."""
+    """Use a SQLite file even on a network file system (`?force=true`)."""
     shared: bool = False
-    """Other accounts are meant to write the SQLite file (`?shared=true`): no warning says so."""
+    """Other accounts are meant to write the SQLite file (`?shared=true`): do not warn."""
 
     @property
     def path(self) -> Path | None:
@@ -64,14 +64,14 @@ class Address:
 
     @property
     def place(self) -> str:
-        """Where the database is, for a screen that others may see: no user, password or parameters."""
+        """Where the database is, without user, password and parameters, for a screen that others may see."""
         if self.path:
             return f"sqlite:///{self.path}"
         where = URL.create("postgresql", host=self.url.host, port=self.url.port, database=self.url.database)
         return where.render_as_string()
 
     def __str__(self) -> str:
-        """Fit to be shown: no driver, no password."""
+        """Return the URL without driver and password, for people."""
         if self.path:
             return self.place
         masked = self.url.update_query_dict(dict.fromkeys(self.url.query.keys() & _SECRET_PARAMETERS, MASK))
@@ -79,11 +79,11 @@ class Address:
         return shown.replace("=%2A%2A%2A", f"={MASK}")
 
     def __repr__(self) -> str:
-        """The same, for tracebacks and logs."""
+        """Return the same, for tracebacks and logs."""
         return f"Address({self})"
 
     def redact(self, text: str) -> str:
-        """Return the text without a password: this address's own, wherever it is, or one of any URL."""
+        """Return the text without this address's secrets and without the password of any URL."""
         shown = (self.url.username, self.url.host, self.url.database)
         for secret in sorted(self._secrets() - {each for each in shown if each}, key=len, reverse=True):
             text = text.replace(secret, MASK)
@@ -97,10 +97,7 @@ class Address:
 
 
 def parse_url(text: str) -> Address:
-    """Read a database URL.
-
-    Raises UsageError. Its message repeats nothing of a text that may have a password in it.
-    """
+    """Parse a database URL. Raises UsageError, whose message repeats nothing that may contain a password."""
     text = text.strip()
     try:
         url = make_url(text)
@@ -119,14 +116,14 @@ def parse_url(text: str) -> Address:
 
 
 def _not_a_url(text: str) -> UsageError:
-    # Only what looks like a plain file name is repeated: anything else may be, or have in it, a password.
+    # Only repeat what looks like a plain file name: anything else may contain a password.
     if re.fullmatch(r"[\w./~-]*", text):
         return UsageError(f"{text!r} is not a database URL; write {FORMS}")
     return UsageError(f"this is not a database URL; write {FORMS}; {PASSWORD_HINT}")
 
 
 def _require_clear_parts(url: URL, text: str) -> None:
-    """Raise UsageError where a bare character of a password may have become part of something else.
+    """Raise UsageError if an unencoded character of a password may have become part of something else.
 
     The driver would print a host, a port or a parameter that it cannot use.
     """
@@ -148,7 +145,7 @@ def _texts(url: URL, name: str) -> list[str]:
 
 
 def _require_known_parameters(url: URL, *, is_secret: bool) -> None:
-    """Raise UsageError for a parameter that the driver does not know; a bare & in a password ends it."""
+    """Raise UsageError for a parameter the driver does not know: an unencoded & ends a password."""
     from psycopg.pq import Conninfo
 
     known = {option.keyword.decode() for option in Conninfo.get_defaults()}

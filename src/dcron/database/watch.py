@@ -1,6 +1,6 @@
-"""Noticing that somebody else changed the database, without asking it again and again.
+"""Notice that another process changed the database, without polling it with queries.
 
-A watch is a hint that lets an agent start sooner. Nothing depends on it.
+A watch is a hint that lets an agent start runs sooner. Nothing depends on it.
 """
 
 import sqlite3
@@ -14,29 +14,30 @@ import psycopg
 from dcron.database import connecting
 from dcron.database.url import Address
 
-_LOOK_EVERY = 0.1
+_POLL_INTERVAL = 0.1
 """Seconds between two looks at a SQLite file: 0.2 % of a core."""
-_READS = 100
-"""Buffers of notices that one wake-up takes in."""
-_WAKE_EVERY = 0.1
-"""Seconds between two wake-ups by notices: any role that may connect can send hundreds a second."""
+_MOST_READS = 100
+"""Most buffers of notifications that one wake-up reads."""
+_SHORTEST_INTERVAL = 0.1
+"""Seconds between two wake-ups by notifications: any role that may connect can send hundreds a second."""
 
 
 class ChangeWatch(Protocol):
     """Waits for changes that others commit."""
 
     def wait(self, stop: threading.Event) -> bool:
-        """Block until something may have changed (True), or `stop` is set (False).
+        """Block until something may have changed (True) or `stop` is set (False).
 
-        Raises an error of the driver or the system when the database is away; waiting again reconnects.
+        Raises: an error of the driver or the system if the database is unreachable. The next call
+        reconnects.
         """
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
 
 
 class SqliteWatch:
-    """Reads SQLite's own counter of changes by other connections."""
+    """Reads SQLite's counter of changes by other connections."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,9 +45,9 @@ class SqliteWatch:
         self._seen: int | None = None
 
     def wait(self, stop: threading.Event) -> bool:
-        while not stop.wait(_LOOK_EVERY):
+        while not stop.wait(_POLL_INTERVAL):
             seen, self._seen = self._seen, self._data_version()
-            if seen != self._seen:  # also at the first look: whatever happened while nobody watched
+            if seen != self._seen:  # also the first time: changes before it were not watched
                 return True
         return False
 
@@ -66,7 +67,7 @@ class SqliteWatch:
 
 
 class PostgresWatch:
-    """Listens for the notice that writers send."""
+    """Listens for the notifications of writers (LISTEN/NOTIFY)."""
 
     def __init__(self, address: Address, channel: str) -> None:
         self._address = address
@@ -77,17 +78,17 @@ class PostgresWatch:
     def wait(self, stop: threading.Event) -> bool:
         stop.wait(max(0.0, self._next - time.monotonic()))
         changed = self._wait(stop)
-        self._next = time.monotonic() + _WAKE_EVERY
+        self._next = time.monotonic() + _SHORTEST_INTERVAL
         return changed
 
     def _wait(self, stop: threading.Event) -> bool:
-        if self._address.transaction_pooling:  # a pooler takes the listening connection away
+        if self._address.transaction_pooling:  # a pooler would take the listening connection away
             stop.wait()
             return False
         if self._connection is None:
             self._connection = self._listen()
-            return not stop.is_set()  # whatever was said while nobody listened
-        if self._drained():  # it came since the last wake-up
+            return not stop.is_set()  # notifications before LISTEN were lost
+        if self._drained():  # notifications since the last wake-up
             return True
         while not stop.is_set():
             if any(True for _ in self._connection.notifies(timeout=0.5, stop_after=1)):
@@ -96,10 +97,10 @@ class PostgresWatch:
         return False
 
     def _drained(self) -> bool:
-        """Take in all notices that have arrived; return whether there was one."""
+        """Read all notifications that have arrived; return whether there was one."""
         assert self._connection
         taken = 0
-        for _ in range(_READS):  # one look reads no more than a buffer, and a flood does not end
+        for _ in range(_MOST_READS):  # one call reads one buffer at most, and a flood does not end
             found = sum(1 for _ in self._connection.notifies(timeout=0))
             taken += found
             if not found:

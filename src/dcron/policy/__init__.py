@@ -27,19 +27,19 @@ from dcron.policy.occurrences import (
     delay_of,
     due_at,
     excluded_by,
+    expiry_of,
     fires_soon,
     has_ended,
     is_timed,
+    next_not_excluded,
     next_occurrence,
-    next_wanted,
     rules_of,
     same_times,
     schedule_of,
     sources_of,
     starts_with_node,
-    too_late_after,
 )
-from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, wait_after
+from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, retry_delay
 from dcron.policy.skips import Skip, missed_skip, paused_skip
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "due_at",
     "excluded_by",
     "expired",
+    "expiry_of",
     "fires_soon",
     "fits",
     "has_ended",
@@ -69,13 +70,14 @@ __all__ = [
     "missed_as_planned",
     "missed_between",
     "missed_skip",
+    "next_not_excluded",
     "next_occurrence",
-    "next_wanted",
     "paused_skip",
     "read_lane",
     "rerouted",
     "reservation",
     "retry_at",
+    "retry_delay",
     "rules_of",
     "same_times",
     "schedule_of",
@@ -83,8 +85,6 @@ __all__ = [
     "serves",
     "sources_of",
     "starts_with_node",
-    "too_late_after",
-    "wait_after",
     "why_unschedulable",
     "without",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition
-from dcron.policy.occurrences import next_occurrence, next_wanted
+from dcron.policy.occurrences import next_not_excluded, next_occurrence
 
 INSTANT = timedelta(microseconds=1)
 
@@ -39,16 +39,16 @@ class MissedRange:
 class CatchUp:
     """Which occurrence a due turn runs, what it passes over, and what comes next."""
 
-    run_for: datetime | None
+    runs_at: datetime | None
     """None when the turn comes too late to be made up for: `passed_over` is all it was."""
-    passed_over: MissedRange | None
+    missed: MissedRange | None
     successor: datetime | None
     backlog_until: datetime | None = None
     """Occurrences up to then come in their turn, one after the other."""
 
 
 def catch_up(
-    line: Definition, scheduled_for: datetime, now: datetime, backlog_until: datetime | None = None
+    task: Definition, scheduled_for: datetime, now: datetime, backlog_until: datetime | None = None
 ) -> CatchUp:
     """What becomes of a turn whose time has come, however long ago.
 
@@ -56,71 +56,71 @@ def catch_up(
     line makes up for the last one, for all, or for none, as far back as its window reaches; the others are
     passed over together. Raises ScheduleError or ZoneError.
     """
-    successor = next_occurrence(line, scheduled_for)
+    successor = next_occurrence(task, scheduled_for)
     if backlog_until and scheduled_for <= backlog_until:
         return CatchUp(scheduled_for, None, successor, backlog_until)
     # Up to its jitter an occurrence is not late.
-    horizon = now - timedelta(seconds=line.jitter or 0)
-    oldest = _oldest(line, horizon)
+    horizon = now - timedelta(seconds=task.jitter or 0)
+    oldest = _oldest(task, horizon)
     is_missed = successor is not None and successor <= horizon
     if not is_missed and not (oldest and scheduled_for < oldest):
         return CatchUp(scheduled_for, None, successor)
-    if line.catch_up == "all":
-        return _make_up_for_all(line, scheduled_for, oldest, horizon)
-    return _make_up_for_last(line, scheduled_for, oldest, horizon)
+    if task.catch_up == "all":
+        return _make_up_for_all(task, scheduled_for, oldest, horizon)
+    return _make_up_for_last(task, scheduled_for, oldest, horizon)
 
 
-def _oldest(line: Definition, horizon: datetime) -> datetime | None:
+def _oldest(task: Definition, horizon: datetime) -> datetime | None:
     """The time before which occurrences are past making up for."""
-    window = MISSED_AFTER if line.catch_up == "skip" else line.catch_up_window
+    window = MISSED_AFTER if task.catch_up == "skip" else task.catch_up_window
     return None if window is None else horizon - timedelta(seconds=window)
 
 
 def _make_up_for_all(
-    line: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
+    task: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
 ) -> CatchUp:
     first: datetime | None = scheduled_for
     if oldest and scheduled_for < oldest:
-        first = next_occurrence(line, oldest - INSTANT)
+        first = next_occurrence(task, oldest - INSTANT)
     if first is None or first > horizon:
-        return _nothing(line, scheduled_for, horizon)
-    passed_over = missed_between(line, scheduled_for, first)
-    return CatchUp(first, passed_over, next_occurrence(line, first), horizon)
+        return _nothing(task, scheduled_for, horizon)
+    missed = missed_between(task, scheduled_for, first)
+    return CatchUp(first, missed, next_occurrence(task, first), horizon)
 
 
 def _make_up_for_last(
-    line: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
+    task: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
 ) -> CatchUp:
-    last = _last_occurrence(scheduled_for, horizon, partial(next_occurrence, line))
+    last = _last_occurrence(scheduled_for, horizon, partial(next_occurrence, task))
     if oldest and last < oldest:
-        return _nothing(line, scheduled_for, horizon)
-    run_for = last
-    wanted = next_wanted(line, max(scheduled_for, oldest or scheduled_for) - INSTANT)
+        return _nothing(task, scheduled_for, horizon)
+    runs_at = last
+    wanted = next_not_excluded(task, max(scheduled_for, oldest or scheduled_for) - INSTANT)
     if wanted and wanted <= horizon:
-        run_for = _last_occurrence(wanted, horizon, partial(next_wanted, line))
-    passed_over = missed_between(line, scheduled_for, last)
-    if run_for != last and passed_over:
-        first = next_occurrence(line, scheduled_for) if run_for == scheduled_for else scheduled_for
-        passed_over = replace(passed_over, first=first or last, last=last)
-    return CatchUp(run_for, passed_over, next_occurrence(line, horizon))
+        runs_at = _last_occurrence(wanted, horizon, partial(next_not_excluded, task))
+    missed = missed_between(task, scheduled_for, last)
+    if runs_at != last and missed:
+        first = next_occurrence(task, scheduled_for) if runs_at == scheduled_for else scheduled_for
+        missed = replace(missed, first=first or last, last=last)
+    return CatchUp(runs_at, missed, next_occurrence(task, horizon))
 
 
-def _nothing(line: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
-    passed_over = missed_between(line, scheduled_for, max(scheduled_for, horizon) + INSTANT)
-    return CatchUp(None, passed_over, next_occurrence(line, max(scheduled_for, horizon)))
+def _nothing(task: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
+    missed = missed_between(task, scheduled_for, max(scheduled_for, horizon) + INSTANT)
+    return CatchUp(None, missed, next_occurrence(task, max(scheduled_for, horizon)))
 
 
-def missed_between(line: Definition, first: datetime, end: datetime) -> MissedRange | None:
+def missed_between(task: Definition, first: datetime, end: datetime) -> MissedRange | None:
     """The occurrences from `first`, itself one, until before `end`."""
     if first >= end:
         return None
     last, count = first, 1
     while count < COUNT_LIMIT:
-        following = next_occurrence(line, last)
+        following = next_occurrence(task, last)
         if following is None or following >= end:
             return MissedRange(first, last, count, counted=True)
         last, count = following, count + 1
-    last = _last_occurrence(last, end - INSTANT, partial(next_occurrence, line))
+    last = _last_occurrence(last, end - INSTANT, partial(next_occurrence, task))
     return MissedRange(first, last, count, counted=False)
 
 
@@ -133,11 +133,11 @@ def missed_as_planned(
         for field in ("not_before", "not_after"):
             if field in times:
                 times[field] = datetime.fromisoformat(times[field])
-        line = Definition(**{"name": name, "schedule": "", "timezone": "", "command": "", **times})
+        task = Definition(**{"name": name, "schedule": "", "timezone": "", "command": "", **times})
     except (TypeError, ValueError):  # written by hand
         return None
     try:
-        return missed_between(line, first, end)
+        return missed_between(task, first, end)
     except UsageError:
         return None
 
@@ -157,5 +157,5 @@ def _last_occurrence(
     return known
 
 
-def _stamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _stamp(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -22,7 +22,7 @@ def find_cycle(graph: Graph, start: str) -> list[str] | None:
     return None
 
 
-def circles(graph: Graph) -> Iterator[list[str]]:
+def cycles(graph: Graph) -> Iterator[list[str]]:
     """Circles that share no task, until without these tasks there is none; each as `find_cycle` tells it."""
     left = dict(graph)
     while True:
@@ -44,12 +44,12 @@ def _path_to(name: str, path: Mapping[str, str], start: str) -> list[str]:
     return circle if len(circle) > 1 else [start, start]
 
 
-def before(graph: Graph, names: Iterable[str]) -> set[str]:
+def upstream_of(graph: Graph, names: Iterable[str]) -> set[str]:
     """All tasks that come, at any distance, before these."""
     return _reach(graph, names)
 
 
-def behind(graph: Graph, names: Iterable[str]) -> set[str]:
+def downstream_of(graph: Graph, names: Iterable[str]) -> set[str]:
     """All tasks that come, at any distance, after these."""
     following: dict[str, list[str]] = {}
     for name, earlier in graph.items():
@@ -60,7 +60,7 @@ def behind(graph: Graph, names: Iterable[str]) -> set[str]:
 
 def roots(graph: Graph, names: Iterable[str]) -> set[str]:
     """The tasks with which flows that come to these begin."""
-    return {name for name in before(graph, names) if not graph.get(name)}
+    return {name for name in upstream_of(graph, names) if not graph.get(name)}
 
 
 def missing(graph: Graph, name: str, succeeded: Collection[str]) -> list[str]:
@@ -68,13 +68,13 @@ def missing(graph: Graph, name: str, succeeded: Collection[str]) -> list[str]:
     return [each for each in graph.get(name, ()) if each not in succeeded]
 
 
-def cannot_come(graph: Graph, name: str, members: Collection[str]) -> bool:
+def cannot_run(graph: Graph, name: str, members: Collection[str]) -> bool:
     """Whether the task, not yet part of a flow with these members, never will be.
 
     It comes when a task before it is part of it. Tasks with which flows begin may join a flow that began
     with another of them, and then bring in what comes after them.
     """
-    if before(graph, [name]) & set(members):
+    if upstream_of(graph, [name]) & set(members):
         return False
     return all(graph.get(member) for member in members)
 

@@ -76,19 +76,19 @@ class Lane:
         return due_at - HEAD_START[self.priority]
 
 
-def lane_of(line: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
+def lane_of(task: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
     """The lane of a line's runs. What is made up for by hand stands back behind today's work."""
-    priority = "low" if trigger is Trigger.BACKFILL else line.priority
+    priority = "low" if trigger is Trigger.BACKFILL else task.priority
     # A line that was written by hand may hold anything; one that cannot be read is suspended by others.
-    require = sorted({tag for tag in line.require if isinstance(tag, str)})
-    need = {name: amount for name, amount in line.need.items() if isinstance(amount, int | float)}
-    return Lane(line.queue, priority, tuple(require), tuple(sorted(need.items())), user=line.user)
+    require = sorted({tag for tag in task.require if isinstance(tag, str)})
+    need = {name: amount for name, amount in task.need.items() if isinstance(amount, int | float)}
+    return Lane(task.queue, priority, tuple(require), tuple(sorted(need.items())), user=task.user)
 
 
-def rerouted(lane: Lane | None, line: Definition, trigger: Trigger) -> Lane:
+def rerouted(lane: Lane | None, task: Definition, trigger: Trigger) -> Lane:
     """The lane of a run that waits in `lane` when its line is edited: as the line says now, but for the
     account, which stays what the run copied, and the nodes that refused it."""
-    wanted = lane_of(line, trigger)
+    wanted = lane_of(task, trigger)
     return replace(wanted, user=lane.user, refused_by=lane.refused_by) if lane else wanted
 
 

@@ -39,41 +39,41 @@ def schedule_of(text: str, name: str) -> Schedule:
     return _read_schedule(text, name if _has_hash(text) else "")
 
 
-def next_occurrence(line: Definition, after: datetime) -> datetime | None:
+def next_occurrence(task: Definition, after: datetime) -> datetime | None:
     """The line's first occurrence strictly after `after`, or None; a calendar may yet exclude it.
 
     An excluded occurrence is a turn like any other, which is skipped when its time has come: so it is on
     record, and a calendar that is edited needs no turn moved. Raises ScheduleError or ZoneError.
     """
-    return _next(line, after, _window(line))
+    return _next(task, after, _window(task))
 
 
-def next_wanted(line: Definition, after: datetime) -> datetime | None:
+def next_not_excluded(task: Definition, after: datetime) -> datetime | None:
     """The line's first occurrence strictly after `after` that no calendar excludes, or None."""
-    return _next(line, after, rules_of(line))
+    return _next(task, after, rules_of(task))
 
 
-def fires_soon(line: Definition, now: datetime) -> bool:
+def fires_soon(task: Definition, now: datetime) -> bool:
     """Whether the line, calendars considered, has something to run within ten years. Raises ScheduleError."""
-    found = next_wanted(line, now)
+    found = next_not_excluded(task, now)
     return found is not None and found < now + _SOON
 
 
-def has_ended(line: Definition, now: datetime) -> bool:
+def has_ended(task: Definition, now: datetime) -> bool:
     """Return whether the line had occurrences, and none is left. Raises ScheduleError or ZoneError."""
-    if not is_timed(line) or next_occurrence(line, now):
+    if not is_timed(task) or next_occurrence(task, now):
         return False
-    return next_occurrence(line, _LONG_AGO) is not None
+    return next_occurrence(task, _LONG_AGO) is not None
 
 
-def rules_of(line: Definition) -> Rules:
+def rules_of(task: Definition) -> Rules:
     """All that bears on the line's occurrences: clock changes, window, the calendars a Task brings along."""
-    if not isinstance(line, Task) or not (line.except_content or line.only_content):
-        return _window(line)
+    if not isinstance(task, Task) or not (task.except_content or task.only_content):
+        return _window(task)
     return replace(
-        _window(line),
-        except_on=_calendars(line.except_calendar, line.except_content),
-        only_on=_calendars(line.only_calendar, line.only_content),
+        _window(task),
+        except_on=_calendars(task.except_calendar, task.except_content),
+        only_on=_calendars(task.only_calendar, task.only_content),
     )
 
 
@@ -88,13 +88,13 @@ def excluded_by(task: Task, occurrence: datetime) -> str | None:
     return _excluded_by(rules_of(task), occurrence.astimezone(zone(task.timezone)).date())
 
 
-def _next(line: Definition, after: datetime, rules: Rules) -> datetime | None:
-    key = line.name if _has_hash(line.schedule) else ""
-    return _next_run(line.schedule, key, line.timezone, after, rules)
+def _next(task: Definition, after: datetime, rules: Rules) -> datetime | None:
+    key = task.name if _has_hash(task.schedule) else ""
+    return _next_run(task.schedule, key, task.timezone, after, rules)
 
 
-def _window(line: Definition) -> Rules:
-    return _rules(line.gap, line.fold, line.not_before, line.not_after)
+def _window(task: Definition) -> Rules:
+    return _rules(task.gap, task.fold, task.not_before, task.not_after)
 
 
 def _calendars(name: str | None, content: str | None) -> tuple[Calendar, ...]:
@@ -214,20 +214,20 @@ def _has_hash(text: str) -> bool:
     return "H" in text or "~" in text
 
 
-def due_at(line: Definition, occurrence: datetime) -> datetime:
+def due_at(task: Definition, occurrence: datetime) -> datetime:
     """When the occurrence may start: later than its time by its share of the line's jitter.
 
     The share follows from the task's name and the occurrence, so every node computes the same.
     """
-    if not line.jitter:
+    if not task.jitter:
         return occurrence
-    share = fraction(f"{line.name} {occurrence.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}")
-    return occurrence + timedelta(milliseconds=int(line.jitter * 1000 * share))
+    share = fraction(f"{task.name} {occurrence.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}")
+    return occurrence + timedelta(milliseconds=int(task.jitter * 1000 * share))
 
 
-def too_late_after(line: Definition, due: datetime) -> datetime | None:
+def expiry_of(task: Definition, due: datetime) -> datetime | None:
     """When a run that is due then may not be started any more; None when it is never too late."""
-    return due + timedelta(seconds=line.deadline) if line.deadline else None
+    return due + timedelta(seconds=task.deadline) if task.deadline else None
 
 
 def fraction(seed: str) -> float:
@@ -235,31 +235,31 @@ def fraction(seed: str) -> float:
     return int.from_bytes(sha256(seed.encode(errors="replace")).digest()[:6]) / 2**48
 
 
-def is_timed(line: Definition) -> bool:
+def is_timed(task: Definition) -> bool:
     """Whether the line's runs follow from the clock, as those of `@reboot` do not."""
-    return schedule_of(line.schedule, line.name).timed
+    return schedule_of(task.schedule, task.name).timed
 
 
-def delay_of(line: Definition) -> timedelta | None:
+def delay_of(task: Definition) -> timedelta | None:
     """How long after the end of one run the next is due; None when its schedule is no `@delay`."""
-    seconds = schedule_of(line.schedule, line.name).delay
+    seconds = schedule_of(task.schedule, task.name).delay
     return None if seconds is None else timedelta(seconds=seconds)
 
 
-def sources_of(line: Definition) -> list[tuple[str, str]]:
+def sources_of(task: Definition) -> list[tuple[str, str]]:
     """What else makes the line run: kind (event or task) and name of each."""
-    schedule = schedule_of(line.schedule, line.name)
+    schedule = schedule_of(task.schedule, task.name)
     events = [("event", schedule.event)] if schedule.event else []
     return events + [("task", name) for name in schedule.after]
 
 
-def starts_with_node(line: Definition) -> bool:
+def starts_with_node(task: Definition) -> bool:
     """Whether the line runs when a node starts."""
-    return schedule_of(line.schedule, line.name).reboot
+    return schedule_of(task.schedule, task.name).reboot
 
 
-def same_times(line: Definition, name: str, spec: Mapping[str, Any]) -> bool:
+def same_times(task: Definition, name: str, spec: Mapping[str, Any]) -> bool:
     """Whether a run planned under `name` from `spec` still stands where the line would have it."""
-    same_name = name == line.name or not _has_hash(line.schedule)
-    wanted = line.spec()
+    same_name = name == task.name or not _has_hash(task.schedule)
+    wanted = task.spec()
     return same_name and all(spec.get(field) == wanted.get(field) for field in TIMES_FIELDS)

@@ -18,19 +18,19 @@ LONGEST_LANE = 2_000
 
 
 def retry_at(
-    line: Definition, run_id: int, attempt: int, state: RunState, ended_at: datetime
+    task: Definition, run_id: int, attempt: int, state: RunState, ended_at: datetime
 ) -> datetime | None:
     """When the next attempt is due after this one, the `attempt`-th, failed or was lost; None for no more."""
-    if state not in (RunState.FAILED, RunState.LOST) or attempt >= line.tries:
+    if not state.is_failure or attempt >= task.tries:
         return None
-    if state is RunState.LOST and line.on_lost != "retry":
+    if state is RunState.LOST and task.on_lost != "retry":
         return None
-    return ended_at + timedelta(seconds=wait_after(line, run_id, attempt))
+    return ended_at + timedelta(seconds=retry_delay(task, run_id, attempt))
 
 
-def begin_again_at(line: Definition, run_id: int, attempt: int, ended_at: datetime) -> datetime:
+def begin_again_at(task: Definition, run_id: int, attempt: int, ended_at: datetime) -> datetime:
     """When a run is due again whose command was certainly never begun. It costs no try."""
-    return ended_at + timedelta(seconds=max(NEVER_BEGUN, wait_after(line, run_id, attempt)))
+    return ended_at + timedelta(seconds=max(NEVER_BEGUN, retry_delay(task, run_id, attempt)))
 
 
 def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterable[Node]) -> Lane | None:
@@ -46,12 +46,12 @@ def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterabl
     return further if taken else None
 
 
-def wait_after(line: Definition, run_id: int, attempt: int) -> float:
+def retry_delay(task: Definition, run_id: int, attempt: int) -> float:
     """Seconds from the end of the `attempt`-th try to the next: growing, spread, never above the ceiling."""
-    if not line.backoff:
+    if not task.backoff:
         return 0.0
     try:
-        grown = line.backoff * line.backoff_factor ** (attempt - 1)
+        grown = task.backoff * task.backoff_factor ** (attempt - 1)
     except OverflowError:
-        grown = line.backoff_max
-    return min(line.backoff_max, grown * (1 + SPREAD * fraction(f"retry of {run_id}")))
+        grown = task.backoff_max
+    return min(task.backoff_max, grown * (1 + SPREAD * fraction(f"retry of {run_id}")))

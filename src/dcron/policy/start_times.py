@@ -32,16 +32,16 @@ class TaskStart(NamedTuple):
 
 
 def starts_of(
-    line: Definition, after: datetime, until: datetime | None = None, rules: Rules | None = None
+    task: Definition, after: datetime, until: datetime | None = None, rules: Rules | None = None
 ) -> Iterator[TaskStart]:
     """The line's turns that start after `after`, skipped ones too, computed as they are read.
 
     `rules` are those of the line, where it does not bring its calendars along. Raises UsageError.
     """
-    schedule, here = policy.schedule_of(line.schedule, line.name), zone(line.timezone)
-    early = after - timedelta(seconds=line.jitter or 0)
+    schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
+    early = after - timedelta(seconds=task.jitter or 0)
     for start in _in_order(
-        line, upcoming(schedule, here, early, rules or policy.rules_of(line), until=until)
+        task, upcoming(schedule, here, early, rules or policy.rules_of(task), until=until)
     ):
         if until and start.at > until:
             return
@@ -49,15 +49,15 @@ def starts_of(
             yield start
 
 
-def _in_order(line: Definition, coming: Iterable[Occurrence]) -> Iterator[TaskStart]:
+def _in_order(task: Definition, coming: Iterable[Occurrence]) -> Iterator[TaskStart]:
     """The turns as they start: by its jitter one may overtake another."""
     held: list[tuple[datetime, datetime, TaskStart]] = []
     for occurrence in coming:
         while held and held[0][0] <= occurrence.at:
             yield heapq.heappop(held)[-1]
-        at = occurrence.at if occurrence.reason else policy.due_at(line, occurrence.at)
-        start = TaskStart(at, line.name, occurrence)
-        if line.jitter:
+        at = occurrence.at if occurrence.reason else policy.due_at(task, occurrence.at)
+        start = TaskStart(at, task.name, occurrence)
+        if task.jitter:
             heapq.heappush(held, (at, occurrence.at, start))
         else:
             yield start
@@ -99,19 +99,19 @@ class Minutes:
         return [(datetime.fromtimestamp(60 * minute, UTC), number) for minute, number in most]
 
 
-def minute_of(moment: datetime) -> int:
+def minute_of(at: datetime) -> int:
     """The number of the minute in which this moment lies."""
-    return int(moment.timestamp() // 60)
+    return int(at.timestamp() // 60)
 
 
-def minutes_of(line: Definition, begin: datetime, end: datetime) -> Sequence[int]:
+def minutes_of(task: Definition, begin: datetime, end: datetime) -> Sequence[int]:
     """The minutes from `begin` up to but without `end` in which the line starts. Raises UsageError."""
-    schedule, here = policy.schedule_of(line.schedule, line.name), zone(line.timezone)
-    rules = policy.rules_of(line)
-    if not line.jitter:
+    schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
+    rules = policy.rules_of(task)
+    if not task.jitter:
         return _minutes(schedule, here, rules, begin, end)
-    early = begin - timedelta(seconds=line.jitter)
-    due = (policy.due_at(line, at) for at in _wanted(schedule, here, rules, early, end, timedelta(0)))
+    early = begin - timedelta(seconds=task.jitter)
+    due = (policy.due_at(task, at) for at in _wanted(schedule, here, rules, early, end, timedelta(0)))
     return array("i", dict.fromkeys(minute_of(each) for each in due if begin <= each < end))
 
 
@@ -151,9 +151,9 @@ class StartSpan:
         """When this cell begins."""
         return self.begin + position * self.cell
 
-    def position(self, moment: datetime) -> int:
+    def position(self, at: datetime) -> int:
         """The cell in which the moment lies; before the first one it is negative."""
-        return (moment - self.begin) // self.cell
+        return (at - self.begin) // self.cell
 
 
 class Filled(NamedTuple):
@@ -169,10 +169,10 @@ class Filled(NamedTuple):
 EMPTY = Filled()
 
 
-def filled(line: Definition, span: StartSpan, paused_until: datetime | None = None) -> Sequence[Filled]:
+def filled(task: Definition, span: StartSpan, paused_until: datetime | None = None) -> Sequence[Filled]:
     """What the line does in each cell, jitter considered. Raises UsageError."""
-    schedule, name = policy.schedule_of(line.schedule, line.name), line.name if line.jitter else ""
-    cells = _filled(schedule, line.timezone, policy.rules_of(line), name, line.jitter, span)
+    schedule, name = policy.schedule_of(task.schedule, task.name), task.name if task.jitter else ""
+    cells = _filled(schedule, task.timezone, policy.rules_of(task), name, task.jitter, span)
     return cells if paused_until is None else [_paused(cell, paused_until) for cell in cells]
 
 
@@ -181,22 +181,22 @@ def _filled(
     schedule: Schedule, timezone: str, rules: Rules, name: str, jitter: float | None, span: StartSpan
 ) -> Sequence[Filled]:
     """Remembered: it is shown many times over before the cells move on, and often by many lines."""
-    line = Definition(name=name, schedule=schedule.text, timezone=timezone, command="", jitter=jitter)
+    task = Definition(name=name, schedule=schedule.text, timezone=timezone, command="", jitter=jitter)
     here, last = zone(timezone), span.end - policy.INSTANT
     cells = [EMPTY] * span.cells
     after: datetime | None = span.begin - timedelta(seconds=jitter or 0) - policy.INSTANT
     while after is not None:
-        after = _fill(cells, span, line, upcoming(schedule, here, after, rules, until=last))
+        after = _fill(cells, span, task, upcoming(schedule, here, after, rules, until=last))
     return tuple(cells)
 
 
 def _fill(
-    cells: list[Filled], span: StartSpan, line: Definition, coming: Iterable[Occurrence]
+    cells: list[Filled], span: StartSpan, task: Definition, coming: Iterable[Occurrence]
 ) -> datetime | None:
     """Enter turns until there are enough of one cell: the moment from which to go on, or None at the end."""
     seen = Counter[int]()
     for occurrence in coming:
-        due = policy.due_at(line, occurrence.at)
+        due = policy.due_at(task, occurrence.at)
         if span.begin <= due < span.end:
             position = span.position(due)
             cells[position] = _with(cells[position], due, occurrence.reason)

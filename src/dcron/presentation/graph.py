@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from dcron.policy.dependencies import before, behind
+from dcron.policy.dependencies import downstream_of, upstream_of
 
 MOST_LINES = 40
 MOST_NAMES = 12
@@ -21,7 +21,7 @@ def graph_lines(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
         return []
     drawn = _drawn(graph, name)
     if len(drawn) > MOST_LINES:
-        near = {name} | before(graph, [name]) | behind(graph, [name])
+        near = {name} | upstream_of(graph, [name]) | downstream_of(graph, [name])
         drawn = _drawn({each: earlier for each, earlier in graph.items() if each in near}, name)
     here = next(number for number, line in enumerate(drawn) if f"[{name}]" in line)
     first = max(0, min(here - MOST_LINES // 2, len(drawn) - MOST_LINES))

@@ -13,10 +13,11 @@ from dcron.schema.conditions import (
     ONCE,
     REBOOT,
     UNHANDLED,
-    UNHAPPY,
     UNPLANNED,
+    UNSUCCESSFUL,
 )
 from dcron.schema.tables import (
+    SCHEMA_VERSION,
     calendars,
     changes,
     crontab,
@@ -30,9 +31,6 @@ from dcron.schema.tables import (
     subscriptions,
 )
 from dcron.schema.types import Instant
-
-SCHEMA_VERSION = "0010"
-"""The newest migration this program knows; a test holds it against the migrations themselves."""
 
 __all__ = [
     "ALIVE",
@@ -48,8 +46,8 @@ __all__ = [
     "REBOOT",
     "SCHEMA_VERSION",
     "UNHANDLED",
-    "UNHAPPY",
     "UNPLANNED",
+    "UNSUCCESSFUL",
     "Instant",
     "calendars",
     "changes",

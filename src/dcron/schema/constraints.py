@@ -24,7 +24,7 @@ def of_types(**columns: str) -> str:
     return " AND ".join(f"typeof({column}) IN ({kinds})" for column, kinds in columns.items())
 
 
-def moment(column: str) -> str:
+def readable_time(column: str) -> str:
     """A time in UTC such as this program writes, NULL included; times are compared as texts."""
     return (
         f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
@@ -44,7 +44,7 @@ def limit_times(table: Table) -> None:
             table.append_constraint(check_on(f"{table.name}_{column.name}_range", within, "postgresql"))
 
 
-def count(column: str, least: int, most: float) -> CheckConstraint:
+def within(column: str, least: int, most: float) -> CheckConstraint:
     """A number within bounds; on SQLite a text or a blob is above all numbers, so it is kept out too."""
     return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")
 

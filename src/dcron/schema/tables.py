@@ -34,22 +34,24 @@ from dcron.schema.conditions import (
     ONCE,
     REBOOT,
     UNHANDLED,
-    UNHAPPY,
     UNPLANNED,
+    UNSUCCESSFUL,
 )
 from dcron.schema.constraints import (
     check_on,
-    count,
     limit_times,
-    moment,
     of_types,
     one_line,
     one_of,
     one_word,
     partial_index,
+    readable_time,
+    within,
 )
 from dcron.schema.types import BigWhole, Code, Id, Instant, Json, Login, Name, Number, Whole, Words
 
+SCHEMA_VERSION = "0010"
+"""The newest migration, which makes these tables; a test compares it with the migrations."""
 metadata = MetaData()
 
 crontab = Table(
@@ -118,13 +120,13 @@ crontab = Table(
     CheckConstraint("on_lost IN ('dead', 'retry')", name="crontab_on_lost"),
     CheckConstraint("catch_up IN ('skip', 'last', 'all')", name="crontab_catch_up"),
     CheckConstraint("priority IN ('high', 'normal', 'low')", name="crontab_priority"),
-    count("tries", 1, MOST_TRIES),
-    count("backoff", 0, LONGEST_DURATION),
-    count("backoff_factor", 1, MOST_BACKOFF_FACTOR),
-    count("backoff_max", 0, LONGEST_DURATION),
-    count("deadline", 0, LONGEST_DURATION),
-    count("catch_up_window", 0, LONGEST_DURATION),
-    count("jitter", 0, LONGEST_JITTER),
+    within("tries", 1, MOST_TRIES),
+    within("backoff", 0, LONGEST_DURATION),
+    within("backoff_factor", 1, MOST_BACKOFF_FACTOR),
+    within("backoff_max", 0, LONGEST_DURATION),
+    within("deadline", 0, LONGEST_DURATION),
+    within("catch_up_window", 0, LONGEST_DURATION),
+    within("jitter", 0, LONGEST_JITTER),
     *one_word("crontab", "queue"),
     *one_line(
         "crontab_one_line", "schedule", "timezone", '"user"', "except_calendar", "only_calendar", "source"
@@ -153,11 +155,11 @@ crontab = Table(
     ),
     check_on(
         "crontab_times",
-        " AND ".join(moment(column) for column in ("paused_at", "paused_until", "changed_at")),
+        " AND ".join(readable_time(column) for column in ("paused_at", "paused_until", "changed_at")),
         "sqlite",
     ),
-    check_on("crontab_not_before", moment("not_before"), "sqlite"),
-    check_on("crontab_not_after", moment("not_after"), "sqlite"),
+    check_on("crontab_not_before", readable_time("not_before"), "sqlite"),
+    check_on("crontab_not_after", readable_time("not_after"), "sqlite"),
     sqlite_autoincrement=True,
 )
 partial_index("crontab_unplanned", crontab.c.id, where=UNPLANNED)
@@ -233,9 +235,11 @@ runs = Table(
     CheckConstraint(
         f"blocked IS NULL OR state = 'waiting' AND {one_of('blocked', Block)}", name="runs_blocked"
     ),
-    check_on("runs_expires_at", moment("expires_at"), "sqlite"),
-    check_on("runs_backlog_until", moment("backlog_until"), "sqlite"),
-    check_on("runs_times", " AND ".join(moment(column) for column in ("scheduled_for", "due_at")), "sqlite"),
+    check_on("runs_expires_at", readable_time("expires_at"), "sqlite"),
+    check_on("runs_backlog_until", readable_time("backlog_until"), "sqlite"),
+    check_on(
+        "runs_times", " AND ".join(readable_time(column) for column in ("scheduled_for", "due_at")), "sqlite"
+    ),
     sqlite_autoincrement=True,
 )
 partial_index(
@@ -264,7 +268,7 @@ partial_index(
     unique=True,
 )
 partial_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
-partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNHAPPY)
+partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNSUCCESSFUL)
 partial_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
 partial_index("runs_dead", runs.c.id, where=DEAD)
 partial_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)
@@ -386,7 +390,7 @@ events = Table(
     Column("handled_at", Instant),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="events_name_length"),
     CheckConstraint("length(key) BETWEEN 1 AND 200", name="events_key_length"),
-    check_on("events_times", " AND ".join(map(moment, ("created_at", "handled_at"))), "sqlite"),
+    check_on("events_times", " AND ".join(map(readable_time, ("created_at", "handled_at"))), "sqlite"),
     sqlite_autoincrement=True,
 )
 partial_index("events_unhandled", events.c.id, where=UNHANDLED)

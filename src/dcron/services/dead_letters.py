@@ -38,7 +38,7 @@ class DeadLetters:
             now = self._database.now(connection)
             run = self._find(connection, run_id)
             self._require_retryable(connection, run)
-            finishing.lock_lines(connection, {run.task_id: run.task})
+            finishing.lock_tasks(connection, {run.task_id: run.task})
             line = tasks.by_id(connection, run.task_id)
             if line is None:
                 raise Refused(f"{run.task} was removed; add it again, then `dcron run` it")

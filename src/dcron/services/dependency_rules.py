@@ -25,7 +25,7 @@ def guard(
     To be called first: what is then checked must still hold when this transaction ends.
     """
     if any(_touches(before, after) for before, after in changes):
-        database.lock_order(connection)
+        database.lock_dependencies(connection)
 
 
 def problem_of(
@@ -59,7 +59,7 @@ def problem_of(
 
 def require_nothing_behind(connection: Connection, task: Task, going: Collection[str] = ()) -> None:
     """Raise Refused where other lines come after this one, and do not leave with it: they name it."""
-    behind = [name for name in dependencies.directly_behind(connection, task.name) if name not in going]
+    behind = [name for name in dependencies.directly_downstream(connection, task.name) if name not in going]
     if behind:
         raise Refused(
             f"{', '.join(behind)} {'comes' if len(behind) == 1 else 'come'} after {task.name};"

@@ -100,7 +100,7 @@ class DumpService:
         """
         _require_possible(dump)
         with self._database.write() as connection:
-            self._database.lock_order(connection)
+            self._database.lock_dependencies(connection)
             now = self._database.now(connection)
             planned, wanted = self._compare(connection, dump, paused=paused)
             if planned != agreed:
@@ -218,7 +218,7 @@ class DumpService:
             assert after
             planning.plan(connection, after, now)
             if not before.enabled and after.enabled:
-                planning.record_paused_span(connection, before, now)
+                planning.record_paused(connection, before, now)
             audit_log.record(connection, now, self._actor, "restore", before=before, after=after)
 
 

@@ -58,7 +58,7 @@ class Runs(Service):
             run = runs.by_id(connection, run_id)
             if run is None:
                 raise _no_run(run_id)
-            finishing.lock_lines(connection, {run.task_id: run.task})
+            finishing.lock_tasks(connection, {run.task_id: run.task})
             waiting = skipping.cancel(connection, run, now, self.actor)
             if not waiting and not runs.request_cancel(connection, run_id, self.actor):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")

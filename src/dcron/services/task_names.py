@@ -38,7 +38,7 @@ def find(connection: Connection, name: str) -> Task:
 
 def removed_id(connection: Connection, name: str) -> int | None:
     """Return the id of the task that had this name and was removed; None if no task was, or one is there."""
-    last = audit_log.last_of(connection, name)
+    last = audit_log.last_of_name(connection, name)
     is_removed = last and tasks.by_name(connection, name) is None
     return int(last.task_id) if last and is_removed else None
 

@@ -72,7 +72,7 @@ class Triggers:
         wanted = _occurrences(task, first, min(last, now))
         with self._database.write() as connection:
             # Before anything is looked up: of two people who do the same, the second finds it done.
-            finishing.lock_lines(connection, {task.id: task.name})
+            finishing.lock_tasks(connection, {task.id: task.name})
             there = runs.occurrences_done(connection, task.id, first, last)
             missing = [occurrence for occurrence in wanted if occurrence not in there]
             if missing and not dry_run:
@@ -88,7 +88,7 @@ def _occurrences(task: Task, first: datetime, last: datetime) -> list[datetime]:
     if last < first:
         raise UsageError("--to lies before --from, or --from is yet to come; there is nothing to make up for")
     found: list[datetime] = []
-    occurrence = policy.next_wanted(task, first - policy.INSTANT)
+    occurrence = policy.next_not_excluded(task, first - policy.INSTANT)
     while occurrence and occurrence <= last:
         if len(found) == MOST_OCCURRENCES:
             raise Refused(
@@ -96,5 +96,5 @@ def _occurrences(task: Task, first: datetime, last: datetime) -> list[datetime]:
                 f" the {MOST_OCCURRENCES:,}th is {found[-1]:%Y-%m-%dT%H:%M:%SZ}: go up to that one first"
             )
         found.append(occurrence)
-        occurrence = policy.next_wanted(task, occurrence)
+        occurrence = policy.next_not_excluded(task, occurrence)
     return found

@@ -39,13 +39,13 @@ def _change(now: datetime, actor: str, action: str, line: Task) -> dict[str, Any
     return {"at": now, "actor": actor, "action": action, **about}
 
 
-def last_of(connection: Connection, task: str) -> Row[Any] | None:
+def last_of_name(connection: Connection, task: str) -> Row[Any] | None:
     """The latest change to the line of this name."""
     query = select(changes).where(changes.c.task == task).order_by(changes.c.id.desc()).limit(1)
     return connection.execute(query).first()
 
 
-def last_of_line(connection: Connection, task_id: int) -> Row[Any] | None:
+def last_of_task(connection: Connection, task_id: int) -> Row[Any] | None:
     """The latest change to the line of this id, whatever its name was."""
     query = select(changes).where(changes.c.task_id == task_id).order_by(changes.c.id.desc()).limit(1)
     return connection.execute(query).first()

@@ -30,7 +30,7 @@ def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> i
             freed += _unblock_line(connection, task, now)
         else:
             kept = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
-            unclaimable.settle(connection, kept.limit(_UNBLOCKED_AT_ONCE), unclaimable.REMOVED, now)
+            unclaimable.skip_all(connection, kept.limit(_UNBLOCKED_AT_ONCE), unclaimable.REMOVED, now)
     return freed
 
 
@@ -80,7 +80,7 @@ def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
                 values |= _after_a_hold(connection, task, row, now)
         elif row.blocked == Block.DELAY and (delay := policy.delay_of(task)):
             values |= {"scheduled_for": now + delay, "due_at": now + delay}
-            values["expires_at"] = policy.too_late_after(task, now + delay)
+            values["expires_at"] = policy.expiry_of(task, now + delay)
         connection.execute(update(runs).where(runs.c.id == row.id).values(values))
         freed += 1
     return freed
@@ -122,15 +122,15 @@ def _after_a_hold(connection: Connection, task: Task, row: Row[Any], now: dateti
         turn = policy.catch_up(task, row.scheduled_for, now)
     except UsageError:  # claiming says what is wrong with the line
         return {}
-    if turn.run_for is None or turn.passed_over is None:
+    if turn.runs_at is None or turn.missed is None:
         return {}
     overlap = "overlap: the run before was still alive"
-    skipping.record(connection, [(task, Skip(SkipCode.OVERLAP, overlap, covers=turn.passed_over))], now)
-    due_at = policy.due_at(task, turn.run_for)
+    skipping.record(connection, [(task, Skip(SkipCode.OVERLAP, overlap, covers=turn.missed))], now)
+    due_at = policy.due_at(task, turn.runs_at)
     return {
-        "scheduled_for": turn.run_for,
+        "scheduled_for": turn.runs_at,
         "backlog_until": turn.backlog_until,
-        "expires_at": policy.too_late_after(task, due_at),
+        "expires_at": policy.expiry_of(task, due_at),
     }
 
 

@@ -250,14 +250,14 @@ def _with_successor(run: ClaimedRun, now: datetime, batch: ClaimResult) -> tuple
         batch.unplannable[run.task.id] = (run.task, str(error))
         turn = CatchUp(run.scheduled_for, None, None)
     run.successor, run.backlog_until = turn.successor, turn.backlog_until
-    if turn.run_for is None:
-        assert turn.passed_over
-        run.scheduled_for = turn.passed_over.last
-        return run, policy.missed_skip(run.task, turn.passed_over, too_old=True)
-    if turn.passed_over:
-        batch.missed.append((run.task, policy.missed_skip(run.task, turn.passed_over, too_old=False)))
-    run.scheduled_for = turn.run_for
-    run.expires_at = policy.too_late_after(run.task, policy.due_at(run.task, turn.run_for))
+    if turn.runs_at is None:
+        assert turn.missed
+        run.scheduled_for = turn.missed.last
+        return run, policy.missed_skip(run.task, turn.missed, too_old=True)
+    if turn.missed:
+        batch.missed.append((run.task, policy.missed_skip(run.task, turn.missed, too_old=False)))
+    run.scheduled_for = turn.runs_at
+    run.expires_at = policy.expiry_of(run.task, policy.due_at(run.task, turn.runs_at))
     return run, None
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import BindParameter, Connection, Executable, bindparam, insert,
 from dcron.database import Database
 from dcron.model import RunState, SkipCode, Task
 from dcron.policy import Skip
-from dcron.policy.dependencies import Graph, behind, cannot_come, missing, roots
+from dcron.policy.dependencies import Graph, cannot_run, downstream_of, missing, roots
 from dcron.schema import crontab, runs, subscriptions
 from dcron.store import new_runs, skipping, tasks
 
@@ -41,7 +41,7 @@ def step_ended(
     following = sorted(name for name, earlier in graph.items() if step.task in earlier)
     if not following:
         return
-    lines = _lock(connection, behind(graph, [step.task]))
+    lines = _lock(connection, downstream_of(graph, [step.task]))
     flow = step.flow or _begin_or_join(connection, graph, step, lines, now)
     if state is RunState.SUCCEEDED:
         for name in following:
@@ -81,16 +81,16 @@ def graph_around(connection: Connection, name: str) -> dict[str, tuple[str, ...]
     return {later: tuple(sorted(earlier)) for later, earlier in earlier_of.items()}
 
 
-def lines_behind(connection: Connection, names: Collection[str]) -> set[int]:
+def downstream_ids(connection: Connection, names: Collection[str]) -> set[int]:
     """The ids of all lines that come, at any distance, after these."""
     later: set[str] = set()
     for name in sorted(names):
-        later |= behind(graph_around(connection, name), [name])
+        later |= downstream_of(graph_around(connection, name), [name])
     query = select(crontab.c.id).where(crontab.c.name.in_(sorted(later)))
     return set(connection.scalars(query)) if later else set()
 
 
-def directly_behind(connection: Connection, name: str) -> list[str]:
+def directly_downstream(connection: Connection, name: str) -> list[str]:
     """The lines that name this one in their `@after`, in the order of names."""
     return sorted(later for later, earlier in _edges(connection, [name]) if earlier == name)
 
@@ -142,7 +142,9 @@ def _begin_or_join(
     the flow and the others join it. All attempts at the run are part of it, and the first one is its number.
     """
     attempts = _attempts(connection, step.run_id)
-    others = roots(graph, behind(graph, [step.task])) - {step.task} if not graph.get(step.task) else set()
+    others = (
+        roots(graph, downstream_of(graph, [step.task])) - {step.task} if not graph.get(step.task) else set()
+    )
     flow = _newest_flow(connection, others) if others else None
     if flow is None or step.task in members(connection, flow):
         if others and (before_this := _newest_flow(connection, {step.task})):
@@ -203,18 +205,18 @@ def _go_on(
     wanting = missing(graph, name, succeeded)
     if not wanting and name in lines and (error := lines[name].error):
         skip = Skip(SkipCode.FLOW_CLOSED, f"{name} is suspended: {error}")
-        _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, skip, now)
+        _leave_out(connection, lines, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now)
         return
     if not wanting and name in lines:
         values = new_runs.in_flow(lines[name], flow, scheduled_for, due_at=now)
         connection.execute(database.insert_if_absent(runs).values(values))
         return
-    never = [each for each in wanting if each not in part and cannot_come(graph, each, part)]
+    never = [each for each in wanting if each not in part and cannot_run(graph, each, part)]
     if never:
         are = "is" if len(never) == 1 else "are"
         reason = f"{', '.join(never)} {are} not part of flow {flow}, which began further on"
         skip = Skip(SkipCode.FLOW_CLOSED, reason)
-        _leave_out(connection, lines, [name, *behind(graph, [name])], flow, scheduled_for, skip, now)
+        _leave_out(connection, lines, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now)
 
 
 def _leave_out(

@@ -37,7 +37,7 @@ def add(
 
 
 @dataclass(frozen=True)
-class News:
+class ReceivedEvent:
     """What runs are made from of an event that came in by plain SQL: the rest of it may be anything."""
 
     id: int
@@ -45,11 +45,11 @@ class News:
     payload: Any
 
 
-def unhandled(connection: Connection, limit: int) -> list[News]:
+def unhandled(connection: Connection, limit: int) -> list[ReceivedEvent]:
     """Events whose runs are not made yet, locked, the oldest first."""
     query = select(events.c.id, events.c.name, events.c.payload).where(text(UNHANDLED))
     found = connection.execute(locked(query.order_by(events.c.id).limit(limit)))
-    return [News(*row) for row in found]
+    return [ReceivedEvent(*row) for row in found]
 
 
 def any_unhandled(connection: Connection) -> bool:
@@ -62,7 +62,9 @@ def _any_unhandled() -> Executable:
     return select(select(events.c.id).where(text(UNHANDLED)).exists())
 
 
-def handle(connection: Connection, database: Database, event: Event | News, now: datetime) -> list[Task]:
+def handle(
+    connection: Connection, database: Database, event: Event | ReceivedEvent, now: datetime
+) -> list[Task]:
     """Make the runs of an event, locked by the caller, once for each task that waits for it; those tasks."""
     unusable = event.payload is not None and _problem("payload", event.payload)
     listeners = [] if _problem("name", event.name) else _listeners(connection, event.name)

@@ -39,7 +39,6 @@ from dcron.schema import ALIVE, Instant, runs, subscriptions
 from dcron.store import blocked, dependencies, new_runs, refusals, skipping, tasks, unclaimable
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
-_BAD = (RunState.FAILED, RunState.LOST)
 _AFTER_ALL = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
 
 
@@ -68,7 +67,7 @@ def finish(
     A run that was declared lost meanwhile takes its owner's late truth.
     """
     followed = _followed(connection, database, ended)
-    lock_lines(connection, {row.task_id: row.task for row in followed})
+    lock_tasks(connection, {row.task_id: row.task for row in followed})
     written = _write(connection, database, node_id, ended)
     truths = [row for row in followed if row.id in written]
     if truths:
@@ -93,7 +92,7 @@ def declare_lost(
     if run_ids is not None:
         running.append(runs.c.id.in_(run_ids))
     found = connection.execute(select(runs.c.task_id, runs.c.task).where(*running)).all()
-    lock_lines(connection, {row.task_id: row.task for row in found})
+    lock_tasks(connection, {row.task_id: row.task for row in found})
     query = update(runs).where(*running)
     asked = func.coalesce("; its end was asked for by " + runs.c.cancel_requested_by, "")
     values = {"state": RunState.LOST, "reason": literal(reason) + asked, "finished_at": now}
@@ -112,7 +111,7 @@ _COLUMNS = [
 
 def _followed(connection: Connection, database: Database, ended: Sequence[RunResult]) -> Sequence[Row[Any]]:
     """Those of the runs whose end something follows; for most of them it is one look, and nothing."""
-    given = database.values(_BADLY, ((each.id, int(each.state in _BAD)) for each in ended))
+    given = database.values(_BADLY, ((each.id, int(each.state.is_failure)) for each in ended))
     return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
 
 
@@ -132,10 +131,10 @@ def _with_followers(batch: FromClause) -> Executable:
     )
 
 
-def lock_lines(connection: Connection, names: Mapping[int, str]) -> None:
+def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
     """Lock these lines, names by id, and all that come after them: before any of their runs."""
     if names:
-        tasks.lock(connection, names.keys() | dependencies.lines_behind(connection, set(names.values())))
+        tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
@@ -184,12 +183,12 @@ def _follow_up(
     for row in rows:
         end = ended[row.id]
         # Where somebody had asked for its end, a bad one is neither tried again nor mourned.
-        is_bad = end.state in _BAD and row.cancel_requested_by is None
+        is_bad = end.state.is_failure and row.cancel_requested_by is None
         if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id), node_id, now):
             continue
         if is_bad:
             connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
-        elif end.state not in _BAD:
+        elif not end.state.is_failure:
             _call_off_retry(connection, end, now)
         step = dependencies.Step(row.id, row.task, row.flow, row.scheduled_for)
         dependencies.step_ended(connection, database, step, end.state, now)
@@ -242,7 +241,7 @@ def skipped(
         dependencies.step_skipped(connection, database, step, now)
         return
     failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
-    unclaimable.bury(connection, runs.c.id == failed, now)
+    unclaimable.mark_dead(connection, runs.c.id == failed, now)
     dependencies.step_ended(connection, database, step, RunState.SKIPPED, now)
 
 

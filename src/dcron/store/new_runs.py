@@ -31,7 +31,7 @@ def of_task(task: Task, trigger: Trigger, scheduled_for: datetime, due_at: datet
         "state": RunState.WAITING,
         "scheduled_for": scheduled_for,
         "due_at": due_at,
-        "expires_at": policy.too_late_after(task, due_at),
+        "expires_at": policy.expiry_of(task, due_at),
         "lane": str(policy.lane_of(task, trigger)),
         "queue": task.queue,
         "spec": task.spec(),

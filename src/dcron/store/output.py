@@ -29,20 +29,6 @@ class Chunk:
         return self.byte_offset + len(self.data)
 
 
-@dataclass(frozen=True)
-class ChunkFacts:
-    """What is known of a chunk without its bytes."""
-
-    byte_offset: int
-    stream: str
-    lines: int
-    """How many line ends are in it."""
-    size: int
-    """How many bytes it has."""
-    last: bytes
-    """Its last byte, which tells whether its last line has ended."""
-
-
 def append(connection: Connection, database: Database, chunks: Sequence[Chunk]) -> None:
     """Add chunks; one that is there already, because it was delivered before, is left alone."""
     values = [
@@ -68,26 +54,6 @@ def read(connection: Connection, run_id: int, offset: int, limit: int = 200) -> 
     query = select(output.c.run_id, output.c.byte_offset, output.c.stream, output.c.at, output.c.data)
     query = query.where(output.c.run_id == run_id, output.c.byte_offset >= offset)
     return [Chunk(*row) for row in connection.execute(query.order_by(output.c.byte_offset).limit(limit))]
-
-
-def between(
-    connection: Connection, run_id: int, start: int, end: int, stream: str | None, limit: int
-) -> list[Chunk]:
-    """The chunks that begin in these bytes, in order; those of one stream, or of both."""
-    query = select(output.c.run_id, output.c.byte_offset, output.c.stream, output.c.at, output.c.data)
-    query = query.where(output.c.run_id == run_id, output.c.byte_offset >= start, output.c.byte_offset < end)
-    if stream:
-        query = query.where(output.c.stream == stream)
-    return [Chunk(*row) for row in connection.execute(query.order_by(output.c.byte_offset).limit(limit))]
-
-
-def facts(connection: Connection, run_id: int, offset: int, limit: int) -> list[ChunkFacts]:
-    """What is to know of the chunks from the byte `offset` on, in order, without reading them."""
-    size = func.length(output.c.data)
-    last = func.substr(output.c.data, size, 1)
-    query = select(output.c.byte_offset, output.c.stream, output.c.lines, size, last)
-    query = query.where(output.c.run_id == run_id, output.c.byte_offset >= offset)
-    return [ChunkFacts(*row) for row in connection.execute(query.order_by(output.c.byte_offset).limit(limit))]
 
 
 def first_after_head(connection: Connection, run_id: int) -> int | None:

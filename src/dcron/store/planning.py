@@ -36,7 +36,7 @@ TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedRun:
     """A turn that a newer version of the time zones has put elsewhere."""
 
     task: str
@@ -46,7 +46,7 @@ class Moved:
     """The version by which it was planned before."""
 
 
-def plan(connection: Connection, task: Task, now: datetime) -> Moved | None:
+def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
     """Give the line, locked or just written by the caller, the one next run it should have.
 
     Whatever changed, the waiting row is made to fit: kept with fresh contents, moved, made, or taken away.
@@ -167,14 +167,14 @@ def resume(connection: Connection, task: Task, now: datetime) -> Task:
         now,
         task.changed_by or "dcron",
     )
-    record_paused_span(connection, task, now)
+    record_paused(connection, task, now)
     resumed = tasks.by_id(connection, task.id)
     assert resumed
     audit_log.record(connection, now, "dcron", "resume", before=task, after=resumed)
     return resumed
 
 
-def record_paused_span(connection: Connection, task: Task, now: datetime) -> None:
+def record_paused(connection: Connection, task: Task, now: datetime) -> None:
     """One skipped row for all occurrences that fell into the pause that ends `now`."""
     if task.paused_at is None:
         return
@@ -222,7 +222,7 @@ class LaneHead:
 
 def heads(connection: Connection) -> list[LaneHead]:
     """The first lanes in which runs wait, each with its first run."""
-    return heads_behind(connection, "")[0]
+    return heads_after(connection, "")[0]
 
 
 def reservation(
@@ -236,7 +236,7 @@ def reservation(
     return None if lane is None or queues.is_full(connection, lane.queue) else lane
 
 
-def heads_behind(connection: Connection, lane: str) -> tuple[list[LaneHead], str]:
+def heads_after(connection: Connection, lane: str) -> tuple[list[LaneHead], str]:
     """The lanes behind this one in which runs wait, each with its first run: one look at an index each,
     however many wait. With them the lane behind which there may be more; empty when these are all.
     """
@@ -260,7 +260,7 @@ def _heads() -> Executable:
     return heads.limit(bindparam("most", type_=Integer()))
 
 
-def starting(connection: Connection, minute: datetime, limit: int) -> list[int]:
+def due_in_minute(connection: Connection, minute: datetime, limit: int) -> list[int]:
     """The ids of tasks whose turns are due in this minute: lane by lane, for so there is an index."""
     found: list[int] = []
     end = minute + timedelta(minutes=1)
@@ -301,7 +301,9 @@ def _first_turn(task: Task, after: datetime) -> datetime | None:
     return policy.next_occurrence(task, after) if policy.is_timed(task) else None
 
 
-def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[datetime | None, Moved | None]:
+def _wanted_turn(
+    connection: Connection, task: Task, now: datetime
+) -> tuple[datetime | None, MovedRun | None]:
     if not task.enabled or not (policy.is_timed(task) or policy.delay_of(task)):
         return None, None
     columns = (runs.c.scheduled_for, runs.c.task, runs.c.spec, runs.c.tzdata)
@@ -317,16 +319,16 @@ def _wanted_turn(connection: Connection, task: Task, now: datetime) -> tuple[dat
     return _by_newer_zones(task, now, waiting)
 
 
-def _by_newer_zones(task: Task, now: datetime, waiting: Any) -> tuple[datetime | None, Moved | None]:
+def _by_newer_zones(task: Task, now: datetime, waiting: Any) -> tuple[datetime | None, MovedRun | None]:
     wanted = policy.next_occurrence(task, now)
     if wanted == waiting.scheduled_for:
         return wanted, None
-    return wanted, Moved(task.name, waiting.scheduled_for, wanted, waiting.tzdata)
+    return wanted, MovedRun(task.name, waiting.scheduled_for, wanted, waiting.tzdata)
 
 
 def _not_later(
     connection: Connection, task: Task, now: datetime, waiting: Any
-) -> tuple[datetime | None, Moved | None]:
+) -> tuple[datetime | None, MovedRun | None]:
     """The turn of a line planned from scratch: a clock that was ahead may have put it too far away."""
     if delay := policy.delay_of(task):
         return min(waiting.scheduled_for, now + delay), None

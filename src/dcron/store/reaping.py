@@ -18,7 +18,7 @@ def sign_off(connection: Connection, database: Database, node_id: str, now: date
     finishing.declare_lost(connection, database, now, [node_id], "its agent stopped")
     query = update(nodes).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
     connection.execute(query.values(died_at=now, died_how="stopped"))
-    unclaimable.settle_nodeless(connection, now, limit=1000)
+    unclaimable.skip_nodeless(connection, now, limit=1000)
 
 
 class HeldLease(NamedTuple):
@@ -59,5 +59,5 @@ def reap(
             connection, database, now, [node_id], f"node {node_id} died while it ran"
         )
     if dead:
-        unclaimable.settle_nodeless(connection, now, limit=1000)
+        unclaimable.skip_nodeless(connection, now, limit=1000)
     return dead, lost

@@ -17,7 +17,7 @@ _LOOKED_AT = 1000
 """Due rows among which rows without a line are searched for in one pass."""
 
 
-def settle_orphans(connection: Connection, lanes: Collection[Lane], now: datetime, limit: int) -> int:
+def skip_orphans(connection: Connection, lanes: Collection[Lane], now: datetime, limit: int) -> int:
     """Skip due runs of these lanes whose line is gone, and runs whose only node is gone; how many."""
     # Not NOT EXISTS: of that Postgres makes a join, for which it reads the whole crontab.
     line = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
@@ -26,27 +26,27 @@ def settle_orphans(connection: Connection, lanes: Collection[Lane], now: datetim
         due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
         first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
         gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), line.is_(None)).limit(limit)
-        settled += settle(connection, gone, REMOVED, now)
-    return settled + settle_nodeless(connection, now, limit)
+        settled += skip_all(connection, gone, REMOVED, now)
+    return settled + skip_nodeless(connection, now, limit)
 
 
-def settle_nodeless(connection: Connection, now: datetime, limit: int) -> int:
+def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
     """Skip runs whose only node is gone for good; how many."""
     node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
     gone = node.correlate(runs).scalar_subquery().is_(None)
     waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
-    return settle(connection, select(runs.c.id).where(*waits).limit(limit), _NODE_GONE, now)
+    return skip_all(connection, select(runs.c.id).where(*waits).limit(limit), _NODE_GONE, now)
 
 
-def bury(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
+def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
     """Put runs among the dead letters that failed, or were lost, and will not be tried again after all."""
-    ended_badly = runs.c.state.in_([RunState.FAILED, RunState.LOST])
+    ended_badly = runs.c.state.in_([state for state in RunState if state.is_failure])
     connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
 
 
-def settle(connection: Connection, found: Select[Any], skip: Skip, now: datetime) -> int:
+def skip_all(connection: Connection, found: Select[Any], skip: Skip, now: datetime) -> int:
     """Skip the waiting runs of these ids; how many. Where one was a retry, it was the last."""
     settled = skipping.end(connection, [runs.c.id.in_(found)], skip, now)
     if failed := [run_id for run_id in settled if run_id]:
-        bury(connection, runs.c.id.in_(failed), now)
+        mark_dead(connection, runs.c.id.in_(failed), now)
     return len(settled)

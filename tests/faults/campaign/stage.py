@@ -180,7 +180,7 @@ def stage(
 ) -> Iterator[Stage]:
     """A stage with an empty, watched database; its agents are gone afterwards, whatever happened."""
     place = directory or Path(tempfile.mkdtemp(prefix="dcron-faults-"))
-    with new_database(server, place) as url, ExitStack() as resources:
+    with new_database(server.url if server else None, place) as url, ExitStack() as resources:
         cluster = Cluster(url, place)
         try:
             audit.install(cluster.database)

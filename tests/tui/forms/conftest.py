@@ -13,9 +13,9 @@ from tests.support.tui import Stage
 
 
 @pytest.fixture
-def sqlite_stage(tmp_path: Path) -> Iterator[Stage]:
+def sqlite_stage(sqlite_url: str) -> Iterator[Stage]:
     """An empty crontab, where the kind of database makes no difference."""
-    stage = Stage(f"sqlite:///{tmp_path}/dcron.db")
+    stage = Stage(sqlite_url)
     yield stage
     stage.database.close()
 

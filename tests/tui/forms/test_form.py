@@ -14,9 +14,10 @@ from dcron.services.settings import SharedSettings
 from dcron.tui.forms.fields import FIELDS
 from dcron.tui.health import Health
 from tests.support.forms import at, complains, fill, form_of, go, opened, paste, row_of, save
+from tests.support.task_fields import EXAMPLES
 from tests.support.tui import Stage
 
-EVERY_FIELD = {
+_TYPED = {
     "command": "run --all",
     "argv": "words",
     "describe": "the nightly one",
@@ -52,8 +53,12 @@ EVERY_FIELD = {
     "env": "LEVEL=9 'NAME=two words'",
     "stdin": "hello",
 }
+EVERY_FIELD = _TYPED | {
+    name: FIELDS[name].write(value, "UTC") for name, value in EXAMPLES.items() if name not in _TYPED
+}
 """Each field once, as a person types it."""
 WRITTEN = {
+    **{name: value for name, value in EXAMPLES.items() if name not in _TYPED},
     "command": "run --all",
     "argv": ("run", "--all"),
     "not_before": datetime(2027, 1, 1, 8, tzinfo=UTC),

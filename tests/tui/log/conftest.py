@@ -28,8 +28,8 @@ def runs(database_url: str) -> Iterator[Runs]:
 
 
 @pytest.fixture
-def sqlite_runs(tmp_path: object) -> Iterator[Runs]:
+def sqlite_runs(sqlite_url: str) -> Iterator[Runs]:
     """The same on SQLite, where the kind of database makes no difference."""
-    runs = Runs(f"sqlite:///{tmp_path}/dcron.db")
+    runs = Runs(sqlite_url)
     yield runs
     runs.stage.database.close()

@@ -7,9 +7,7 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from dcron.tui.log.index import OUT
-from dcron.tui.log.lines import log_line
-from dcron.tui.log.walking import RawLine
+from dcron.tui.log.lines import OUT, RawLine, log_line
 from tests.support.log_viewer import PATIENCE, WRITTEN, Runs, Viewer, viewing
 
 HOSTILE: list[str | bytes] = [
@@ -71,10 +69,10 @@ async def test_nothing_a_command_prints_reaches_the_terminal_but_as_text(sqlite_
 @pytest.mark.parametrize("colours", [False, True])
 @pytest.mark.parametrize("data", CORPUS, ids=range(len(CORPUS)))
 def test_a_line_is_inert_and_not_too_wide(data: bytes, colours: bool) -> None:
-    line = log_line(RawLine(0, OUT, WRITTEN, data[:65536], max(0, len(data) - 65536)), 0, colours=colours)
+    line = log_line(RawLine(OUT, WRITTEN, data[:65536], max(0, len(data) - 65536)), 0, colours=colours)
     assert not [letter for letter in line.text if unicodedata.category(letter) in FORBIDDEN]
     assert len(line.text) < 4_200
-    assert all(0 <= begin <= end <= len(line.text) for begin, end, _ in line.looks)
+    assert all(0 <= begin <= end <= len(line.text) for begin, end, _ in line.styles)
     if len(data) == 1_000_012:
         assert line.text.endswith("... +995.9 kB, | opens pager")
 
@@ -82,7 +80,7 @@ def test_a_line_is_inert_and_not_too_wide(data: bytes, colours: bool) -> None:
 def test_lines_of_a_megabyte_of_trouble_are_made_in_no_time() -> None:
     for piece in (b"\x1b[31m", b"\x1b]", b"\x9b", b"\t", b"\r", b"x\x1b[m"):
         begun = time.process_time()
-        log_line(RawLine(0, OUT, WRITTEN, piece * (65536 // len(piece)), 10_000_000), 0, colours=True)
+        log_line(RawLine(OUT, WRITTEN, piece * (65536 // len(piece)), 10_000_000), 0, colours=True)
         assert time.process_time() - begun < 2.0
 
 
@@ -108,7 +106,7 @@ async def test_leaving_does_not_wait_for_a_query_that_hangs(runs: Runs, database
             begun = time.monotonic()
             await viewer.until(lambda: viewer.app.screen is not viewer.screen)
             assert time.monotonic() - begun < PATIENCE / 2
-            assert viewer.screen._reader.thread.is_alive()
+            assert viewer.screen.thread.thread.is_alive()
             other.rollback()
 
 

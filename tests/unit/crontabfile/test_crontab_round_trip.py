@@ -3,12 +3,11 @@
 import dataclasses
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.crontabfile import read, write
@@ -16,6 +15,7 @@ from dcron.crontabfile.directive import UNPRINTABLE
 from dcron.model import Definition
 from dcron.quantities import LEAST_AMOUNT, MOST_AMOUNT
 from dcron.unreadable import Unreadable
+from tests.support.task_fields import EXAMPLES
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "crontabs").iterdir())
 SCHEDULES = [
@@ -98,7 +98,6 @@ def read_back(text: str) -> Sequence[Definition]:
     return read(text, source="elsewhere", timezone="Asia/Tokyo").definitions
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(definitions(), max_size=4, unique_by=lambda task: task.name), st.booleans())
 def test_any_definitions_come_back_the_same(tasks: list[Definition], system: bool) -> None:
     text = write(tasks, system=system)
@@ -120,45 +119,10 @@ def test_a_real_file_comes_back_the_same(sample: Path, system: bool) -> None:
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Definition)])
 def test_each_field_of_a_definition_is_kept(field: str) -> None:
     """This fails for a field that the registry does not write and read."""
-    examples: dict[str, Any] = {
-        "name": "x",
-        "schedule": "*/5 * * * * *",
-        "timezone": "Asia/Tokyo",
-        "command": "a\nb",
-        "argv": ("a", "b c"),
-        "shell": "/bin/bash",
-        "stdin": "in",
-        "env": {"A": "b"},
-        "cwd": "/srv",
-        "user": "ann",
-        "timeout": 90.0,
-        "max_running": None,
-        "overlap": "queue",
-        "tries": 3,
-        "backoff": 0.0,
-        "backoff_factor": 1.5,
-        "backoff_max": 7200.0,
-        "on_lost": "retry",
-        "deadline": 5400.0,
-        "catch_up": "all",
-        "catch_up_window": 86400.0,
-        "jitter": 0.25,
-        "priority": "high",
-        "queue": "mail",
-        "require": ("ssd", "zone=eu-1"),
-        "every_node": True,
-        "need": {"gpu": 1.0, "cpu": 0.5, "mem": float(8 << 30)},
-        "limit": {"mem": 1536 << 20, "cpu-time": 60, "core": 0},
-        "describe": "What it does",
-        "gap": "skip",
-        "fold": "both",
-        "not_before": datetime(2027, 1, 1, tzinfo=UTC),
-        "not_after": datetime(2027, 12, 31, 23, 59, 59, 250_000, tzinfo=UTC),
-        "except_calendar": "holidays",
-        "only_calendar": "working-days",
-    }
+    required = {"name": "x", "schedule": "*/5 * * * * *", "timezone": "Asia/Tokyo", "command": "a\nb"}
+    value = {**EXAMPLES, **required}[field]
     base = Definition(name="base", schedule="@daily", timezone="UTC", command="true")
-    task = dataclasses.replace(base, **{field: examples[field]})
+    task = dataclasses.replace(base, **{field: value})
     assert read_back(write([base, task] if field == "name" else [task]))[-1] == task
 
 

@@ -4,17 +4,25 @@ from itertools import pairwise
 
 import pytest
 
-from dcron.policy.dependencies import before, behind, cannot_come, circles, find_cycle, missing, roots
+from dcron.policy.dependencies import (
+    cannot_run,
+    cycles,
+    downstream_of,
+    find_cycle,
+    missing,
+    roots,
+    upstream_of,
+)
 
 DIAMOND = {"extract": (), "a": ("extract",), "b": ("extract",), "load": ("a", "b")}
 TWO_ROOTS = {"x": (), "y": (), "x1": ("x",), "y1": ("y",), "end": ("x1", "y1")}
 
 
 def test_before_and_behind_reach_at_any_distance() -> None:
-    assert before(DIAMOND, ["load"]) == {"a", "b", "extract"}
-    assert behind(DIAMOND, ["extract"]) == {"a", "b", "load"}
-    assert before(DIAMOND, ["extract"]) == behind(DIAMOND, ["load"]) == set()
-    assert behind(DIAMOND, ["a", "b"]) == {"load"}
+    assert upstream_of(DIAMOND, ["load"]) == {"a", "b", "extract"}
+    assert downstream_of(DIAMOND, ["extract"]) == {"a", "b", "load"}
+    assert upstream_of(DIAMOND, ["extract"]) == downstream_of(DIAMOND, ["load"]) == set()
+    assert downstream_of(DIAMOND, ["a", "b"]) == {"load"}
 
 
 def test_flows_begin_with_what_comes_after_nothing() -> None:
@@ -45,7 +53,7 @@ def test_what_is_missing_is_what_has_not_succeeded() -> None:
 def test_a_task_comes_when_one_before_it_is_there_or_may_join(
     graph: dict[str, tuple[str, ...]], name: str, members: set[str], never: bool
 ) -> None:
-    assert cannot_come(graph, name, members) is never
+    assert cannot_run(graph, name, members) is never
 
 
 @pytest.mark.parametrize(
@@ -71,15 +79,15 @@ def test_a_circle_is_told_in_the_order_it_would_run(
 def test_a_long_chain_is_no_deeper_than_it_is_long() -> None:
     chain = {f"t{number}": (f"t{number - 1}",) for number in range(1, 5000)} | {"t0": ()}
     assert find_cycle(chain, "t4999") is None
-    assert len(before(chain, ["t4999"])) == 4999
+    assert len(upstream_of(chain, ["t4999"])) == 4999
 
 
 def test_circles_are_found_wherever_they_are() -> None:
     graph: dict[str, tuple[str, ...]] = {"x": ("y", "load"), "y": ("z",), "z": ("x",), **DIAMOND}
     graph |= {"behind": ("x", "itself"), "itself": ("itself",), "gone": ("nobody",)}
-    found = list(circles(graph))
+    found = list(cycles(graph))
     assert sorted(len(circle) for circle in found) == [2, 4]
     for circle in found:
         assert circle[0] == circle[-1]
         assert all(up in graph[down] for up, down in pairwise(circle))
-    assert list(circles(DIAMOND)) == list(circles({})) == []
+    assert list(cycles(DIAMOND)) == list(cycles({})) == []

@@ -22,14 +22,14 @@ def test_a_turn_that_is_on_time_passes_nothing_over(now: float) -> None:
 def test_of_two_due_turns_the_last_runs() -> None:
     caught = policy.catch_up(line(), minutes(10), minutes(20))
     assert caught == CatchUp(minutes(20), MissedRange(minutes(10), minutes(10), 1, counted=True), minutes(30))
-    assert str(caught.passed_over) == "1 occurrence"
+    assert str(caught.missed) == "1 occurrence"
 
 
 def test_of_many_due_turns_the_last_runs() -> None:
     caught = policy.catch_up(line(), minutes(10), minutes(65))
-    assert caught.run_for == minutes(60)
+    assert caught.runs_at == minutes(60)
     assert caught.successor == minutes(70)
-    assert str(caught.passed_over) == "5 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:50:00Z"
+    assert str(caught.missed) == "5 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:50:00Z"
 
 
 def test_the_last_turn_of_all_is_run_and_followed_by_none() -> None:
@@ -42,9 +42,9 @@ def test_turns_across_a_change_of_clocks_are_counted_in_real_time() -> None:
     first = policy.next_occurrence(nightly, datetime(2027, 3, 26, 12, tzinfo=UTC))
     assert first
     caught = policy.catch_up(nightly, first, datetime(2027, 3, 30, 12, tzinfo=UTC))
-    assert caught.passed_over
-    assert caught.passed_over.count == 3
-    assert caught.run_for == datetime(2027, 3, 30, 0, 30, tzinfo=UTC)
+    assert caught.missed
+    assert caught.missed.count == 3
+    assert caught.runs_at == datetime(2027, 3, 30, 0, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("schedule", ["* * * * *", "*/2 * * * *", "@every 1m", "* 0 1 1 *", "0 0 28 2 *"])
@@ -56,9 +56,9 @@ def test_a_year_of_downtime_is_caught_up_quickly(schedule: str) -> None:
     caught = policy.catch_up(sparse, first, NOON + timedelta(seconds=30))
     assert time.process_time() - began < QUICK
     assert caught.successor == policy.next_occurrence(sparse, NOON + timedelta(seconds=30))
-    assert caught.run_for
-    assert caught.run_for <= NOON + timedelta(seconds=30)
-    following = policy.next_occurrence(sparse, caught.run_for)
+    assert caught.runs_at
+    assert caught.runs_at <= NOON + timedelta(seconds=30)
+    following = policy.next_occurrence(sparse, caught.runs_at)
     assert following
     assert following == caught.successor or following > NOON, "none was left out after the one that runs"
 
@@ -93,7 +93,7 @@ def span(first: float, last: float, count: int) -> MissedRange:
 
 
 @pytest.mark.parametrize(
-    ("fields", "run_for", "passed_over", "backlog"),
+    ("fields", "runs_at", "missed", "backlog"),
     [
         ({"catch_up": "last"}, 50, span(10, 40, 4), None),
         ({"catch_up": "last", "catch_up_window": 300.0}, 50, span(10, 40, 4), None),
@@ -106,13 +106,13 @@ def span(first: float, last: float, count: int) -> MissedRange:
     ],
 )
 def test_of_five_missed_turns(
-    fields: dict[str, Any], run_for: float | None, passed_over: MissedRange | None, backlog: float | None
+    fields: dict[str, Any], runs_at: float | None, missed: MissedRange | None, backlog: float | None
 ) -> None:
     caught = policy.catch_up(line(**fields), minutes(10), minutes(55))
-    assert caught.run_for == (None if run_for is None else minutes(run_for))
-    assert caught.passed_over == passed_over
+    assert caught.runs_at == (None if runs_at is None else minutes(runs_at))
+    assert caught.missed == missed
     assert caught.backlog_until == (None if backlog is None else minutes(backlog))
-    following = minutes(60) if run_for in (None, 50) else minutes((run_for or 0) + 10)
+    following = minutes(60) if runs_at in (None, 50) else minutes((runs_at or 0) + 10)
     assert caught.successor == following
 
 
@@ -120,14 +120,14 @@ def test_of_five_missed_turns(
 def test_with_skip_a_turn_is_missed_after_a_minute(late: float, runs: bool) -> None:
     now = minutes(10) + timedelta(seconds=late)
     caught = policy.catch_up(line(catch_up="skip"), minutes(10), now)
-    assert (caught.run_for is not None) is runs
+    assert (caught.runs_at is not None) is runs
     assert caught.successor == minutes(20)
 
 
 def test_with_skip_what_comes_more_often_than_every_minute_is_made_up_for_by_its_last() -> None:
     caught = policy.catch_up(line("@every 10s", catch_up="skip"), NOON, minutes(0.55))
-    assert caught.run_for == minutes(0.5)
-    assert caught.passed_over
+    assert caught.runs_at == minutes(0.5)
+    assert caught.missed
 
 
 def test_a_backlog_is_worked_off_one_by_one_whatever_the_line_makes_up_for() -> None:
@@ -135,14 +135,14 @@ def test_a_backlog_is_worked_off_one_by_one_whatever_the_line_makes_up_for() -> 
         caught = policy.catch_up(line(catch_up=policy_name), minutes(10), minutes(55), minutes(30))
         assert caught == CatchUp(minutes(10), None, minutes(20), minutes(30))
     beyond = policy.catch_up(line(), minutes(40), minutes(55), minutes(30))
-    assert beyond.run_for == minutes(50)
+    assert beyond.runs_at == minutes(50)
 
 
 def test_what_its_jitter_holds_back_is_not_late() -> None:
     jittered = line("* * * * *", jitter=600.0)
-    assert policy.catch_up(jittered, minutes(10), minutes(20)).run_for == minutes(10)
-    assert policy.catch_up(jittered, minutes(10), minutes(22)).run_for == minutes(12)
-    assert policy.catch_up(line(jitter=600.0, catch_up="skip"), minutes(10), minutes(20.5)).run_for
+    assert policy.catch_up(jittered, minutes(10), minutes(20)).runs_at == minutes(10)
+    assert policy.catch_up(jittered, minutes(10), minutes(22)).runs_at == minutes(12)
+    assert policy.catch_up(line(jitter=600.0, catch_up="skip"), minutes(10), minutes(20.5)).runs_at
 
 
 def test_the_reason_names_the_policy_that_passed_over() -> None:

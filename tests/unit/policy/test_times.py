@@ -93,5 +93,5 @@ def test_a_rate_is_aligned_and_does_not_drift() -> None:
 
 
 def test_it_is_too_late_a_deadline_after_a_run_is_due() -> None:
-    assert policy.too_late_after(line(deadline=60.0), NOON) == minutes(1)
-    assert policy.too_late_after(line(), NOON) is None
+    assert policy.expiry_of(line(deadline=60.0), NOON) == minutes(1)
+    assert policy.expiry_of(line(), NOON) is None

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 from cronsim import CronSim, CronSimError
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dcron.schedule import next_run, parse, zone
@@ -21,7 +21,6 @@ expressions = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
 @given(expressions, st.integers(0, 20 * 366))
 def test_on_a_clock_without_changes_both_agree(text: str, days: int) -> None:
     start = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=days)

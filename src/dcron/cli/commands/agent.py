@@ -124,7 +124,7 @@ def _capacity(texts: list[str]) -> dict[str, float]:
 
 
 def _duration(text: str, option: str) -> float:
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     try:
         return parse_duration(text)

@@ -250,7 +250,7 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
         ):
             break
     now, runs = crontab.now(), _past_runs(crontab)
-    print_table(task_table.COLUMNS, (task_table.row(view, now) for view in crontab.views()))
+    print_table(task_table.COLUMNS, (task_table.row(view, now) for view in crontab.list_tasks()))
     console.data()
     _print_completions(runs, now)
     _print_owners(runs)

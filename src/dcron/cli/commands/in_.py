@@ -37,7 +37,7 @@ def command(
 
     The task is removed from the crontab after its run has succeeded.
     """
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     seconds = parse_duration(duration)
     if seconds <= 0:

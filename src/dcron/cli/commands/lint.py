@@ -113,7 +113,7 @@ def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
 def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
     """Yield faults of dependencies that dcron refuses, but that the database may hold."""
     from dcron.policy import schedule_of
-    from dcron.policy.dependencies import circles
+    from dcron.policy.dependencies import cycles
 
     graph: dict[str, Sequence[str]] = {}
     for line in lines:
@@ -127,7 +127,7 @@ def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
                 yield LintWarning(
                     name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs"
                 )
-    for circle in circles(graph):
+    for circle in cycles(graph):
         yield LintWarning(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(circle)}")
 
 

@@ -1,5 +1,6 @@
 """`list`: the tasks, one row each."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,7 @@ from dcron.errors import UsageError
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
 
 
 COMMAND = TableColumn("COMMAND", least=12)
@@ -28,6 +29,11 @@ ORDERS = ("name", "next", "last", "state", "schedule")
 
 
 LEFT, OWNER = 4, 7
+_EMPTY = {
+    "failed": "no task's last finished run failed; `dcron list --dead` shows tasks with older failures",
+    "dead": "no task has dead letters",
+    "paused": "no task is paused",
+}
 
 
 def command(
@@ -36,6 +42,9 @@ def command(
     ] = False,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only tasks whose last finished run failed or was lost.")
+    ] = False,
+    dead: Annotated[
+        bool, typer.Option("--dead", help="Only tasks that have dead letters (`dcron dead` lists these).")
     ] = False,
     paused: Annotated[bool, typer.Option("--paused", help="Only tasks that are paused.")] = False,
     sort: Annotated[
@@ -61,12 +70,15 @@ def command(
     If LEFT is "no agent", OWNER says why no agent can claim the next run.
     """
     from dcron.cli import json_output
+    from dcron.store.search_terms import Term
 
+    flags = {"failed": failed, "dead": dead, "paused": paused}
     if sort not in ORDERS:
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        views = crontab.views(paused=paused, failed=failed, order=sort, reverse=reverse)
+        terms = [Term(flag) for flag, given in flags.items() if given]
+        views = crontab.list_tasks(terms, sort, reverse=reverse)
         if as_json and names:
             console.emit_list(view.task.name for view in views)
         elif as_json:
@@ -79,23 +91,24 @@ def command(
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*COLUMNS, COMMAND] if output else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                console.note(_empty(paused=paused, failed=failed))
+                console.note(_empty(flags))
             elif idle:
                 console.note(idle)
 
 
-def _row(view: "TaskView", now: datetime) -> list[str]:
+def _row(view: "TaskRow", now: datetime) -> list[str]:
     """Return the cells of a task with its command, and the reason if no node can claim its next run."""
     cells = [*row(view, now), view.task.command]
-    if view.unserved and view.comes_at:
-        cells[LEFT] = AlarmCell(humanize.to_next(view.next_run, view.comes_at, view.unserved, now))
+    if view.unserved and view.next_at:
+        cells[LEFT] = AlarmCell(humanize.to_next(view.next_run, view.next_at, view.unserved, now))
         cells[OWNER] = cells[OWNER] if view.alive else AlarmCell(view.unserved)
     return cells
 
 
-def _empty(*, paused: bool, failed: bool) -> str:
-    if failed:
-        return "no task's last finished run failed; `dcron dead` lists the dead letters"
-    if paused:
-        return "no task is paused"
+def _empty(flags: Mapping[str, bool]) -> str:
+    given = [flag for flag, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        return f"no task matches {' '.join(f'--{flag}' for flag in given)}"
+    if given:
+        return _EMPTY[given[0]]
     return "no tasks yet; `dcron add '30 2 * * *' COMMAND` adds one, `dcron import FILE` imports a crontab"

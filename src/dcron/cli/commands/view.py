@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dcron.services.crontab import Crontab
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
 
 
 LISTED = 5
@@ -81,7 +81,7 @@ def command(
             print_facts(_facts(found, around, now))
 
 
-def _surroundings(crontab: "Crontab", view: "TaskView") -> TaskContext:
+def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
     from dcron.store.runs import RunFilter
 
     task_id = view.task.id
@@ -103,7 +103,7 @@ def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
     }
 
 
-def _facts(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fact]:
+def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
     from dcron.presentation import next_runs
 
     task = view.task
@@ -130,7 +130,7 @@ def _facts(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fac
     )
 
 
-def _of_the_command(view: "TaskView") -> Iterator[Fact]:
+def _of_the_command(view: "TaskRow") -> Iterator[Fact]:
     from dcron.presentation import next_runs
 
     task = view.task
@@ -143,7 +143,7 @@ def _of_the_command(view: "TaskView") -> Iterator[Fact]:
     yield "timeout", humanize.span(task.timeout) if task.timeout else None
 
 
-def _of_the_times(view: "TaskView") -> Iterator[Fact]:
+def _of_the_times(view: "TaskRow") -> Iterator[Fact]:
     from dcron.presentation import policies as policies
     from dcron.schedule import zone
 
@@ -159,7 +159,7 @@ def _of_the_times(view: "TaskView") -> Iterator[Fact]:
     yield "once", "removed from the crontab after its run has succeeded" if task.once else None
 
 
-def _of_the_runs(view: "TaskView", around: TaskContext, now: datetime) -> Iterator[Fact]:
+def _of_the_runs(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
     for run in view.alive:
         yield "now", _run_line(run, now)
     yield "last", _run_line(view.last_run, now) if view.last_run and not view.alive else None
@@ -167,7 +167,7 @@ def _of_the_runs(view: "TaskView", around: TaskContext, now: datetime) -> Iterat
     yield "dead", _and_more(letters, around.dead, "dcron dead") or None
 
 
-def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
+def _coming(view: "TaskRow", now: datetime) -> str | list[str] | None:
     from dcron.presentation import next_runs
     from dcron.schedule import zone
 
@@ -177,7 +177,7 @@ def _coming(view: "TaskView", now: datetime) -> str | list[str] | None:
     return next_runs.pause(task, zone(own_zone()))
 
 
-def _waiting(view: "TaskView", waiting: Sequence[Run], now: datetime) -> list[str] | None:
+def _waiting(view: "TaskRow", waiting: Sequence[Run], now: datetime) -> list[str] | None:
     """Return the waiting runs, but not a scheduled run that is not blocked."""
     listed = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
     lines = [f"run {run.id}, {humanize.waits(run, view.task.tries, now)}" for run in listed[:LISTED]]

@@ -321,7 +321,7 @@ def _next_occurrence(context: Context) -> list[Cause]:
         text = f"{task.name} has no further times: its schedule is {task.schedule}"
         return [context.cause(None, "no-more-times", text, {"schedule": task.schedule})]
     # The next occurrence, and the next one that no calendar excludes.
-    wanted = policy.next_wanted(task, context.now)
+    wanted = policy.next_not_excluded(task, context.now)
     times = [following] if wanted in (None, following) else [following, wanted]
     rows = [run for run in context.unfinished if run.scheduled_for in times]
     return list(chain.from_iterable(_explained(context, [each for each in times if each], rows)))

@@ -1,4 +1,4 @@
-"""How a line of a log becomes a row of the terminal."""
+"""Draw a line of a log as a row of the terminal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
-from dcron.tui.log.index import ERR, GAP, STREAMS
-from dcron.tui.log.lines import LogLine
-from dcron.tui.log.scan import Needle
+from dcron.tui.log.lines import ERR, GAP, STREAMS, LogLine
+from dcron.tui.log.search import Needle
 
 TIME_WIDTH = 9
 SIGN_WIDTH = 2
@@ -21,7 +20,7 @@ MARK = Style(bold=True, underline=True)
 
 @dataclass(frozen=True)
 class Margin:
-    """What stands before the text: the number, the time, the sign of the stream."""
+    """The part before the text: the number, the time, the sign of the stream."""
 
     number_width: int
     """0 for no numbers."""
@@ -35,7 +34,7 @@ class Margin:
         return numbers + (TIME_WIDTH if self.zone else 0) + SIGN_WIDTH
 
     def text(self, line: LogLine) -> str:
-        """All but the sign."""
+        """Return the margin of a line without the sign."""
         number = f"{line.number + 1:>{self.number_width}} " if self.number_width else ""
         if self.zone is None:
             return number
@@ -45,7 +44,7 @@ class Margin:
 
 @dataclass(frozen=True)
 class Brush:
-    """All that the rows of one frame have in common."""
+    """The styles and sizes that all rows of one frame share."""
 
     console: Console
     base: Style
@@ -58,13 +57,13 @@ class Brush:
     """Of a whole row, in cells."""
     text_width: int
     left: int
-    """How many cells of the text are out of sight to the left."""
+    """Cells of the text that are scrolled out at the left."""
     cuts: bool
-    """Whether what does not fit is cut off, not wrapped."""
+    """Whether long lines are cut off instead of wrapped."""
     sought: Needle | None
 
     def row(self, line: LogLine, begin: int, end: int | None, *, marked: bool) -> Strip:
-        """The characters from `begin` to `end`; wide enough to leave nothing of what stood there."""
+        """Return the characters from `begin` to `end` as a whole row."""
         before = self._before(line, begin)
         base = self.gap if line.kind == GAP else self.base
         base = base + MARK if marked else base
@@ -86,22 +85,18 @@ class Brush:
         pad = Segment(" " * (self.width - used), self.base)
         return Strip([*before, *pieces, pad], self.width)
 
-    def unread(self) -> Strip:
-        """A line that is not there yet."""
-        return Strip([Segment("  ...".ljust(self.width)[: self.width], self.muted)], self.width)
-
     def _before(self, line: LogLine, begin: int) -> list[Segment]:
         if begin:
             return [Segment(" " * self.margin.width, self.muted)]
         sign = STREAMS[line.kind][0] if line.kind != GAP else " "
-        look = self.err if line.kind == ERR else self.muted
-        return [Segment(self.margin.text(line), self.muted), Segment(f"{sign} ", look)]
+        style = self.err if line.kind == ERR else self.muted
+        return [Segment(self.margin.text(line), self.muted), Segment(f"{sign} ", style)]
 
     def _spans(self, line: LogLine) -> list[tuple[int, int, Style]]:
         if self.sought is None or line.kind == GAP:
-            return list(line.looks)
+            return list(line.styles)
         hits = ((start, stop, self.hit) for start, stop in self.sought.spans(line.text))
-        return [*line.looks, *hits]
+        return [*line.styles, *hits]
 
     def _pieces(
         self, line: LogLine, begin: int, end: int | None, base: Style, spans: list[tuple[int, int, Style]]
@@ -110,6 +105,6 @@ class Brush:
             yield Segment(line.text[begin:end], base)
             return
         text = Text(line.text, style=base, end="")
-        for start, stop, look in spans:
-            text.stylize(look, start, stop)
+        for start, stop, style in spans:
+            text.stylize(style, start, stop)
         yield from text[begin : len(line.text) if end is None else end].render(self.console)

@@ -1,57 +1,71 @@
-"""A line as it is shown: the one place where what a command wrote becomes inert."""
+"""A line of a log: as the command wrote it, and as it is shown. Only here it becomes inert."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from rich.style import Style
 
 from dcron.safetext import LINE_CELLS, TAB, cells, safe, safe_line, shorten
-from dcron.tui.log.index import GAP
-from dcron.tui.log.walking import RawLine
 
+OUT, ERR, GAP = 0, 1, 2
+STREAMS = ("out", "err", "gap")
+LINE_BYTES = 64 * 1024
+"""Most bytes of a line that are made inert to be shown."""
 PIECE, OVERLAP = 64 * 1024, 4 * 1024
-"""Bytes of a piece that is searched, and how many of the next one it has: more than any text to find."""
+"""Bytes of a piece of a long line that is searched, and how many bytes of the next piece it contains."""
 _SGR = re.compile("\x1b\\[([0-9;]{0,60})m")
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
+class RawLine(NamedTuple):
+    """A line as the command wrote it."""
+
+    kind: int
+    at: datetime | None
+    """When the line ended; None for a gap."""
+    data: bytes
+    more: int
+    """Number of bytes that follow and were left out; for a gap, its size."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that can do nothing to a terminal."""
+    """An inert line."""
 
     number: int
-    """Among all lines of the log that are kept, from 0."""
+    """Among all kept lines of the log, from 0."""
     kind: int
     at: datetime | None
     text: str
-    looks: tuple[tuple[int, int, Style], ...] = ()
-    """Which characters the command wanted to look how."""
+    styles: tuple[tuple[int, int, Style], ...] = ()
+    """Ranges of characters with the styles that the command asked for."""
 
 
 def log_line(raw: RawLine, number: int, *, colours: bool) -> LogLine:
-    """The line, inert and no wider than LINE_CELLS; with `colours`, coloured as the command wished."""
+    """Return the line, inert and no wider than LINE_CELLS; with `colours`, in the colours of the command."""
     if raw.kind == GAP:
         dropped = size(raw.more) if raw.more else "a little"
         return LogLine(number, GAP, None, f"... {dropped} dropped here ...")
-    looks: tuple[tuple[int, int, Style], ...] = ()
+    styles: tuple[tuple[int, int, Style], ...] = ()
     if colours and b"\x1b[" in raw.data:
-        text, looks = _coloured(raw.data)
+        text, styles = _coloured(raw.data)
     else:
         text = safe_line(raw.data, None)
     if raw.more or (len(text) > LINE_CELLS // 2 and cells(text) > LINE_CELLS):
         kept = shorten(text, LINE_CELLS).removesuffix("…")
-        looks = tuple((begin, min(end, len(kept)), look) for begin, end, look in looks if begin < len(kept))
+        styles = tuple((at, min(end, len(kept)), style) for at, end, style in styles if at < len(kept))
         left = raw.more + len(raw.data) - len(kept.encode())
         text = f"{kept}... +{size(max(1, left))}, | opens pager"
-    return LogLine(number, raw.kind, raw.at, text, looks)
+    return LogLine(number, raw.kind, raw.at, text, styles)
 
 
 def size(count: int) -> str:
-    """`28.1 MB`: so many bytes."""
+    """Return a number of bytes such as `28.1 MB`."""
     for unit, name in _UNITS:
         if count >= unit:
             return f"{count / unit:.1f} {name}"
@@ -59,7 +73,7 @@ def size(count: int) -> str:
 
 
 def shown(raw: RawLine) -> Iterator[str]:
-    """The text that is searched; of a long line in pieces, because other threads wait for each."""
+    """Yield the shown text, a long line in pieces that overlap."""
     written = b"" if raw.kind == GAP else raw.data.rstrip(b"\r").rpartition(b"\r")[2]
     for begin in range(0, len(written), PIECE):
         yield safe_line(written[begin : begin + PIECE + OVERLAP], None)
@@ -67,7 +81,7 @@ def shown(raw: RawLine) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def breaks(text: str, width: int) -> tuple[int, ...]:
-    """Where the parts of a line begin when it is wrapped at `width` cells."""
+    """Return where the parts of a line begin when it is wrapped at `width` cells."""
     if text.isascii():
         return tuple(range(0, max(1, len(text)), width))
     starts, taken = [0], 0
@@ -81,29 +95,29 @@ def breaks(text: str, width: int) -> tuple[int, ...]:
 
 
 def _coloured(data: bytes) -> tuple[str, tuple[tuple[int, int, Style], ...]]:
-    """Text between the colour sequences, each piece made inert, and how the pieces look."""
+    """Return the inert text without the colour sequences, and the styles of its pieces."""
     written = data.decode("utf-8", errors="replace").rstrip("\r\n").rpartition("\r")[2]
-    text, looks = "", []
-    for piece, look in _pieces(written):
+    text, styles = "", []
+    for piece, style in _pieces(written):
         column = cells(text) % TAB
         inert = safe((" " * column + piece).expandtabs(TAB)[column:])
-        if inert and look:
-            looks.append((len(text), len(text) + len(inert), look))
+        if inert and style:
+            styles.append((len(text), len(text) + len(inert), style))
         text += inert
-    return text, tuple(looks)
+    return text, tuple(styles)
 
 
 def _pieces(written: str) -> Iterator[tuple[str, Style | None]]:
-    look, begin = _Look(), 0
+    colours, begin = _Colours(), 0
     for match in _SGR.finditer(written):
-        yield written[begin : match.start()], look.style()
-        look.take(match[1])
+        yield written[begin : match.start()], colours.style()
+        colours.take(match[1])
         begin = match.end()
-    yield written[begin:], look.style()
+    yield written[begin:], colours.style()
 
 
-class _Look:
-    """What a terminal remembers of colour sequences; nothing that blinks or hides."""
+class _Colours:
+    """The state of a terminal's colours. Nothing blinks or hides."""
 
     def __init__(self) -> None:
         self._reset()
@@ -147,7 +161,7 @@ class _Look:
 
 
 def _extended(codes: list[int]) -> str | None:
-    """The colour that follows 38 or 48; takes its codes away."""
+    """Return the colour that follows 38 or 48, and remove its codes."""
     kind = codes.pop(0) if codes else 0
     taken, codes[:] = codes[: {5: 1, 2: 3}.get(kind, 0)], codes[{5: 1, 2: 3}.get(kind, 0) :]
     if kind == 5 and taken:

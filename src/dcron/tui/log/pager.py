@@ -1,4 +1,4 @@
-"""The whole log in the pager that the person is used to; inert there too."""
+"""Show the whole log in the person's pager, inert there, too."""
 
 import os
 import shlex
@@ -10,35 +10,36 @@ from contextlib import suppress
 
 from dcron.errors import DcronError
 from dcron.safetext import NAME_CELLS, safe, safe_line
-from dcron.tui.log.index import GAP
-from dcron.tui.log.lines import log_line
-from dcron.tui.log.opened import Opened
+from dcron.tui.log.lines import GAP, log_line
+from dcron.tui.log.opened import OpenedLog
+from dcron.tui.log.search import ALL, WHOLE_LINE
 from dcron.tui.log.source import RunLog
-
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of a line: more than is kept of a run."""
 
 
 def pager_command() -> list[str]:
-    """$PAGER, or `less`. Raises ValueError when it cannot be read."""
+    """Return the command of $PAGER, or `less`. Raises ValueError if it cannot be parsed."""
     return shlex.split(os.environ.get("PAGER", "")) or ["less"]
 
 
 def whole_log(log: RunLog, run_id: int) -> Iterator[str]:
-    """All lines that are kept of a run, inert, as long as they are; read while they are taken."""
+    """Yield all kept lines of a run, inert and in full length."""
     run, now = log.find_run(run_id)
     yield f"{safe(run.task, NAME_CELLS)}, run {run.id}"
-    for raw in Opened(log, run, now).everything(LONGEST_LINE):
+    opened = OpenedLog(run, now, ALL)
+    while opened.has_more:
+        opened.take(log.news(run_id, opened.text.end, opened.limit, with_run=False))
+    for number in range(len(opened.text)):
+        raw = opened.text.raw(number, WHOLE_LINE)
         is_gap = raw.kind == GAP
-        yield log_line(raw, raw.number, colours=False).text if is_gap else safe_line(raw.data, None)
+        yield log_line(raw, number, colours=False).text if is_gap else safe_line(raw.data, None)
 
 
 def page(lines: Iterable[str], command: list[str]) -> None:
-    """Run the pager on these lines until the person leaves it. Raises OSError when it cannot be started.
+    """Run the pager on these lines until the person leaves it. Raises OSError if it cannot be started.
 
-    The lines are written by a thread of their own: a database that hangs keeps nobody in the pager.
+    A thread writes the lines: the person can leave the pager even while the database hangs.
     """
-    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is the pager's business
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # the pager handles Ctrl-C
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE) as pager:
             threading.Thread(target=_write, args=(pager, lines), name="pager", daemon=True).start()
@@ -49,7 +50,7 @@ def page(lines: Iterable[str], command: list[str]) -> None:
 
 def _write(pager: "subprocess.Popen[bytes]", lines: Iterable[str]) -> None:
     assert pager.stdin
-    with suppress(OSError, ValueError):  # the person has left it
+    with suppress(OSError, ValueError):  # the person has left the pager
         try:
             for line in lines:
                 pager.stdin.write(line.encode() + b"\n")

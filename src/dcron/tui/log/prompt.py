@@ -1,4 +1,4 @@
-"""The line in which a search or a filter is typed."""
+"""The prompt of the log viewer."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ LONGEST = 200
 
 
 class LogPrompt(Input):
-    """Begins with a sign that says what it is for; gone when it is not in use."""
+    """A line for a search or a filter. It is always mounted, and hidden while it is not used."""
 
     DEFAULT_CSS = """
     LogPrompt { border: none; height: 1; padding: 0 1; display: none; }
@@ -25,50 +25,52 @@ class LogPrompt(Input):
     ]
 
     class Entered(Message):
-        """A text for the sign; None when the person thought better of it."""
+        """Posted when the prompt closes, with the sign and the text, or None after Esc."""
 
         def __init__(self, sign: str, text: str | None) -> None:
-            """As it was typed, inert."""
+            """The text is inert."""
             super().__init__()
             self.sign = sign
             self.text = text
 
     def __init__(self) -> None:
-        """Out of sight."""
+        """The prompt is hidden at first."""
         super().__init__(max_length=LONGEST, select_on_focus=False)
         self._sign = ""
 
     def ask(self, sign: str, what: str) -> None:
-        """Take a text."""
+        """Show the prompt and take the focus."""
         self._sign = sign
         self.placeholder = f"{sign} {what}"
         self.value = ""
         self.display = True
-        self.screen.set_focus(self)  # at once: the next key may be here already
+        self.screen.add_class("-prompting")
+        self.screen.set_focus(self)  # at once: the next key may have arrived already
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Take the text."""
         event.stop()
         self._leave(safe(event.value, LONGEST))
 
     def action_cancel(self) -> None:
-        """Escape."""
+        """Close without a text."""
         self._leave(None)
 
     def action_stay(self) -> None:
-        """Nothing is completed here, and the keys stay."""
+        """Keep the focus: nothing is completed here."""
 
     def on_blur(self) -> None:
-        """Something else has the keys now: it was clicked."""
+        """Close: another widget was clicked."""
         if self.display:
             self._leave(None)
 
     def on_paste(self, event: events.Paste) -> None:
-        """What is pasted may be of a log."""
+        """Make a pasted text inert: it may come from a log."""
         event.prevent_default().stop()
-        room = LONGEST - len(self.value)  # what is too long would ring the bell letter by letter
+        room = LONGEST - len(self.value)  # each letter too many would ring the bell
         self.insert_text_at_cursor(safe(event.text)[:room])
 
     def _leave(self, text: str | None) -> None:
         self.display = False
+        self.screen.remove_class("-prompting")
         self.post_message(self.Entered(self._sign, text))

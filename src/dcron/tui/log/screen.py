@@ -1,7 +1,8 @@
-"""The screen of one log: what the keys do, and what is said above and below the lines."""
+"""The screen of one log: its keys, and the lines above and below it."""
 
 import time
-from contextlib import suppress
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import ClassVar
@@ -10,26 +11,31 @@ from textual import events, on
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Static
 
+from dcron.errors import DcronError
 from dcron.safetext import safe, shorten
+from dcron.tui.database_thread import DatabaseThread
+from dcron.tui.health import Health
 from dcron.tui.keynames import fitting, key_of, with_keys
-from dcron.tui.log.header import following, in_force, lost, title
-from dcron.tui.log.opened import ALL, VisibleLines
+from dcron.tui.log.header import filters, following, lost, title
+from dcron.tui.log.lines import LogLine
+from dcron.tui.log.opened import FINISHED_EVERY, RUN_EVERY, OpenedLog
 from dcron.tui.log.pager import page, pager_command, whole_log
 from dcron.tui.log.prompt import LogPrompt
-from dcron.tui.log.reader import Absent, LogReader, LogRequest, Seen, Which
-from dcron.tui.log.scan import Needle
-from dcron.tui.log.source import RunLog
+from dcron.tui.log.search import ALL, Criteria, Needle
+from dcron.tui.log.source import News, RunLog, Which
 from dcron.tui.log.view import LogView
 from dcron.tui.suspend import suspended
 
 COPIED_BYTES = 64 * 1024
-"""Terminals take no more at once."""
+"""Most bytes that terminals take into the clipboard."""
 LOW = 8
-"""Below so many rows the hints give way to the lines."""
+"""Rows below which the hints are hidden."""
+SEARCH_PAUSE = 0.005
+"""Seconds between two steps of a search, for the screen to draw."""
 _HINTS = (
     "{log.follow} follow  ",
     "{log.wrap} wrap  ",
@@ -44,17 +50,8 @@ _HINTS = (
 )
 
 
-class StatusLine(Message):
-    """The reader has something to tell."""
-
-    def __init__(self, news: Seen | Absent) -> None:
-        """This."""
-        super().__init__()
-        self.news = news
-
-
 class LogScreen(Screen[None]):
-    """Shows what a run printed, and goes on while it prints."""
+    """Shows the output of a run, and follows it while it runs."""
 
     DEFAULT_CSS = """
     LogScreen { layout: vertical; overflow: hidden; }
@@ -81,30 +78,38 @@ class LogScreen(Screen[None]):
     ]
 
     def __init__(self, log: RunLog, which: Which, zone: tzinfo = UTC) -> None:
-        """Show the run of this number, or the run of this task that lives, else its latest.
-
-        Times are shown in `zone`.
-        """
+        """Show this run, with times in `zone`."""
         super().__init__()
         self._log = log
-        self._reader = LogReader(log, self._tell, LogRequest(which, follow=True))
+        self._which = which
         self._zone = zone
-        self._view = ALL
+        self.thread = DatabaseThread(
+            "log",
+            lambda: log,
+            self.call_later,
+            health=Health(interval=RUN_EVERY),
+            health_changed=self._draw_status,
+        )
+        self._opened: OpenedLog | None = None
+        self._is_opening = True
+        """Whether another run is being opened."""
+        self._is_settled = False
+        """Whether all output was read once. From then on only the person moves the lines."""
+        self._criteria = ALL
         self._colours = False
-        self._seen: Seen | None = None
         self._left_at = 0
-        """How many rows there were when following ended."""
-        self._settled = False
-        """Whether the beginning of this log's showing is over: then nobody but the reader moves it."""
+        """The number of rows when following ended."""
+        self._followed = True
         self._seek: tuple[int, bool] | None = None
-        """From which row on, and whether downwards, a hit is still sought."""
-        self._why = ""
-        self._said = "", ""
-        self._stood = 0, False
-        """How far below the top the line stands that should stay in sight, and whether it is marked."""
+        """The row from which on a hit is sought, and whether downwards."""
+        self._anchor: tuple[int, int, bool] | None = None
+        """The line to keep in sight with another filter: its beginning, its distance to the top, its mark."""
+        self._next_read: Timer | None = None
+        self._next_search: Timer | None = None
+        self._error = ""
+        self._shown = "", ""
 
     def compose(self) -> ComposeResult:
-        """A title, the lines, a prompt when it is needed, hints."""
         yield Static(id="log-title")
         yield LogView(self._zone)
         yield LogPrompt()
@@ -112,113 +117,170 @@ class LogScreen(Screen[None]):
 
     @property
     def lines(self) -> LogView:
-        """The part with the lines."""
+        """The lines."""
         return self.query_one(LogView)
 
     def on_mount(self) -> None:
-        """Begin to read; the first frame does not wait for it."""
+        """Start to read. The first frame does not wait for it."""
         self.lines.follow = True
-        self._reader.thread.start()
+        self.thread.start()
+        self._open(lambda log: log.run_id(self._which))
         self.set_interval(1.0, self._tick)
-        self._say()
+        self._draw_status()
 
     def on_unmount(self) -> None:
-        """The thread ends by itself, at once or when its query returns."""
-        self._reader.stop()
+        """Stop the thread; a query that hangs may go on hanging."""
+        self.thread.stop()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Few rows are for the lines."""
+        """Hide the hints if there is room for few rows only."""
         self.query_one("#log-hints").display = event.size.height >= LOW
-        self._say()
+        self._draw_status()
 
-    # What the reader tells ---------------------------------------------------------------------------
+    # Reading -----------------------------------------------------------------------------------------
 
-    def _tell(self, news: Seen | Absent) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody looks any more
-            self.post_message(StatusLine(news))
+    def _open(self, find: Callable[[RunLog], int]) -> None:
+        """Open the run that `find` returns."""
+        self._is_opening = True
+        if self._next_read:
+            self._next_read.stop()
 
-    def on_status_line(self, message: StatusLine) -> None:
-        """Show what there is, unless something else was asked meanwhile."""
-        news = message.news
-        if news.generation != self._reader.generation:
-            return
-        if isinstance(news, Absent):
-            self._absent(news)
-        else:
-            self._show(news)
+        def read(log: RunLog) -> News:
+            return log.news(find(log), 0, with_run=True)
 
-    def _absent(self, news: Absent) -> None:
-        if self._seen:
-            self._toast(news.why)
-        else:
-            self._why = news.why
-            self._say()
+        def refused(error: DcronError) -> None:
+            self._is_opening = False
+            if self._opened:
+                self._toast(str(error))
+                self._read_later()
+            else:  # the task may have its first run soon
+                self._error = str(error)
+                self._draw_status()
+                self._next_read = self.set_timer(FINISHED_EVERY, lambda: self._open(find))
 
-    def _show(self, seen: Seen) -> None:
-        other = self._seen is None or self._seen.run.id != seen.run.id
-        self._seen, self._why = seen, ""
-        if other:
-            self._begin()
-        lines = self.lines
-        lines.hits = seen.hits
-        lines.show(seen.rows, seen.first, seen.lines, seen.moved)
-        if seen.place is not None and not lines.follow:
-            lines.keep_in_sight(seen.place, self._stood[0], marked=self._stood[1])
-        if seen.whole and not self._settled:
-            self._settled = True
-            if seen.run.state.is_final:  # its end is shown, but there is nothing to wait for
-                lines.follow = False
-                self._left_at = seen.rows
-        self._go_on_seeking()
-        self._want()
-        self._say()
+        self.thread.ask("read", read, self._begin, refused)
 
-    def _begin(self) -> None:
-        """Another run: it begins at its end, as the first one did."""
-        self._settled = False
+    def _begin(self, news: News) -> None:
+        """Show another run, at its end."""
+        assert news.run
+        assert news.now
+        self._opened = OpenedLog(news.run, news.now, self._criteria)
+        self._is_opening, self._is_settled, self._error = False, False, ""
         self.lines.clear()
         self.lines.follow = True
+        self._take(news)
+
+    def _read(self) -> None:
+        """Read what is new."""
+        if self._next_read:
+            self._next_read.stop()
+        log = self._opened
+        if log is None or self._is_opening:
+            return
+        run_id, end, limit, with_run = log.run.id, log.text.end, log.limit, log.reads_run
+        self.thread.ask(
+            "read",
+            lambda source: source.news(run_id, end, limit, with_run=with_run),
+            self._take,
+            self._failed,
+        )
+
+    def _failed(self, error: DcronError) -> None:
+        self._toast(str(error))
+        self._read_later()
+
+    def _take(self, news: News) -> None:
+        """Show new output, and read on."""
+        log = self._opened
+        assert log
+        before, is_first = log.run, log.text.end == 0
+        log.take(news)
+        if self._is_settled:
+            is_due = bool(news.chunks) or log.run != before
+        else:  # draw the first page and the end, not all pages between
+            is_due = is_first or not log.has_more
+        if is_due:
+            self._show(log)
+        self._read_later()
+
+    def _read_later(self) -> None:
+        log = self._opened
+        assert log
+        if log.has_more:
+            self._read()
+        else:
+            self._next_read = self.set_timer(log.pause, self._read)
+
+    def _show(self, log: OpenedLog) -> None:
+        """Search the new lines for a short time, and show the rows."""
+        log.search_on()
+        lines = self.lines
+        lines.show(log.search.rows, log.search.hits, self._line_at)
+        if self._anchor and log.search.has_passed(self._anchor[0]):
+            start, below_top, is_marked = self._anchor
+            self._anchor = None
+            if not lines.follow:
+                lines.keep_in_sight(bisect_left(log.search.rows, start), below_top, marked=is_marked)
+        if not self._is_settled and not log.has_more:
+            self._is_settled = True
+            if log.run.state.is_final:  # there is nothing to follow
+                lines.follow = False
+                self._left_at = lines.rows
+        self._seek_on()
+        if not log.is_searched:
+            self._search_later()
+        self._moved()
+
+    def _search_later(self) -> None:
+        def search() -> None:
+            self._next_search = None
+            if self._opened:
+                self._show(self._opened)
+
+        if self._next_search is None:
+            self._next_search = self.set_timer(SEARCH_PAUSE, search)
+
+    def _line_at(self, start: int) -> LogLine:
+        assert self._opened
+        return self._opened.text.line(start, colours=self._colours)
 
     @on(LogView.Moved)
-    def _want(self) -> None:
-        """Have the rows read that can be seen."""
+    def _moved(self) -> None:
+        """Count the rows from the end of following on."""
         lines = self.lines
-        if self._seen and self._settled and not lines.follow and self._followed:
-            self._left_at = self._seen.rows
+        if self._opened and self._is_settled and not lines.follow and self._followed:
+            self._left_at = lines.rows
         self._followed = lines.follow
-        self._reader.want(lines.top, lines.page, follow=lines.follow)
-        self._say()
+        self._draw_status()
 
-    _followed = True
-
-    # What is said ------------------------------------------------------------------------------------
+    # The lines above and below -----------------------------------------------------------------------
 
     def _tick(self) -> None:
-        if self._seen is None or not self._seen.run.state.is_final or self._reader.health.is_old:
-            self._say()
+        if self._opened is None or not self._opened.run.state.is_final or self.thread.health.is_old:
+            self._draw_status()
 
-    def _say(self) -> None:
+    def _draw_status(self) -> None:
         if not self.is_mounted:
             return
-        said = self._title(), self._hint()
-        if said != self._said:
-            self._said = said
-            for name, text in zip(("#log-title", "#log-hints"), said, strict=True):
+        shown = self._title(), self._hint()
+        if shown != self._shown:
+            self._shown = shown
+            for name, text in zip(("#log-title", "#log-hints"), shown, strict=True):
                 self.query_one(name, Static).update(Content(text), layout=False)
 
     def _title(self) -> str:
-        if self._seen is None:
-            return shorten(f" {safe(self._why)}" if self._why else " ...", self.size.width)
-        lines, seen = self.lines, self._seen
-        new = max(0, seen.rows - self._left_at) if not lines.follow else 0
-        follow = following(seen, follows=lines.follow, new=new, key=key_of(self, "log.follow"))
-        return title(seen, follow, time.monotonic(), self.size.width)
+        if self._opened is None:
+            return shorten(f" {safe(self._error)}" if self._error else " ...", self.size.width)
+        lines, log = self.lines, self._opened
+        new = max(0, lines.rows - self._left_at) if not lines.follow else 0
+        follow = following(log, follows=lines.follow, new=new, key=key_of(self, "log.follow"))
+        return title(log, follow, time.monotonic(), self.size.width)
 
     def _hint(self) -> str:
         keys = key_of(self, "log.err-only"), key_of(self, "log.back")
-        told = lost(self._reader.health, self._seen, self._zone) or in_force(self._view, self._seen, *keys)
+        text = lost(self.thread.health, self._opened, self._zone) or filters(self._opened, *keys)
         hints = fitting([with_keys(self, each) for each in _HINTS], self.size.width - 1)
-        return shorten(f" {told or ''.join(hints)}", self.size.width)
+        return shorten(f" {text or ''.join(hints)}", self.size.width)
 
     def _toast(self, text: str) -> None:
         self.notify(safe(text), markup=False)
@@ -226,76 +288,84 @@ class LogScreen(Screen[None]):
     # Keys --------------------------------------------------------------------------------------------
 
     def holds(self, event: events.Event) -> bool:
-        """Keys wait for the lines that they are meant for, and for a sought hit; leaving needs neither."""
+        """Hold keys until the lines that they are for are read, and the sought hit is found."""
         is_prompting = self.query_one(LogPrompt).display
-        if not isinstance(event, events.Key) or is_prompting or self._reader.health.lost_at is not None:
+        if not isinstance(event, events.Key) or is_prompting or self.thread.health.lost_at is not None:
             return False
         bound = self.active_bindings.get(event.key)
-        if (bound and bound.binding.action in ("back", "leave")) or self._why:
+        if (bound and bound.binding.action in ("back", "leave")) or self._error:
             return False
-        is_read = self._seen is not None and self._seen.generation == self._reader.generation
-        return not (is_read and self._settled and self._seek is None)
+        return self._is_opening or not self._is_settled or self._seek is not None
 
     def hears(self, event: events.Event) -> bool:
-        """All that is typed counts."""
+        """Accept every key."""
         return True
 
     def action_follow(self) -> None:
-        """Stay with the end, or no longer."""
+        """Follow the end, or stop following."""
         if self.lines.follow:
             self.lines.stop_following()
         else:
             self.lines.follow_end()
 
     def action_wrap(self) -> None:
-        """Let long lines go on in the next row, or to the right."""
+        """Wrap long lines, or cut them off."""
         self.lines.set_wraps(not self.lines.wraps)
 
     def action_times(self) -> None:
-        """Show when the lines were written."""
+        """Show the times of the lines."""
         self.lines.times = not self.lines.times
         self.lines.refresh()
 
     def action_err_only(self) -> None:
-        """Leave out stdout."""
-        self._change(replace(self._view, err_only=not self._view.err_only))
+        """Show stderr only, or both streams."""
+        self._change(replace(self._criteria, err_only=not self._criteria.err_only))
 
     def action_colours(self) -> None:
-        """Show the colours that the command wished, and nothing else it wished."""
+        """Show the colours of the command, and none of its other sequences."""
         self._colours = not self._colours
-        self._reader.want_anew(colours=self._colours)
+        self._show_again()
 
     def action_search(self) -> None:
-        """Find a text."""
+        """Ask for a text to search."""
         self.query_one(LogPrompt).ask("/", "search")
 
     def action_filter(self) -> None:
-        """Show only lines with a text."""
+        """Ask for a text; lines without it are hidden."""
         self.query_one(LogPrompt).ask("&", "only lines with")
 
     def on_log_prompt_entered(self, message: LogPrompt.Entered) -> None:
-        """A text was typed; an empty one ends the search or the filter."""
-        self.lines.focus()
+        """Search or filter; an empty text ends the search or the filter."""
+        self.set_focus(self.lines)  # at once: the next key may have arrived already
         if message.text is None:
             return
         needle = Needle(message.text) if message.text else None
         if message.sign == "&":
-            self._change(replace(self._view, wanted=needle))
+            self._change(replace(self._criteria, filter=needle))
         else:
             self._seek = (self.lines.top, True) if needle else None
-            self._change(replace(self._view, sought=needle))
+            self._change(replace(self._criteria, sought=needle))
 
-    def _change(self, view: VisibleLines) -> None:
-        """Show other lines, with the marked one, or the one on top, still in sight."""
-        lines = self.lines
-        is_seen = lines.marked is not None and lines.top <= lines.marked < lines.top + lines.page
-        row = lines.marked if lines.marked is not None and is_seen else lines.top
-        self._stood = row - lines.top, is_seen
-        anchor = lines.line(row)
-        self._view = view
-        lines.marked, lines.sought = None, view.sought
-        self._reader.want_anew(view=view, anchor=anchor.number if anchor else None)
-        self._say()
+    def _change(self, criteria: Criteria) -> None:
+        """Show other lines. The marked line, or the top one, stays in sight."""
+        lines, self._criteria = self.lines, criteria
+        marked = lines.marked
+        is_seen = marked is not None and lines.top <= marked < lines.top + lines.page
+        row = marked if marked is not None and is_seen else lines.top
+        start = lines.start(row)
+        lines.mark(None)
+        lines.sought = criteria.sought
+        if self._opened:
+            self._anchor = None if start is None else (start, row - lines.top, is_seen)
+            if self._seek and start is not None:  # the row may have another number with this filter
+                self._seek = row, self._seek[1]
+            self._opened.show(criteria)
+            self._show_again()
+
+    def _show_again(self) -> None:
+        if self._opened:
+            self._show(self._opened)
+            self.lines.refresh()
 
     def action_next_hit(self) -> None:
         """Go to the next line with the text."""
@@ -306,82 +376,83 @@ class LogScreen(Screen[None]):
         self._seek_from(-1)
 
     def _seek_from(self, by: int) -> None:
-        if self._view.sought is None:
+        if self._criteria.sought is None:
             self._toast(with_keys(self, "nothing is searched; {log.search} begins"))
             return
         lines = self.lines
         here = lines.top if lines.marked is None else lines.marked + (by > 0)
         self._seek = here, by > 0
-        self._go_on_seeking()
+        self._seek_on()
 
-    def _go_on_seeking(self) -> None:
-        """Go to the hit that is sought as soon as it is found, or say that there is none."""
-        if self._seek is None or self._seen is None or self._view.sought is None:
-            return
-        if self._seen.generation != self._reader.generation:  # what was read before this was searched
+    def _seek_on(self) -> None:
+        """Go to the sought hit as soon as it is found, or report that there is none."""
+        log, needle = self._opened, self._criteria.sought
+        if self._seek is None or log is None or needle is None:
             return
         row, down = self._seek
         hit = self.lines.hit_from(row, down=down)
-        if hit is None and down and not self._seen.done:
+        if hit is None and down and not log.is_searched:
             return
         self._seek = None
         if hit is not None:
             self.lines.to_row(hit)
-        elif not self._seen.hits:
-            self._toast(f"no line has {self._view.sought.text}")
+        elif not log.search.hits:
+            self._toast(f"no line contains {needle.text}")
         elif self.lines.marked is None:
-            self.lines.to_row(self._seen.hits[-1 if down else 0])
+            self.lines.to_row(bisect_left(log.search.rows, log.search.hits[-1 if down else 0]))
         else:
             up, over = "no more below; {log.previous-hit} goes up", "no more above; {log.next-hit} goes down"
             self._toast(with_keys(self, up if down else over))
 
     def action_previous_run(self) -> None:
-        """The run of this task before this one."""
+        """Open the run of this task before this one."""
         self._step(-1)
 
     def action_next_run(self) -> None:
-        """The run of this task after this one."""
+        """Open the run of this task after this one."""
         self._step(1)
 
     def _step(self, by: int) -> None:
-        if self._seen:
-            self._reader.want_anew(which=self._seen.run.id, step=by, follow=True)
+        if self._opened:
+            run = self._opened.run
+            self._open(lambda log: log.neighbour(run, later=by > 0))
 
     def action_pager(self) -> None:
-        """Leave the terminal to the pager."""
-        if self._seen is None:
+        """Show the whole log in the pager."""
+        if self._opened is None:
             return
         try:
             command = pager_command()
             with suspended(self.app):
-                page(whole_log(self._log, self._seen.run.id), command)
+                page(whole_log(self._log, self._opened.run.id), command)
         except SuspendNotSupported:
-            self._toast("this terminal cannot be left to a pager")
+            self._toast("no pager can be started in this terminal")
         except (OSError, ValueError) as error:
             self._toast(f"$PAGER cannot be started: {error}")
 
     def action_copy(self) -> None:
-        """Put the line that was found or clicked on the clipboard; else the run's number."""
-        if self._seen is None:
+        """Copy the marked line, or else the number of the run."""
+        if self._opened is None:
             return
         marked = self.lines.line(self.lines.marked) if self.lines.marked is not None else None
-        text = marked.text if marked else str(self._seen.run.id)
+        text = marked.text if marked else str(self._opened.run.id)
         self.app.copy_to_clipboard(text.encode()[:COPIED_BYTES].decode(errors="ignore"))
         self._toast(f"copied line {marked.number + 1:,}" if marked else f"copied {text}")
 
     def action_look_now(self) -> None:
-        """Look for what is new at once; also when the database is lost."""
-        self._reader.look_now()
+        """Read what is new now; also if the database is lost."""
+        self.thread.retry_now()
+        self._read()
 
     def action_back(self) -> None:
-        """Take away the filter, then the search, then the log."""
-        if self._view.wanted:
-            self._change(replace(self._view, wanted=None))
-        elif self._view.sought:
-            self._change(replace(self._view, sought=None))
+        """End the filter, then the search, then the log."""
+        if self._criteria.filter:
+            self._change(replace(self._criteria, filter=None))
+        elif self._criteria.sought:
+            self._change(replace(self._criteria, sought=None))
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
-        """Back to where one came from."""
+        """Leave the log."""
         self.dismiss()

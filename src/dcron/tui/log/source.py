@@ -1,6 +1,7 @@
-"""What the log viewer asks of the database. Each answer is a short transaction of its own."""
+"""What the log viewer reads from the database."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from dcron.errors import NotFound
@@ -8,28 +9,44 @@ from dcron.model import Run
 from dcron.safetext import NAME_CELLS, safe
 from dcron.services.crontab import Crontab
 from dcron.store import output
-from dcron.store.output import Chunk, ChunkFacts
+from dcron.store.output import HEAD_BYTES, TAIL_BYTES, Chunk
 
-FACTS_PAGE = 5_000
+Which = int | str
+"""The id of a run, or the name of a task: its running run, else its latest."""
+FIRST_CHUNKS = 16
+"""Chunks of the first read; a chunk has at most about 64 KiB."""
+
+
+@dataclass(frozen=True)
+class News:
+    """New output of a run, and the run if it was read, too."""
+
+    run_id: int
+    run: Run | None
+    now: datetime | None
+    """The database's time when the run was read."""
+    chunks: Sequence[Chunk]
+    has_more: bool
+    kept: int | None
+    """The first byte after the head that is kept, if output was dropped from the middle."""
 
 
 class RunLog:
-    """Runs and their output, over the crontab's service. Every method raises DatabaseError."""
+    """Runs and their output. Every method may raise DatabaseError."""
 
     def __init__(self, crontab: Crontab) -> None:
-        """Read from this crontab; nothing is asked yet."""
         self._crontab = crontab
 
     def find_run(self, run_id: int) -> tuple[Run, datetime]:
-        """The run, and what the database's clock says. Raises NotFound."""
+        """Return the run and the database's time. Raises NotFound."""
         return self._crontab.find_run(run_id), self._crontab.now()
 
-    def run_to_follow(self, task: str) -> Run:
-        """The run of the task that people want to see: one that lives, else the latest. Raises NotFound."""
-        return self._crontab.run_to_follow(task)
+    def run_id(self, which: Which) -> int:
+        """Return the id of the run. Raises NotFound if the task has no run yet."""
+        return which if isinstance(which, int) else self._crontab.run_to_follow(which).id
 
     def neighbour(self, run: Run, *, later: bool) -> int:
-        """The run of the same task before or after this one that was started. Raises NotFound."""
+        """Return the id of the started run of the same task before or after this one. Raises NotFound."""
         with self._crontab.database.read() as connection:
             found = output.neighbour(connection, run.task_id, run.id, later=later)
         if found is None:
@@ -37,17 +54,12 @@ class RunLog:
             raise NotFound(f"{safe(run.task, NAME_CELLS)} has no {which} run that was started")
         return found
 
-    def facts(self, run_id: int, offset: int) -> list[ChunkFacts]:
-        """A page of what is known of the chunks from the byte `offset` on, without their bytes."""
+    def news(self, run_id: int, end: int, limit: int = FIRST_CHUNKS, *, with_run: bool) -> News:
+        """Read at most `limit` chunks from the byte `end` on."""
+        # The run first: then no output of a finished run is missed.
+        run, now = self.find_run(run_id) if with_run else (None, None)
         with self._crontab.database.read() as connection:
-            return output.facts(connection, run_id, offset, FACTS_PAGE)
-
-    def chunks(self, run_id: int, start: int, end: int, stream: str | None, limit: int) -> Sequence[Chunk]:
-        """The chunks that begin in these bytes, of one stream or of both."""
-        with self._crontab.database.read() as connection:
-            return output.between(connection, run_id, start, end, stream, limit)
-
-    def first_after_head(self, run_id: int) -> int | None:
-        """Where the first chunk behind the head begins that is still kept."""
-        with self._crontab.database.read() as connection:
-            return output.first_after_head(connection, run_id)
+            chunks = output.read(connection, run_id, end, limit)
+            has_dropped = chunks and chunks[-1].end > HEAD_BYTES + TAIL_BYTES
+            kept = output.first_after_head(connection, run_id) if has_dropped else None
+        return News(run_id, run, now, chunks, len(chunks) == limit, kept)

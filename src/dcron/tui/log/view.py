@@ -1,8 +1,7 @@
-"""The lines on the screen: draws those that can be seen, out of the few that are read."""
+"""The lines of a log on the screen. Only the visible ones are drawn."""
 
-from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -17,18 +16,18 @@ from textual.strip import Strip
 from dcron.safetext import cells
 from dcron.tui.log.drawing import Brush, Margin
 from dcron.tui.log.lines import LogLine, breaks
-from dcron.tui.log.scan import Needle
+from dcron.tui.log.search import Needle
 
 WHEEL = 3
-"""Rows that one notch of the mouse wheel moves."""
+"""Rows per notch of the mouse wheel."""
 NARROW = 60
-"""Below so many columns the numbers of the lines give way."""
+"""Columns below which the line numbers are hidden."""
 SIDEWAYS = 8
-"""Columns that one key moves."""
+"""Columns per key."""
 
 
 class LogView(ScrollView, can_focus=True):
-    """A window onto the rows of a log. It knows how many there are, and has those around the window."""
+    """A window onto the rows of a log. A row is a shown line, identified by the byte at which it begins."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -57,10 +56,7 @@ class LogView(ScrollView, can_focus=True):
     ]
 
     class Moved(Message):
-        """Other rows can be seen now, or following has begun or ended."""
-
-    class Marked(Message):
-        """A line was clicked."""
+        """Posted when other rows are visible, or following has begun or ended."""
 
     def __init__(self, zone: tzinfo) -> None:
         """Show times in this zone."""
@@ -71,68 +67,87 @@ class LogView(ScrollView, can_focus=True):
         self.wraps = False
         self.times = False
         self.sought: Needle | None = None
-        self.marked: int | None = None
-        """The row of the line that was found or clicked."""
-        self.hits = array("q")
-        self._first = 0
-        self._lines: Sequence[LogLine] = ()
+        self._line_at: Callable[[int], LogLine] | None = None
+        self._starts: Sequence[int] = ()
+        """The bytes at which the rows begin, in order. The list may grow between two calls of `show`."""
+        self._hits: Sequence[int] = ()
+        self._marked: int | None = None
+        """The beginning of the line that was found or clicked."""
+        self._top_start = 0
+        """The beginning of the top line."""
+        self._visible: list[LogLine | None] = []
         self._skip = 0
         """Parts of the wrapped top line that are above the window."""
         self._placing = False
         self._widest = 0
 
-    # What there is -----------------------------------------------------------------------------------
+    # Content -----------------------------------------------------------------------------------------
 
-    def show(self, rows: int, first: int, lines: Sequence[LogLine], moved: int) -> None:
-        """There are so many rows, and these lines from the row `first` on; `moved` rows above have gone."""
-        before = self._in_sight()
-        self.rows, self._first, self._lines = rows, first, lines
-        if moved and self.marked is not None:
-            self.marked -= moved
+    def show(self, starts: Sequence[int], hits: Sequence[int], line_at: Callable[[int], LogLine]) -> None:
+        """Show these rows. `line_at` returns the line that begins at a byte."""
+        self._starts, self._hits, self._line_at = starts, hits, line_at
+        self.rows = len(starts)
         self._measure()
+        top = bisect_left(starts, self._top_start)
         if self.follow:
             self.to_end()
-        elif moved:
-            self._place(self.top - moved, self._skip)
-        if self.sought or before != self._in_sight():
+        elif top != self.top:
+            self._place(top, self._skip)
+        if self.sought or self._visible != self._in_sight():
             self.refresh()
+        self._visible = self._in_sight()
 
     def _in_sight(self) -> list[LogLine | None]:
         return [self.line(row) for row in range(self.top, self.top + self.page)]
 
     def clear(self) -> None:
-        """Another log, or another view of it: nothing is known of it yet."""
-        self._first, self._lines, self._widest, self.marked = 0, (), 0, None
+        """Forget the rows: another log is opened."""
+        self._starts, self.rows, self._widest, self._marked, self._top_start = (), 0, 0, None, 0
 
     def line(self, row: int) -> LogLine | None:
-        """The line of a row, if it is read."""
-        at = row - self._first
-        return self._lines[at] if 0 <= at < len(self._lines) else None
+        """Return the line of a row; None if there is no such row."""
+        return self._line_at(self._starts[row]) if self._line_at and 0 <= row < self.rows else None
+
+    def start(self, row: int) -> int | None:
+        """Return the byte at which the line of a row begins; None if there is no such row."""
+        return self._starts[row] if 0 <= row < self.rows else None
+
+    @property
+    def marked(self) -> int | None:
+        """The row of the line that was found or clicked."""
+        if self._marked is None:
+            return None
+        row = bisect_left(self._starts, self._marked)
+        return row if self.start(row) == self._marked else None
+
+    def mark(self, row: int | None) -> None:
+        """Mark a row, or none."""
+        self._marked = None if row is None else self.start(row)
+        self.refresh()
 
     @property
     def top(self) -> int:
-        """The first row that can be seen."""
+        """The first visible row."""
         return self.scroll_offset.y
 
     @property
     def page(self) -> int:
-        """How many rows of the terminal there are."""
+        """The number of rows of the window."""
         return max(1, self.scrollable_content_region.height)
 
     def _measure(self) -> None:
-        """Tell the scroll bars how much there is. A width once seen stays, so nothing jumps sideways."""
-        if self.wraps:  # any line may be the top one: its parts may fill the window
+        """Set the size for the scroll bars. The greatest width is kept, so that nothing jumps sideways."""
+        if self.wraps:  # the parts of any line may fill the window
             self.virtual_size = Size(0, self.rows + self.page - 1 if self.rows else 0)
             return
-        shown = self._lines[max(0, self.top - self._first) :][: self.page]
-        widest = max((cells(line.text) for line in shown), default=0)
+        widest = max((cells(line.text) for line in self._in_sight() if line), default=0)
         self._widest = max(self._widest, widest)
         self.virtual_size = Size(self._margin.width + self._widest if self._widest else 0, self.rows)
 
-    # Where it stands ---------------------------------------------------------------------------------
+    # Position ----------------------------------------------------------------------------------------
 
     def move(self, by: int) -> None:
-        """Go down so many rows of the terminal, or up."""
+        """Move down by rows of the terminal, or up."""
         row, skip = self.top, self._skip
         for _ in range(abs(by)):
             if by > 0 and skip + 1 < self._height(row):
@@ -154,24 +169,23 @@ class LogView(ScrollView, can_focus=True):
         self._place(0, 0)
 
     def to_end(self) -> None:
-        """Go to the last row, as far as it is known."""
+        """Go to the last row."""
         self._place(*self._last_place())
 
     def to_row(self, row: int) -> None:
-        """Go to a row and mark it; the window moves only if it does not show it."""
+        """Mark a row, and move there if it is not visible."""
         self.stop_following()
-        self.marked = row
+        self.mark(row)
         if not self.top < row < self.top + self._rows_shown() - 1:
             self._place(*max((0, 0), min((row - self.page // 3, 0), self._last_place())))
-        self.refresh()
 
     def keep_in_sight(self, row: int, below_top: int, *, marked: bool) -> None:
-        """Let this row stand so far below the top, where it stood in another view."""
-        self.marked = row if marked else None
+        """Keep this row as far below the top as it was with another filter."""
+        self.mark(row if marked else None)
         self._place(*max((0, 0), min((row - below_top, 0), self._last_place())))
 
     def set_wraps(self, wraps: bool) -> None:
-        """Whether long lines go on in the next row."""
+        """Wrap long lines, or cut them off."""
         self.wraps, self._skip = wraps, 0
         self._measure()
         if self.follow:
@@ -179,13 +193,13 @@ class LogView(ScrollView, can_focus=True):
         self.refresh()
 
     def follow_end(self) -> None:
-        """Show the last rows, and stay with them."""
+        """Show the last rows, and follow the output."""
         self.follow = True
         self.to_end()
         self.post_message(self.Moved())
 
     def stop_following(self) -> None:
-        """Stay here, whatever comes."""
+        """Stay here when more output comes."""
         if self.follow:
             self.follow = False
             self.post_message(self.Moved())
@@ -195,16 +209,17 @@ class LogView(ScrollView, can_focus=True):
         other_part, self._skip = skip != self._skip, skip
         self.scroll_to(y=row, animate=False, force=True)
         self._placing = False
+        self._top_start = self.start(self.top) or 0
         if other_part:
             self.refresh()
 
     def _height(self, row: int) -> int:
-        """How many rows of the terminal a line takes."""
+        """Return the number of rows of the terminal that a line takes."""
         line = self.line(row) if self.wraps else None
         return len(breaks(line.text, self._text_width)) if line else 1
 
     def _last_place(self) -> tuple[int, int]:
-        """The row and part that is on top when the end is at the bottom."""
+        """Return the row and part at the top when the end is at the bottom."""
         row, left = self.rows, self.page
         while row > 0 and left > 0:
             row -= 1
@@ -215,76 +230,75 @@ class LogView(ScrollView, can_focus=True):
         return len({row for row, _, _ in self._parts()})
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Other rows are wanted."""
+        """Report that other rows are visible."""
         super().watch_scroll_y(old_value, new_value)
         if not self._placing:
             self._skip = 0
+            self._top_start = self.start(self.top) or 0
         self.post_message(self.Moved())
 
     def on_resize(self) -> None:
-        """A taller window shows more, and the end stays at the bottom."""
+        """Measure again; when following, the end stays at the bottom."""
         self._measure()
         if self.follow:
             self.to_end()
         self.post_message(self.Moved())
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Up by rows, at once; with Shift or Ctrl sideways, as everywhere."""
+        """Move up at once; with Shift or Ctrl sideways, as everywhere."""
         if not (event.shift or event.ctrl):
             event.prevent_default().stop()
             self.move(-WHEEL)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Down by rows."""
+        """Move down at once."""
         if not (event.shift or event.ctrl):
             event.prevent_default().stop()
             self.move(WHEEL)
 
     def on_scroll_up(self, _: ScrollUp) -> None:
-        """A click above the handle of the scroll bar."""
+        """Stop following after a click above the handle of the scroll bar."""
         self.stop_following()
 
     def on_scroll_to(self, message: ScrollTo) -> None:
-        """The handle of the scroll bar was pulled."""
+        """Stop following when the handle of the scroll bar is pulled up."""
         if message.y is not None and message.y < self.top:
             self.stop_following()
 
     def on_click(self, event: events.Click) -> None:
-        """A click marks a line."""
+        """Mark the clicked line."""
         parts = list(self._parts())
         if 0 <= event.y < len(parts):
-            self.marked = parts[event.y][0]
-            self.refresh()
-            self.post_message(self.Marked())
+            self.mark(parts[event.y][0])
 
     # Keys --------------------------------------------------------------------------------------------
 
     def action_rows(self, by: int) -> None:
-        """So many rows down, or up."""
+        """Move by rows."""
         self.move(by)
 
     def action_page(self, direction: int) -> None:
-        """A page down or up, of which one row was seen before."""
+        """Move by a page; one row stays visible."""
         self.move(direction * max(1, self.page - 1))
 
     def action_half(self, direction: int) -> None:
-        """Half a page down or up."""
+        """Move by half a page."""
         self.move(direction * max(1, self.page // 2))
 
     def action_start(self) -> None:
-        """To the first row."""
+        """Go to the first row."""
         self.to_start()
 
     def action_end(self) -> None:
-        """To the last row, and stay there."""
+        """Go to the last row and follow."""
         self.follow_end()
 
     def action_sideways(self, direction: int) -> None:
-        """See what is further right, or left."""
+        """Scroll right or left."""
         self._measure()
         self.scroll_to(x=self.scroll_offset.x + direction * SIDEWAYS, animate=False, force=True)
 
-    # What it looks like ------------------------------------------------------------------------------
+    # Drawing -----------------------------------------------------------------------------------------
 
     @property
     def _margin(self) -> Margin:
@@ -296,7 +310,7 @@ class LogView(ScrollView, can_focus=True):
         return max(1, self.scrollable_content_region.width - self._margin.width)
 
     def _parts(self) -> Iterator[tuple[int, int, int | None]]:
-        """For each row of the window: which line, from which character on, to which."""
+        """Yield the line, the first and the last character of each row of the window."""
         row, part, left = self.top, self._skip, self.page
         while left > 0 and row < self.rows:
             line = self.line(row) if self.wraps else None
@@ -308,28 +322,30 @@ class LogView(ScrollView, can_focus=True):
             row, part = row + 1, 0
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Find out once for all rows where each line is and how it looks."""
-        self._drawn = list(self._parts())
+        """Determine the parts and the styles once for all rows."""
+        self._drawn, self._marked_row = list(self._parts()), self.marked
         self._brush = self._make_brush()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """One row of the window."""
+        """Return one row of the window."""
         if y >= len(self._drawn):
             return Strip.blank(self.size.width, self._brush.base)
         row, begin, end = self._drawn[y]
         line = self.line(row)
-        return self._brush.row(line, begin, end, marked=row == self.marked) if line else self._brush.unread()
+        if line is None:
+            return Strip.blank(self.size.width, self._brush.base)
+        return self._brush.row(line, begin, end, marked=row == self._marked_row)
 
     def _make_brush(self) -> Brush:
-        look = self.get_component_rich_style
+        style_of = self.get_component_rich_style
         return Brush(
             console=self.app.console,
             base=self.rich_style,
-            muted=look("log--margin"),
-            err=look("log--err"),
-            gap=look("log--gap"),
-            hit=look("log--hit", partial=True),
+            muted=style_of("log--margin"),
+            err=style_of("log--err"),
+            gap=style_of("log--gap"),
+            hit=style_of("log--hit", partial=True),
             margin=self._margin,
             width=self.size.width,
             text_width=self._text_width,
@@ -341,8 +357,8 @@ class LogView(ScrollView, can_focus=True):
     # Hits --------------------------------------------------------------------------------------------
 
     def hit_from(self, row: int, *, down: bool) -> int | None:
-        """The first hit at this row or below; or else the last one above."""
-        at = bisect_left(self.hits, row)
-        if down:
-            return self.hits[at] if at < len(self.hits) else None
-        return self.hits[at - 1] if at else None
+        """Return the first hit at this row or below; without `down`, the last one above."""
+        start = self.start(row)
+        at = len(self._hits) if start is None else bisect_left(self._hits, start)
+        at = at if down else at - 1
+        return bisect_left(self._starts, self._hits[at]) if 0 <= at < len(self._hits) else None
