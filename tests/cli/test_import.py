@@ -99,7 +99,7 @@ def test_another_file_s_task_is_never_changed(dcron: Dcron, tmp_path: Path) -> N
     assert third.json["unchanged"] == ["report-2"]  # the same file, whatever it is called now
     same = dcron.done("import", "-", "--user", OWN, "--json", stdin=(tmp_path / "one").read_bytes())
     assert same.json["unchanged"] == ["report"]
-    assert "1 there already, with the same words (report; from import:" in same.err
+    assert "1 already there as equal tasks (report; from import:" in same.err
 
 
 def test_an_export_changes_nothing(sqlite: Dcron) -> None:

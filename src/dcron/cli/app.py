@@ -181,7 +181,7 @@ def dcron(
     \b
     dcron add '30 2 * * *' backup --full    add a task
     dcron agent                             run due tasks, on every server
-    dcron list                              list tasks with their next and last runs
+    dcron list                              show their last and next runs
     """
     if ctx.invoked_subcommand is None:
         from dcron.cli.commands import tui

@@ -237,7 +237,7 @@ def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
         named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
         yield (
             None,
-            f"{len(same):,} equal tasks exist already ({named}; {_origin(same[0])}): each remains ONE task"
+            f"{len(same):,} already there as equal tasks ({named}; {_origin(same[0])}): each remains ONE task"
             " for all hosts; --every-node runs it on each host, --prefix adds a separate task",
         )
 
