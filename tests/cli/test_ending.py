@@ -87,7 +87,7 @@ def test_what_cannot_be_written_is_told_in_a_sentence(sqlite: Dcron, words: str)
     assert told.returncode == 1
     assert "Traceback" not in told.stderr
     last = told.stderr.splitlines()[-1]
-    assert last == "dcron: cannot write what there is to write: No space left on device"
+    assert last == "dcron: cannot write the output: No space left on device"
 
 
 @pytest.mark.parametrize(
