@@ -276,7 +276,7 @@ class Run:
     """The other run because of which it was skipped."""
     covers_from: datetime | None = None
     covers_until: datetime | None = None
-    """The first and the last of several occurrences that the row stands for; None where it is one alone."""
+    """The first and last of the occurrences that the row covers; None if it covers only its own."""
     covers_count: int | None = None
     """How many these are; `policy.COUNT_LIMIT` where there are at least as many."""
     timed_out: bool | None = None
@@ -284,7 +284,7 @@ class Run:
 
     @property
     def covers(self) -> tuple[datetime, datetime] | None:
-        """Return the first and the last of the occurrences that the row stands for, if these are several."""
+        """Return the first and last of the occurrences that the row covers, if there are several."""
         if self.covers_from is None or self.covers_until is None:
             return None
         return self.covers_from, self.covers_until

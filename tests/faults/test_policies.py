@@ -189,7 +189,7 @@ def test_a_backfill_runs_what_never_ran_one_after_the_other(team: Cluster) -> No
     assert len(made.occurrences) == 5
     for name in ("web-1", "web-2"):
         team.start_agent(name, lease=30)
-    wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) == 5, 30, "five days are made up for")
+    wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) == 5, 30, "five days are caught up")
     assert most_at_once(team) == 1
     assert [run.scheduled_for for run in team.runs(RunState.SUCCEEDED)] == list(made.occurrences)
     assert Triggers(team.crontab).backfill(task, start, start.replace(day=6)).occurrences == []

@@ -1,9 +1,8 @@
 """The percent sign of crontab(5): it ends the command, and what follows is the command's standard input.
 
-The two halves escape differently in cron's own code, and so they do here: in the command a backslash pairs
-with the character after it (two backslashes and % are two backslashes and the end), in the input a backslash
-and % are a percent sign whatever stands before. Some texts therefore cannot be said; `join` does not care,
-its caller reads the result back.
+As in cron's own code, the two halves have different escapes. In the command, a backslash pairs with the
+character after it: two backslashes and % are two backslashes and the end. In the input, a backslash and % are
+always a percent sign. So some texts cannot be expressed: the caller of `join` reads the result back.
 """
 
 import re
