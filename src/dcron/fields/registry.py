@@ -307,7 +307,7 @@ def _where() -> Iterator[Field]:
         name="priority",
         group="where",
         kind=_choices("priority"),
-        help="Which runs start first when slots are short",
+        help="Which runs get free slots first",
         phrase="{}",
         cron_may_ignore=True,
     )
