@@ -159,3 +159,9 @@ def test_an_account_without_a_home_is_warned_about(sqlite: Dcron) -> None:
     assert f"{homeless} has no home directory here" in told
     assert f"{homeless} has no home directory" in sqlite.done("add", "--user", homeless, "@daily", "x").err
     assert "home" not in sqlite.done("add", "--user", homeless, "--cwd", "/tmp", "@daily", "x").err
+
+
+def test_an_account_for_a_system_file_is_refused(sqlite: Dcron) -> None:
+    refused = sqlite("import", "--system", "--user", "deploy", "-", stdin=b"0 4 * * * root true\n")
+    assert (refused.code, "leave out --user or --system" in refused.err) == (2, True)
+    assert sqlite.done("list", "--names").out == ""
