@@ -21,7 +21,7 @@ def retry_at(
     task: Definition, run_id: int, attempt: int, state: RunState, ended_at: datetime
 ) -> datetime | None:
     """Return when the next attempt is due after number `attempt` failed or was lost; None for no more."""
-    if state not in (RunState.FAILED, RunState.LOST) or attempt >= task.tries:
+    if not state.is_failure or attempt >= task.tries:
         return None
     if state is RunState.LOST and task.on_lost != "retry":
         return None
