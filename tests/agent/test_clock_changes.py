@@ -92,7 +92,7 @@ def test_a_run_by_hand_is_not_a_calendars_business(world: World) -> None:
     assert len(world.node().take_turns()) == 1
 
 
-def test_an_edited_calendar_holds_from_the_next_turn_on(world: World, clock: StandingClock) -> None:
+def test_an_edited_calendar_holds_from_the_next_occurrence_on(world: World, clock: StandingClock) -> None:
     calendars = Calendars(world.crontab)
     assert calendars.put(parse_calendar("days", [])) is False
     world.add("tick", "0 9 * * *", except_calendar="days")
@@ -123,7 +123,7 @@ def test_a_calendar_that_leaves_nothing_is_refused(world: World) -> None:
         world.add("tick", "0 9 * * *", except_calendar="always")
 
 
-def test_a_window_bounds_the_turns(world: World, clock: StandingClock) -> None:
+def test_a_window_bounds_the_occurrences(world: World, clock: StandingClock) -> None:
     begin, end = clock.now + timedelta(days=2), clock.now + timedelta(days=3)
     world.add("tick", "0 9 * * *", not_before=begin, not_after=end)
     node = world.node(lease=1_000_000)

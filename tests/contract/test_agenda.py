@@ -371,7 +371,7 @@ def assert_harmless(stage: Stage, poisoned: dict[str, int]) -> None:
     start_node(stage, node)
     stage.now = at("12:10")
     assert [run.task.name for run in stage.take(node, limit=100)] == ["healthy"]
-    assert len(list(stage.crontab.views())) == len(poisoned) + 1
+    assert len(list(stage.crontab.list_tasks())) == len(poisoned) + 1
 
     mended = {what: stage.crontab.edit(line, MENDED) for what, line in lines.items()}
     assert {what: line.error for what, line in mended.items() if line.error} == {}

@@ -118,7 +118,7 @@ def test_a_dump_comes_back_byte_for_byte_here_and_on_the_other_database(stage: S
 
 
 def views(stage: Stage) -> dict[str, Any]:
-    return {view.task.name: view for view in stage.crontab.views()}
+    return {view.task.name: view for view in stage.crontab.list_tasks()}
 
 
 def test_what_a_restored_task_follows_still_starts_it(stage: Stage, other: Stage) -> None:

@@ -156,8 +156,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
     "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
     "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
-    "last_started": lambda connection, stage: runs.last_started(connection, list(range(1, 500))),
-    "alive": lambda connection, stage: runs.alive(connection, list(range(1, 500))),
+    "listed tasks": lambda connection, stage: listings.listed_tasks(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
     "runs of a task in a state": lambda connection, stage: runs.newest(
         connection, RunFilter(task_id=7, states=[RunState.SUCCEEDED]), 20

@@ -84,7 +84,7 @@ def test_every_verb_works_without_a_name_and_a_home(place: Path) -> None:
 
 
 @needs_root
-def test_an_account_without_a_home_is_told_what_to_name(place: Path) -> None:
+def test_an_account_without_a_home_gets_a_hint(place: Path) -> None:
     for missing in ("DCRON_DB", "DCRON_SPOOL"):
         given = {name: value for name, value in environment(place).items() if name != missing}
         words = [*AS_ANYONE, *DCRON, "agent", "--once"]

@@ -18,7 +18,7 @@ HARMLESS = {"anacron": True, "mdadm": True, "munin-node": True, "sysstat": True,
 
 
 def run_all(team: Cluster, name: str, scratch: Path) -> dict[str, tuple[RunState, str, bytes]]:
-    """Import a file, have an agent run each of its lines once, and tell how it ended: by task."""
+    """Import a file, let an agent run each of its jobs once, and return how it ended: by task."""
     text = (
         (FILES / name).read_text()
         if name != "user-crontab"
@@ -41,7 +41,7 @@ def run_all(team: Cluster, name: str, scratch: Path) -> dict[str, tuple[RunState
 
 
 @pytest.mark.parametrize("name", [name for name, system in HARMLESS.items() if system])
-def test_the_lines_of_system_files_end_as_their_shell_ends_them(
+def test_the_jobs_of_system_files_end_as_their_shell_ends_them(
     team: Cluster, name: str, tmp_path: Path
 ) -> None:
     if os.geteuid() != 0:
@@ -56,7 +56,7 @@ def test_the_lines_of_system_files_end_as_their_shell_ends_them(
         assert ended[line.name][1:] == (reason, alone.stdout + alone.stderr)
 
 
-def test_the_lines_of_a_users_crontab_do_what_they_do_under_cron(team: Cluster, tmp_path: Path) -> None:
+def test_the_jobs_of_a_users_crontab_do_what_they_do_under_cron(team: Cluster, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     ended = run_all(team, "user-crontab", scratch)

@@ -1,11 +1,12 @@
-"""One example of each optional field of a task. A new field needs a row: several tests use all."""
+"""An example of each optional field of a task, which differs from its default. Several tests use all."""
 
 from datetime import timedelta
 from typing import Any
 
+from dcron.fields import OPTIONS, Field
 from tests.support.stage import NOON
 
-EXAMPLES: dict[str, Any] = {
+_CHOSEN: dict[str, Any] = {
     "argv": ("tar", "c", "/srv"),
     "shell": "/bin/bash",
     "stdin": "ünï\n",
@@ -38,4 +39,18 @@ EXAMPLES: dict[str, Any] = {
     "only_calendar": "work",
     "describe": "All of it\nand more",
 }
-"""Each differs from its default."""
+
+
+def _example(field: Field) -> Any:
+    """Return the example that the registry gives, or a choice that is not the default."""
+    texts = field.kind.choices or field.example.split(", ")
+    values = (
+        field.kind.parse_many(field.kind.split(text)) if field.kind.is_many else field.kind.parse(text)
+        for text in texts
+    )
+    return next(value for value in values if value != field.default)
+
+
+EXAMPLES: dict[str, Any] = _CHOSEN | {
+    field.name: _example(field) for field in OPTIONS if field.is_clearable and field.name not in _CHOSEN
+}

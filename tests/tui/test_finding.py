@@ -55,7 +55,7 @@ def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, told: 
 
 def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
     from dcron.services.dashboard import Dashboard
-    from dcron.store.listings import WantedRuns
+    from dcron.store.listings import RunListFilter
     from dcron.store.search_terms import TASK_ORDERS
 
     stage.add("backup", "30 2 * * *", "tar 50%_off")
@@ -64,7 +64,7 @@ def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
         for negated in (False, True):
             board.task_ids([Term(field, "3", negated)], "name", reverse=False)
     for field in RUN_FIELDS:
-        board.latest_runs(WantedRuns(terms=[Term(field, "3")]), 10)
+        board.latest_runs(RunListFilter(terms=[Term(field, "3")]), 10)
     for order in TASK_ORDERS:
         for reverse in (False, True):
             assert len(board.task_ids((), order, reverse=reverse)) == 1

@@ -27,7 +27,7 @@ def play(stage: Stage, do: Any, **settings: Any) -> None:
 def test_the_cursor_row_differs_from_its_ground_as_much_as_any_other(stage: Stage, theme: str) -> None:
     async def do(screen: Screen) -> None:
         for look in ("ok", "failed", "quiet"):
-            style = screen.table._style(f"look--{look}", "table--cursor")
+            style = screen.table._style(f"cell--{look}", "table--cursor")
             assert style.color
             assert style.bgcolor
             if theme.startswith("ansi"):  # the terminal's own two colours, changed round
@@ -53,7 +53,7 @@ def test_without_colours_failures_are_not_dimmer_than_what_is_well(
         grey = {}
         assert any(isinstance(each, Monochrome) for each in screen.app._filters)
         for look in ("ok", "failed", "lost", "error", "late"):
-            style = screen.table._style(f"look--{look}")
+            style = screen.table._style(f"cell--{look}")
             assert style.color
             assert style.bgcolor
             colour, ground = (Color(*each.get_truecolor()) for each in (style.color, style.bgcolor))

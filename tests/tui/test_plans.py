@@ -7,30 +7,31 @@ import pytest
 from sqlalchemy import Connection
 
 from dcron.store import listings
-from dcron.store.listings import Place, WantedRuns
+from dcron.store.listings import RunCursor, RunListFilter
 from dcron.store.search_terms import Term
 from tests.contract.test_query_plans import LINES, NODE, explained, full, full_url, scans
 from tests.support.stage import NOON, Stage
 
 __all__ = ["full", "full_url"]
 
-PLACE = Place(NOON - timedelta(days=1), LINES + 25_000)
-FAILED = WantedRuns(terms=[Term("failed")])
-OF_NODE = WantedRuns(node_id=NODE, node_since=NOON - timedelta(days=2))
+PLACE = RunCursor(NOON - timedelta(days=1), LINES + 25_000)
+FAILED = RunListFilter(terms=[Term("failed")])
+OF_NODE = RunListFilter(node_id=NODE, node_since=NOON - timedelta(days=2))
 QUERIES: dict[str, Callable[[Connection], object]] = {
-    "rows": lambda connection: listings.tasks_by_id(connection, list(range(1, 50))),
-    "runs of tasks": lambda connection: listings.runs_of_tasks(connection, list(range(1, 50))),
+    "tasks": lambda connection: listings.listed_tasks(connection, list(range(1, 50))),
     "recent runs": lambda connection: listings.recent_runs(connection, list(range(1, 50))),
-    "lines token": listings.lines_token,
+    "tasks token": listings.tasks_token,
     "alive": listings.count_alive,
-    "latest runs": lambda connection: listings.finished_runs(connection, WantedRuns(), None, 200, NOON),
-    "earlier runs": lambda connection: listings.finished_runs(connection, WantedRuns(), PLACE, 200, NOON),
-    "runs of a task": lambda connection: listings.finished_runs(connection, WantedRuns(7), PLACE, 200, NOON),
+    "latest runs": lambda connection: listings.finished_runs(connection, RunListFilter(), None, 200, NOON),
+    "earlier runs": lambda connection: listings.finished_runs(connection, RunListFilter(), PLACE, 200, NOON),
+    "runs of a task": lambda connection: listings.finished_runs(
+        connection, RunListFilter(7), PLACE, 200, NOON
+    ),
     "runs of a node": lambda connection: listings.finished_runs(connection, OF_NODE, PLACE, 200, NOON),
     "filtered runs": lambda connection: listings.finished_runs(connection, FAILED, PLACE, 200, NOON),
-    "unfinished runs": lambda connection: listings.unfinished_runs(connection, WantedRuns(), 200, NOON),
+    "unfinished runs": lambda connection: listings.unfinished_runs(connection, RunListFilter(), 200, NOON),
     "unfinished runs of a task": lambda connection: listings.unfinished_runs(
-        connection, WantedRuns(7), 9, NOON
+        connection, RunListFilter(7), 9, NOON
     ),
 }
 

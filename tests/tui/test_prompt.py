@@ -52,6 +52,18 @@ def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
     play(stage, do)
 
 
+def test_a_toast_does_not_cover_the_prompt(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("colon")
+        screen.app.report("a long message " * 20)
+        await screen.shows("a long message")
+        await screen.type("view backup and more words up to the other end of the line")
+        await screen.until(lambda: screen.lines()[-2].rstrip().endswith("end of the line"))
+        await screen.press("escape")
+
+    play(stage, do)
+
+
 def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("slash")

@@ -1,5 +1,7 @@
 """`dcron tui` as it is started: on real terminals, and where there is none."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ def test_it_refuses_what_is_no_terminal(url: str, tmp_path: Path) -> None:
 def test_it_refuses_a_dumb_terminal(url: str) -> None:
     refused = on_terminal("tui", url=url, TERM="dumb")
     assert refused.code == 1
-    assert "calls itself dumb" in refused.out
+    assert "dumb terminal" in refused.out
     assert "\x1b" not in refused.out
 
 
@@ -161,3 +163,17 @@ def _colours(shown: str) -> list[str]:
     import re
 
     return re.findall(r"[34]8;2;\d+;\d+;\d+", shown)
+
+
+@pytest.mark.parametrize("on_hangup", [signal.SIG_DFL, signal.SIG_IGN], ids=["default", "nohup"])
+def test_it_ends_when_its_terminal_vanishes(url: str, on_hangup: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGHUP, on_hangup)
+    try:
+        with terminal("tui", DCRON_DB=url) as screen:
+            signal.signal(signal.SIGHUP, before)
+            screen.sees("1 Tasks")
+            with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+                os.dup2(nothing.fileno(), screen._handle)
+            screen.process.wait(20)
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -8,7 +8,7 @@ import pytest
 
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError, ZoneError
-from dcron.fields.kinds import LONGEST_TAG, MOST_TAGS
+from dcron.fields.collection_kinds import LONGEST_TAG, MOST_TAGS
 from dcron.fields.registry import MAX_COMMAND, MAX_STDIN, MOST_NEEDS
 from dcron.model import LONGEST_DURATION, LONGEST_JITTER, MOST_BACKOFF_FACTOR, MOST_TRIES, Definition
 from dcron.unreadable import Unreadable

@@ -83,6 +83,9 @@ class NodeSession:
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self.warden = _warden(settings, self.node_id)
+        self._make_loops(database, settings)
+
+    def _make_loops(self, database: Database, settings: AgentSettings) -> None:
         memory = Memory.of(settings.spool, str(database.address))
         self._rollback_detector = RollbackDetector(
             database, self.node_id, memory, self._wake_heartbeat.set, settings.lease
@@ -96,7 +99,7 @@ class NodeSession:
             database, self.node_id, self.active_runs, lambda: self.dispatcher.starting, kill
         )
         # One pass is too short to watch other leases: it trusts the clock.
-        others = OtherLeases(patience=0 if once else 2 * settings.beat)
+        others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
         self.heartbeat = Heartbeat(
             database, lease, others, self._rollback_detector, reconciler, settings.beat, on_drain, on_version
@@ -152,11 +155,11 @@ class NodeSession:
         return self._shut_down()
 
     def _run_one_pass(self) -> None:
-        """Start what is due. Go on while a due run waits for room, or while a rollback is suspected."""
+        """Start what is due, including runs that the dispatcher holds up for a while."""
         self.dispatcher.is_single_pass = True
         while self._is_serving():
             if self.dispatcher.step() > 0:
-                if not (self.dispatcher.waits_for_room or self._rollback_detector.is_in_doubt):
+                if not self.dispatcher.is_held_up:
                     break
                 self._wake_dispatcher.wait(1.0)
                 self._wake_dispatcher.clear()

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dcron.cli.tables import AlarmCell, TableColumn
-from dcron.model import Run, RunState
+from dcron.model import Run
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
-    from dcron.services.tasks import TaskView
+    from dcron.services.task_rows import TaskRow
 
 
 COLUMNS = [
@@ -23,11 +23,8 @@ COLUMNS = [
 ]
 
 
-UNHAPPY = (RunState.FAILED, RunState.LOST)
-
-
-def row(view: "TaskView", now: datetime) -> list[str]:
-    """A task as TASKS shows it, whoever may be there to run it."""
+def row(view: "TaskRow", now: datetime) -> list[str]:
+    """Return the cells of a task, whether or not an agent can run it."""
     task, latest = view.task, view.alive[-1] if view.alive else view.last_run
     return [
         task.name,
@@ -41,16 +38,16 @@ def row(view: "TaskView", now: datetime) -> list[str]:
     ]
 
 
-def _left(view: "TaskView", now: datetime) -> str:
-    told = humanize.to_next(view.next_run, view.comes_at, None, now)
-    return AlarmCell(told) if told.startswith("late") else told
+def _left(view: "TaskRow", now: datetime) -> str:
+    text = humanize.to_next(view.next_run, view.next_at, None, now)
+    return AlarmCell(text) if view.is_late(now) else text
 
 
-def _next(view: "TaskView", now: datetime) -> str:
+def _next(view: "TaskRow", now: datetime) -> str:
     from dcron.errors import ZoneError
     from dcron.schedule import zone
 
-    due = view.comes_at
+    due = view.next_at
     if due is None:
         return "paused" if not view.task.enabled else AlarmCell("suspended") if view.task.error else ""
     try:
@@ -60,5 +57,5 @@ def _next(view: "TaskView", now: datetime) -> str:
 
 
 def _result(run: Run, now: datetime) -> str:
-    told = humanize.result(run, now)
-    return AlarmCell(told) if run.state in UNHAPPY else told
+    result = humanize.result(run, now)
+    return AlarmCell(result) if run.state.is_failure else result

@@ -1,12 +1,11 @@
-"""The kinds of values that task fields have: how each is typed, shown, stored in a crontab and checked.
+"""The kinds of single values that task fields have: how each is typed, written and checked.
 
 One value has three spellings. The command line and the form have a text (`parse`, `format`), a `#dcron:`
-directive has a word (`read`, `write`), which may stand alone, without a value.
+directive has a word (`read`, `write`), which may have no value.
 """
 
 import re
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,11 +19,7 @@ NONE = "none"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 SHORTEST = 0.001
 """Seconds. The shortest time that counts."""
-MOST_TAGS = 20
-LONGEST_TAG = 60
-_TAG = re.compile(r"[A-Za-z0-9._-]+(?:=[A-Za-z0-9._-]+)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*+)=(?P<value>.*)", re.DOTALL)
 _DIGITS = re.compile(r"\d{1,9}", re.ASCII)
 Problem = str | None
 """What is wrong with a value and what would be right; None for a valid one."""
@@ -63,8 +58,8 @@ class Kind:
         return text.replace(",", " ").split()
 
     def read(self, word: str | None) -> Any:
-        """Return the value of a directive's word, None for one that stands alone. Raises UsageError."""
-        return self.parse(_required(word))
+        """Return the value of a directive's word; None is a word without a value. Raises UsageError."""
+        return self.parse(required(word))
 
     def write(self, value: Any) -> str | None:
         """Return the word of a value, as `read` takes it."""
@@ -120,7 +115,7 @@ class TextOrFile(Text):
 
     def read(self, word: str | None) -> str:
         """Return the text as it is: a directive names no files."""
-        return _required(word)
+        return required(word)
 
     def write(self, value: Any) -> str:
         """Return the text as it is."""
@@ -182,7 +177,7 @@ class QueueName(Kind):
 
     def read(self, word: str | None) -> str:
         """Return the name. A directive refuses a bad one, so that the message has its line."""
-        return str(self.require(_required(word)))
+        return str(self.require(required(word)))
 
     def problem(self, value: Any) -> Problem:
         """Return what a name looks like, for any other value."""
@@ -200,9 +195,9 @@ class CalendarName(Kind):
 
     def read(self, word: str | None) -> str:
         """Return the name."""
-        if not NAME.fullmatch(_required(word)):
+        if not NAME.fullmatch(required(word)):
             raise UsageError("a name is 1 to 100 letters, digits, dots, dashes and underscores")
-        return _required(word)
+        return required(word)
 
     def problem(self, value: Any) -> Problem:
         """Return what keeps this from being a calendar's name."""
@@ -220,7 +215,7 @@ class Zone(Kind):
 
     def read(self, word: str | None) -> str:
         """Return the name unread: a task whose zone this machine lacks is kept, and reported by its agent."""
-        return _required(word)
+        return required(word)
 
 
 class Choice(Kind):
@@ -240,7 +235,7 @@ class Choice(Kind):
 
 
 class Flag(Kind):
-    """Yes or no; a directive's word may stand alone, for yes."""
+    """Yes or no; a directive's word without a value is yes."""
 
     typed = bool
     choices = ("no", "yes")
@@ -256,13 +251,13 @@ class Flag(Kind):
         return "yes" if value else "no"
 
     def read(self, word: str | None) -> bool:
-        """Return whether the word stands alone, or is yes."""
+        """Return whether the word has no value, or is yes."""
         if word is not None and word not in self.choices:
             raise UsageError("write it alone, or with yes or no")
         return word != "no"
 
     def write(self, value: Any) -> str | None:
-        """Return None for yes: the word stands alone."""
+        """Return None for yes: the word needs no value."""
         return None if value else "no"
 
 
@@ -372,166 +367,14 @@ class Time(Kind):
     def read(self, word: str | None) -> datetime | None:
         """Return the time as an export or a person writes it, in UTC where no zone is written."""
         try:
-            written = datetime.fromisoformat(_required(word))
+            written = datetime.fromisoformat(required(word))
         except ValueError:
             written = None
-        return written.astimezone(UTC) if written and written.tzinfo else self.parse(_required(word))
+        return written.astimezone(UTC) if written and written.tzinfo else self.parse(required(word))
 
     def write(self, value: Any) -> str:
         """Return the time in ISO 8601, with all its digits."""
         return str(value.isoformat())
-
-
-class Tags(Kind):
-    """Tags of nodes: `ssd`, `zone=eu-1`."""
-
-    is_many = True
-
-    def parse_many(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Return the tags."""
-        return tuple(texts)
-
-    def format(self, value: Any, timezone: str = "UTC") -> str:
-        """Return the tags with blanks between them."""
-        return " ".join(map(str, value))
-
-    def read(self, word: str | None) -> tuple[str, ...]:
-        """Return the tags between the commas."""
-        return self.parse_many(_split(word))
-
-    def write(self, value: Any) -> str:
-        """Return the tags with commas between them."""
-        return ",".join(map(str, value))
-
-    def problem(self, value: Any) -> Problem:
-        """Return what is wrong with the first bad tag."""
-        problem = json_problem(value, 'a list of tags such as ["ssd", "zone=eu-1"]')
-        if problem is None and len(value) > MOST_TAGS:
-            return f"{len(value)} tags are too many; at most {MOST_TAGS} are allowed"
-        return problem or next(filter(None, map(_tag_problem, value)), None) or _repeated(value)
-
-
-class Amounts(Kind):
-    """Numbers by name: `gpu=1`, `mem=8G`."""
-
-    is_many = True
-    is_by_name = True
-
-    def __init__(
-        self,
-        parse: Callable[[Iterable[str]], Mapping[str, Any]],
-        format_one: Callable[[str, Any], str],
-        require: Callable[[str, Any], None],
-        *,
-        example: str,
-        most: int | None = None,
-    ) -> None:
-        """Read, write and check each of them by these functions; `example` is valid JSON for messages."""
-        self._parse, self._format_one, self._require = parse, format_one, require
-        self._example, self._most = example, most
-
-    def parse_many(self, texts: Iterable[str]) -> Mapping[str, Any]:
-        """Return the numbers by name."""
-        return self._parse(texts)
-
-    def format(self, value: Any, timezone: str = "UTC") -> str:
-        """Return the pairs with blanks between them."""
-        return " ".join(self._format_one(name, amount) for name, amount in value.items())
-
-    def read(self, word: str | None) -> Mapping[str, Any]:
-        """Return the pairs between the commas."""
-        return self._parse(_split(word))
-
-    def write(self, value: Any) -> str:
-        """Return the pairs with commas between them."""
-        return ",".join(self._format_one(name, amount) for name, amount in value.items())
-
-    def problem(self, value: Any) -> Problem:
-        """Return what is wrong with the first bad pair."""
-        problem = json_problem(value, f"names and numbers such as {self._example}")
-        if problem is None and self._most is not None and len(value) > self._most:
-            return f"{len(value)} names are too many; at most {self._most} are allowed"
-        try:
-            for name, amount in value.items():
-                self._require(name, amount)
-        except UsageError as error:
-            return str(error)
-        return problem
-
-
-class Variables(Kind):
-    """Environment variables. A directive has one word for each, and `read` and `write` take one pair."""
-
-    is_many = True
-    is_by_name = True
-    keeps_blanks = True
-
-    def __init__(self, *, most_bytes: int) -> None:
-        """Refuse a `NAME=value` of more bytes."""
-        self._most_bytes = most_bytes
-
-    def parse_many(self, texts: Iterable[str]) -> dict[str, str]:
-        """Return the values by name; of two with one name the second counts."""
-        return dict(map(_variable, texts))
-
-    def format(self, value: Any, timezone: str = "UTC") -> str:
-        """Return the pairs, quoted as for a shell."""
-        return shlex.join(f"{name}={text}" for name, text in value.items())
-
-    def split(self, text: str) -> list[str]:
-        """Return the words as a shell finds them."""
-        try:
-            return shlex.split(text)
-        except ValueError as error:
-            raise UsageError(f"{str(error).lower()}; put a value with spaces in quotes") from None
-
-    def read(self, word: str | None) -> tuple[str, str]:
-        """Return one name and its value."""
-        pair = _PAIR.fullmatch(_required(word))
-        if pair is None:
-            raise UsageError("an environment variable is written env=NAME=value")
-        return re.sub(r"\\(.)", r"\1", pair["name"], flags=re.DOTALL), pair["value"]
-
-    def write(self, value: Any) -> str:
-        """Return the word of one name and its value."""
-        name, text = value
-        return re.sub(r"[=\\]", r"\\\g<0>", name) + "=" + str(text)
-
-    def problem(self, value: Any) -> Problem:
-        """Return what keeps a command from getting the first bad variable."""
-        problem = json_problem(value, 'names and values such as {"LANG": "C"}')
-        return problem or next(filter(None, (self._pair_problem(*pair) for pair in value.items())), None)
-
-    def _pair_problem(self, name: str, value: Any) -> Problem:
-        if not name or "=" in name or "\0" in name:
-            return f"{name!r} cannot name a variable; write NAME=value"
-        if len(f"{name}={value}".encode(errors="replace")) > self._most_bytes:
-            return f"{short(name)} has more than {self._most_bytes:,} bytes, with its name"
-        problem = text_problem(name) or text_problem(value)
-        return f"{name!r}: {problem}" if problem else None
-
-
-class Words(Kind):
-    """The words of a command that runs without a shell."""
-
-    def read(self, word: str | None) -> tuple[str, ...]:
-        """Return the words as a shell finds them."""
-        try:
-            return tuple(shlex.split(_required(word)))
-        except ValueError as error:
-            raise UsageError(str(error).lower()) from None
-
-    def write(self, value: Any) -> str:
-        """Return the words, quoted as for a shell."""
-        return shlex.join(value)
-
-    def problem(self, value: Any) -> Problem:
-        """Return what keeps the first bad word from being executed."""
-        problem = json_problem(value, 'a list of words such as ["ls", "-l"]')
-        for position, word in enumerate(value or ()):
-            if word_problem := text_problem(word):
-                return f"word {position}: {word_problem}"
-        return problem
 
 
 def text_problem(value: Any) -> Problem:
@@ -554,22 +397,8 @@ def json_problem(value: Any, example: str) -> Problem:
     return None
 
 
-def _tag_problem(tag: Any) -> Problem:
-    if not isinstance(tag, str) or not _TAG.fullmatch(tag):
-        return (
-            f"{short(tag)} is not a tag; write a word such as ssd, or two such as zone=eu-1,"
-            " of A-Z a-z 0-9 . _ -"
-        )
-    return f"{short(tag)} has more than {LONGEST_TAG} characters" if len(tag) > LONGEST_TAG else None
-
-
-def _repeated(tags: Sequence[str]) -> Problem:
-    twice = next((tag for position, tag in enumerate(tags) if tag in tags[:position]), None)
-    return f"{twice} is given twice; give it once" if twice is not None else None
-
-
 def short(value: Any) -> str:
-    """Return a value as it stands in messages."""
+    """Return a value as messages show it."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
 
@@ -582,18 +411,8 @@ def _reference_problem(value: Any) -> Problem:
     return None
 
 
-def _required(word: str | None) -> str:
+def required(word: str | None) -> str:
+    """Return the value of a directive's word. Raises UsageError for a word without one."""
     if word is None:
         raise UsageError("it needs a value")
     return word
-
-
-def _split(word: str | None) -> list[str]:
-    return _required(word).split(",") if word != "" else []
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise UsageError(f"{text[:60]!r}: write NAME=value")
-    return name, value

@@ -6,20 +6,18 @@ model.py. docs/contributing.md lists the files that a new field touches.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import get_args
 
-from dcron.fields import kinds
-from dcron.fields.kinds import SHORTEST, Kind
+from dcron.fields import collection_kinds, kinds
+from dcron.fields.field import Field
+from dcron.fields.kinds import SHORTEST
 from dcron.model import (
     DEFINITION_FIELDS,
     LONGEST_DURATION,
     LONGEST_JITTER,
     MOST_BACKOFF_FACTOR,
     MOST_TRIES,
-    REQUIRED_FIELDS,
-    SPEC_DEFAULTS,
     Definition,
 )
 from dcron.quantities import (
@@ -31,9 +29,6 @@ from dcron.quantities import (
     require_need,
 )
 
-Group = Literal["what", "when", "limits", "retries", "where"]
-GROUPS: tuple[Group, ...] = get_args(Group)
-"""The order of the help's sections and of the form's."""
 MAX_COMMAND = 128 * 1024 - 1
 """Bytes. The kernel takes no longer word in a command line, nor a longer NAME=value."""
 MAX_STDIN = 1024 * 1024
@@ -41,95 +36,6 @@ LONGEST_ACCOUNT = 100
 """Bytes."""
 MOST_NEEDS = 10
 """Tags, needs and the account are part of a lane, one text that must fit into an index of Postgres."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """One field of a task, and all that its users need to know of it."""
-
-    name: str
-    """The attribute of Definition, and the column."""
-    group: Group
-    kind: Kind
-    help: str
-    """One sentence, without its period."""
-    example: str = ""
-    """What to write, as the form shows it."""
-    metavar: str = ""
-    """What to write, as the command line's help shows it; by default the choices."""
-    key: str = ""
-    """The name in directives and in JSON; by default that of the field."""
-    option: str = ""
-    """The option's name without its dashes; by default the key."""
-    short: str = ""
-    """The option's letter, with its dash."""
-    title: str = ""
-    """The label in the form; by default the option's name."""
-    default_text: str = ""
-    """What applies when nothing is given, where the value of Definition does not say it."""
-    phrase: str = ""
-    """The value in a sentence about the task, where one without a default says so: `stopped after {}`."""
-    fact: str = ""
-    """The label of such a sentence; by default the title."""
-    details: str = ""
-    """Further sentences for the table in docs/cli.md."""
-    is_option: bool = True
-    """Whether it is one of the options that `add`, `at`, `in` and `set` share."""
-    is_rule: bool = False
-    """Whether it decides which occurrences a schedule has, so that `preview` takes it, too."""
-    cron_may_ignore: bool = False
-    """A plain cron that ignores it runs the same command, as the same user, in the same place."""
-
-    def __post_init__(self) -> None:
-        """Fill in the names that are not given."""
-        defaults = {"key": self.name, "metavar": "|".join(self.kind.choices)}
-        defaults["option"] = (self.key or self.name).replace("_", "-")
-        defaults["title"] = (self.option or defaults["option"]).replace("-", " ")
-        defaults["fact"] = self.title or defaults["title"]
-        for name, value in defaults.items():
-            if not getattr(self, name):
-                object.__setattr__(self, name, value)
-
-    @property
-    def default(self) -> Any:
-        """The value of a task to which none is given; None for a required one."""
-        return SPEC_DEFAULTS[self.name]
-
-    @property
-    def type(self) -> Any:
-        """The type that Definition declares."""
-        return Definition.__dataclass_fields__[self.name].type
-
-    @property
-    def is_clearable(self) -> bool:
-        """Whether `set --clear` can put it back to its default."""
-        return self.is_option and self.name not in REQUIRED_FIELDS
-
-    @property
-    def shown_default(self) -> str:
-        """What applies when nothing is given, for people; empty where that goes without saying."""
-        if self.default_text or self.default in (None, (), {}, False):
-            return self.default_text
-        return self.kind.format(self.default)
-
-    @property
-    def option_help(self) -> str:
-        """The help of the option: a sentence that ends with its default."""
-        return f"{self.help} [default: {self.shown_default}]." if self.shown_default else f"{self.help}."
-
-    @property
-    def hint(self) -> str:
-        """What the form shows for it, on one line."""
-        return f"{self.help}: {self.example}" if self.example else self.help
-
-    def is_given(self, line: Definition) -> bool:
-        """Return whether the task has another value than the default."""
-        return bool(getattr(line, self.name) != self.default)
-
-    def problem(self, line: Definition) -> str | None:
-        """Return what is wrong with the task's value, with the option's name, or None."""
-        problem = self.kind.problem(getattr(line, self.name))
-        return f"{self.option}: {problem}" if problem else None
 
 
 def _choices(name: str) -> kinds.Choice:
@@ -163,7 +69,7 @@ def _what() -> Iterator[Field]:
     yield Field(
         name="argv",
         group="what",
-        kind=kinds.Words(),
+        kind=collection_kinds.Words(),
         help="Let a shell run the line, or run the words as they are",
         title="run as",
         is_option=False,
@@ -180,7 +86,7 @@ def _what() -> Iterator[Field]:
         name="stdin",
         group="what",
         kind=kinds.TextOrFile(may_be_none=True, most_bytes=MAX_STDIN),
-        help="Text that the command reads on stdin, or @FILE",
+        help="Text for the command's stdin, or @FILE",
         metavar="TEXT|@FILE",
         details="`@-` takes dcron's own stdin, `@@x` is the text `@x`. Up to 1 MiB of UTF-8.",
     )
@@ -214,8 +120,8 @@ def _when() -> Iterator[Field]:
         name="gap",
         group="when",
         kind=_choices("gap"),
-        help="Run after a local time that the clock skips, or skip it",
-        details="`after` runs when the gap ends.",
+        help="Skipped local time: run after it, or skip it",
+        details="The clock skips it when daylight saving begins. `after` runs when the gap ends.",
         is_rule=True,
         cron_may_ignore=True,
     )
@@ -223,7 +129,8 @@ def _when() -> Iterator[Field]:
         name="fold",
         group="when",
         kind=_choices("fold"),
-        help="Run at the first of a local time that comes twice, or at both",
+        help="Repeated local time: run at the first, or both",
+        details="The clock shows it twice when daylight saving ends.",
         is_rule=True,
         cron_may_ignore=True,
     )
@@ -298,9 +205,10 @@ def _limits() -> Iterator[Field]:
         name="overlap",
         group="limits",
         kind=_choices("overlap"),
-        help="Skip a run while --max-running are alive, queue it, or replace the oldest",
+        help="Beyond --max-running: skip, queue, or replace",
         phrase="{}",
-        details="A skipped run is recorded. `replace` stops the oldest run.",
+        details="A run that is due while that many are alive is recorded as skipped, waits, or stops the"
+        " oldest run and starts.",
         cron_may_ignore=True,
     )
     yield Field(
@@ -323,15 +231,16 @@ def _limits() -> Iterator[Field]:
     yield Field(
         name="limit",
         group="limits",
-        kind=kinds.Amounts(
+        kind=collection_kinds.Amounts(
             parse_limit, format_limit, require_limit, example='{"files": 100}, memory in bytes'
         ),
-        help="Limit of the command's mem, cpu-time, files, procs, file-size or core; repeatable",
+        help="Limit of the operating system, such as mem; repeatable",
         example="mem=2G cpu-time=2m files=100",
         metavar="mem=2G",
         phrase="{}",
         fact="limits",
-        details="`mem`, `file-size` and `core` are sizes, `cpu-time` is seconds or a duration such as `2m`.",
+        details="`mem`, `file-size` and `core` are sizes, `cpu-time` is seconds or a duration such as `2m`,"
+        " `files` and `procs` are counts.",
         cron_may_ignore=True,
     )
 
@@ -341,7 +250,7 @@ def _retries() -> Iterator[Field]:
         name="tries",
         group="retries",
         kind=kinds.Whole(1, MOST_TRIES, f"1 to {MOST_TRIES}, the first included"),
-        help="Number of attempts, the first included, when it fails",
+        help="Number of attempts, the first included",
         metavar="N",
         cron_may_ignore=True,
     )
@@ -359,7 +268,7 @@ def _retries() -> Iterator[Field]:
         name="backoff_factor",
         group="retries",
         kind=kinds.Number(1, MOST_BACKOFF_FACTOR, f"1 to {MOST_BACKOFF_FACTOR}, such as 2"),
-        help="How many times longer each further delay is",
+        help="Factor of each further delay",
         example="2",
         metavar="2",
         cron_may_ignore=True,
@@ -377,7 +286,7 @@ def _retries() -> Iterator[Field]:
         name="on_lost",
         group="retries",
         kind=_choices("on_lost"),
-        help="Keep a run whose node died as a dead letter, or retry it",
+        help="Run whose node died: dead letter, or retry",
         phrase="tried again when its node dies",
         fact="when lost",
         details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
@@ -398,15 +307,15 @@ def _where() -> Iterator[Field]:
         name="priority",
         group="where",
         kind=_choices("priority"),
-        help="Which runs start first when slots are short",
+        help="Which runs get free slots first",
         phrase="{}",
         cron_may_ignore=True,
     )
     yield Field(
         name="require",
         group="where",
-        kind=kinds.Tags(),
-        help="Tag that its node must have, such as ssd or zone=eu-1; repeatable",
+        kind=collection_kinds.Tags(),
+        help="Tag of its node, such as ssd or zone=eu-1; repeatable",
         example="ssd zone=eu-1",
         metavar="TAG",
         phrase="{}",
@@ -417,20 +326,20 @@ def _where() -> Iterator[Field]:
         name="every_node",
         group="where",
         kind=kinds.Flag(),
-        help="Start each run once on every node that can run it",
+        help="Repeat each run once on every node that can run it",
         phrase="once on every node that can run it",
     )
     yield Field(
         name="need",
         group="where",
-        kind=kinds.Amounts(
+        kind=collection_kinds.Amounts(
             parse_need,
             format_amount,
             require_need,
             example='{"gpu": 1}, memory in bytes',
             most=MOST_NEEDS,
         ),
-        help="Share of its node's capacity that a run takes; repeatable",
+        help="Part of its node's capacity that a run takes; repeatable",
         example="gpu=1 mem=8G",
         metavar="gpu=1",
         phrase="{}",
@@ -460,7 +369,7 @@ def _where() -> Iterator[Field]:
         name="cwd",
         group="where",
         kind=kinds.Path(may_be_none=True, keeps_blanks=True),
-        help="Directory in which the command runs",
+        help="Working directory",
         metavar="DIR",
         default_text="the account's home",
         details="An absolute path.",
@@ -468,7 +377,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="env",
         group="where",
-        kind=kinds.Variables(most_bytes=MAX_COMMAND),
+        kind=collection_kinds.Variables(most_bytes=MAX_COMMAND),
         help="Environment variable of the command; repeatable",
         example="NAME=value 'OTHER=two words'",
         metavar="NAME=VALUE",

@@ -3,7 +3,7 @@
 import signal
 from datetime import datetime, tzinfo
 
-from dcron.model import Block, Node, Run, RunState, node_name
+from dcron.model import LATE_AFTER, Block, Node, Run, RunState, node_name
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -47,11 +47,16 @@ def took(seconds: float) -> str:
 
 
 def left(due: datetime, now: datetime) -> str:
-    """The time until something is due, or how late it is."""
+    """Return the time until something is due, or how late it is."""
     seconds = (due - now).total_seconds()
     if seconds >= 0:
         return span(seconds + 0.999) if seconds < 60 else span(seconds)
     return f"late {rough_span(-seconds)}" if seconds <= -1 else "now"
+
+
+def until_start(due: datetime, now: datetime) -> str:
+    """Return the time until a run is due; `now` when it is, and `late 4m` once LATE_AFTER has passed."""
+    return "now" if now - LATE_AFTER <= due <= now else left(due, now)
 
 
 def accounts(node: Node) -> str:
@@ -72,7 +77,7 @@ def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: da
         return "no agent"
     if run and run.blocked is Block.LIMIT:
         return "held"
-    return left(due, now) if due else ""
+    return until_start(due, now) if due else ""
 
 
 def waits(run: Run, tries: int, now: datetime) -> str:
@@ -82,7 +87,7 @@ def waits(run: Run, tries: int, now: datetime) -> str:
         what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
     if run.blocked:
         return f"{what}: {HELD[run.blocked]}"
-    until = left(run.due_at, now)
+    until = until_start(run.due_at, now)
     return f"{what}: in {until}" if run.due_at > now else f"{what}: due {until}"
 
 

@@ -13,8 +13,8 @@ from dcron.schema.conditions import (
     ONCE,
     REBOOT,
     UNHANDLED,
-    UNHAPPY,
     UNPLANNED,
+    UNSUCCESSFUL,
 )
 from dcron.schema.tables import (
     SCHEMA_VERSION,
@@ -46,8 +46,8 @@ __all__ = [
     "REBOOT",
     "SCHEMA_VERSION",
     "UNHANDLED",
-    "UNHAPPY",
     "UNPLANNED",
+    "UNSUCCESSFUL",
     "Instant",
     "calendars",
     "changes",

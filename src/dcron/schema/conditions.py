@@ -5,7 +5,7 @@ SQLite takes such an index only for a condition in the index's own words: querie
 
 ALIVE = "state IN ('claimed', 'running')"
 NEXT = "trigger = 'schedule' AND state IN ('waiting', 'claimed')"
-UNHAPPY = "state IN ('failed', 'lost', 'skipped', 'cancelled')"
+UNSUCCESSFUL = "state IN ('failed', 'lost', 'skipped', 'cancelled')"
 REBOOT = "schedule LIKE '%@reboot%'"
 ONCE = "once"
 # Said so because Postgres expects few rows of an equality, and nearly all of `planned_version <> version`.

@@ -34,8 +34,8 @@ from dcron.schema.conditions import (
     ONCE,
     REBOOT,
     UNHANDLED,
-    UNHAPPY,
     UNPLANNED,
+    UNSUCCESSFUL,
 )
 from dcron.schema.constraints import (
     check_on,
@@ -268,7 +268,7 @@ partial_index(
     unique=True,
 )
 partial_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
-partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNHAPPY)
+partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNSUCCESSFUL)
 partial_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
 partial_index("runs_dead", runs.c.id, where=DEAD)
 partial_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)

@@ -1,6 +1,7 @@
 """Write tasks inside one transaction: check them, plan their next runs, and record who changed what."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -35,17 +36,18 @@ class TaskWriter:
 
     def add(self, definition: Definition, *, once: bool = False) -> Task:
         """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken."""
-        try:
-            with self.connection.begin_nested():
-                task_id = tasks.add(self.connection, definition, self.now, self._actor, once=once)
-        except IntegrityError:
-            if tasks.by_name(self.connection, definition.name) is None:
-                raise
+        task_id = tasks.add(self.connection, self._database, definition, self.now, self._actor, once=once)
+        task = tasks.by_id(self.connection, task_id) if task_id is not None else None
+        if task is None:
             raise Refused(
                 f"there is a task {definition.name!r} already;"
                 " choose another name with -n, or change it with `dcron set`"
-            ) from None
-        return self._settle(task_id, "add", before=None)
+            )
+        self._require_calendars(task, before=None)
+        self._plan_added([task])
+        self._require_dependencies(task)
+        self._database.notify(self.connection)
+        return replace(task, planned_version=task.version)
 
     def add_many(self, definitions: Sequence[Definition], source: str | None) -> dict[str, str]:
         """Add tasks with their first runs, a page at a time. Return, by name, what is wrong with which.
@@ -65,10 +67,7 @@ class TaskWriter:
                     self._require_calendars(task, before=None)
                 except UsageError as error:
                     problems[task.name] = str(error)
-            planning.plan_new(
-                self.connection, [task for task in written if task.name not in problems], self.now
-            )
-            audit_log.record_added(self.connection, self.now, self._actor, written)
+            self._plan_added([task for task in written if task.name not in problems])
         # Only now: a task may come after one that is written further down.
         graphs: dict[str, Graph] = {}
         for definition in definitions:
@@ -98,7 +97,7 @@ class TaskWriter:
             raise self.conflict(task)
         if definition.name != task.name or definition.every_node:
             dependency_rules.require_nothing_behind(self.connection, task)
-        return self._settle(task.id, "set", before=task)
+        return self._settle(task, "set")
 
     def remove(self, task: Task, removed: Collection[str] = ()) -> None:
         """Remove the task; its waiting runs are skipped.
@@ -141,7 +140,7 @@ class TaskWriter:
         who = (
             f"{audit_log.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
             if last
-            else "somebody"
+            else "by an unknown user"
         )
         if tasks.by_id(self.connection, task.id) is None:
             return NotFound(f"{task.name} was removed meanwhile ({who})")
@@ -153,31 +152,39 @@ class TaskWriter:
         taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
         return sources.free_name(name, set(taken))
 
+    def _plan_added(self, added: Sequence[Task]) -> None:
+        """Plan the first runs of new tasks, and record who added them."""
+        planning.plan_new(self.connection, added, self.now)
+        audit_log.record_added(self.connection, self.now, self._actor, added)
+
+    def _require_dependencies(self, task: Task) -> None:
+        """Raise ScheduleError where the task waits for a missing task, or for itself."""
+        if problem := dependency_rules.problem_of(self.connection, task):
+            raise ScheduleError(problem)
+
     def _change(
         self, task: Task, values: dict[str, Any], action: str, detail: Mapping[str, Any] | None = None
     ) -> Task:
         if not tasks.change(self.connection, task, values, self.now, self._actor):
             raise self.conflict(task)
-        return self._settle(task.id, action, before=task, detail=detail)
+        return self._settle(task, action, detail)
 
-    def _settle(
-        self, task_id: int, action: str, *, before: Task | None, detail: Mapping[str, Any] | None = None
-    ) -> Task:
+    def _settle(self, before: Task, action: str, detail: Mapping[str, Any] | None = None) -> Task:
         """Plan the task as it now is, and record who changed it."""
-        task = tasks.by_id(self.connection, task_id)
+        task = tasks.by_id(self.connection, before.id)
         assert task
         # Not at a pause: a task whose calendars are gone, or that waits for itself, may be paused.
-        is_changed = before is None or before.definition() != task.definition()
+        is_changed = before.definition() != task.definition()
         if is_changed:
             self._require_calendars(task, before)
         planning.plan(self.connection, task, self.now)
-        if is_changed and (problem := dependency_rules.problem_of(self.connection, task)):
-            raise ScheduleError(problem)
+        if is_changed:
+            self._require_dependencies(task)
         audit_log.record(
             self.connection, self.now, self._actor, action, before=before, after=task, detail=detail
         )
         self._database.notify(self.connection)
-        settled = tasks.by_id(self.connection, task_id)
+        settled = tasks.by_id(self.connection, before.id)
         assert settled
         return settled
 

@@ -1,63 +1,27 @@
 """Read and change the tasks of a crontab: list, view, add, edit, remove, pause, resume and import them."""
 
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
-from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import Block, Definition, Node, Run, Task, Trigger
+from dcron.model import Definition, Task
 from dcron.schedule import repeatable
-from dcron.services import dependency_rules, imports, task_names
+from dcron.services import dependency_rules, imports, task_names, task_rows
 from dcron.services.imports import Imported, InvalidTasks, NotAgreed
 from dcron.services.service import Service
+from dcron.services.task_rows import TaskRow
 from dcron.services.task_writer import TaskWriter
-from dcron.store import dependencies, listings, nodes, planning, runs, tasks
+from dcron.store import dependencies, listings, planning, tasks
 from dcron.store.search_terms import Term
 from dcron.validation import require_text, require_valid
 
 PAGE = 500
-
-
-@dataclass(frozen=True)
-class TaskView:
-    """A task with what is known of its runs."""
-
-    task: Task
-    next_run: Run | None
-    """The first waiting run; a calendar may yet exclude it."""
-    last_run: Run | None
-    alive: Sequence[Run]
-    unserved: str | None = None
-    """Why no living node can take the next run; None when one can, or there is no next run."""
-
-    @property
-    def next_run_at(self) -> datetime | None:
-        """When the task runs next, calendars considered; None when it will not."""
-        if self.next_run is None:
-            return None
-        run = self.next_run
-        if run.blocked is Block.DELAY:
-            return None  # it is counted from the end of a run that is not over
-        if run.trigger is not Trigger.SCHEDULE:
-            return run.due_at
-        try:
-            if not policy.rules_of(self.task).has_calendars:
-                return run.due_at
-            wanted = policy.next_not_excluded(self.task, run.scheduled_for - policy.INSTANT)
-        except UsageError:
-            return None  # its calendar cannot be read, so its runs are skipped
-        return wanted and policy.due_at(self.task, wanted)
-
-    @property
-    def comes_at(self) -> datetime | None:
-        """Like `next_run_at`, but None while a pause holds the run back."""
-        held = self.next_run is not None and self.next_run.blocked is Block.PAUSED
-        return None if held else self.next_run_at
 
 
 class Tasks(Service):
@@ -83,25 +47,33 @@ class Tasks(Service):
         with self.database.read() as connection:
             return task_names.find(connection, name)
 
-    def view(self, name: str) -> TaskView:
+    def view(self, name: str) -> TaskRow:
         """Return the task with its next, last and living runs. Raises NotFound or UsageError."""
         with self.database.read() as connection:
-            return self._views(connection, [task_names.find(connection, name)])[0]
+            task_id = task_names.find(connection, name).id
+            return task_rows.read(connection, [task_id], self.database.now(connection))[0]
 
-    def views(
-        self, *, paused: bool = False, failed: bool = False, order: str = "name", reverse: bool = False
-    ) -> Iterator[TaskView]:
-        """Yield the tasks of a list in one of TASK_ORDERS; each page is a short transaction of its own."""
-        terms = [Term(field) for field, wanted in (("failed", failed), ("paused", paused)) if wanted]
+    def task_ids(
+        self, terms: Sequence[Term] = (), order: str = "name", *, reverse: bool = False, coming: bool = False
+    ) -> "array[int]":
+        """Return the ids of the tasks that match all terms, by one of TASK_ORDERS.
+
+        With `coming`, only tasks that run now or have a run to come.
+        """
         with self.database.read() as connection:
             now = self.database.now(connection)
-            ids = listings.task_ids(connection, terms, order, now, reverse=reverse)
+            return listings.task_ids(connection, terms, order, now, reverse=reverse, coming=coming)
+
+    def list_tasks(
+        self, terms: Sequence[Term] = (), order: str = "name", *, reverse: bool = False
+    ) -> Iterator[TaskRow]:
+        """Yield the same tasks with their runs; each page is a short transaction of its own."""
+        ids = self.task_ids(terms, order, reverse=reverse)
         for start in range(0, len(ids), PAGE):
-            page = ids[start : start + PAGE]
             with self.database.read() as connection:
-                found = {task.id: task for task in tasks.by_ids(connection, page)}
-                views = self._views(connection, [found[task_id] for task_id in page if task_id in found])
-            yield from views
+                now = self.database.now(connection)
+                rows = task_rows.read(connection, ids[start : start + PAGE], now)
+            yield from rows
 
     def tasks(self) -> Iterator[Task]:
         """Yield all tasks in the order of names; each page is a transaction of its own."""
@@ -282,33 +254,9 @@ class Tasks(Service):
             with suppress(UsageError):  # the transaction reports it
                 require_valid(definition, now)
 
-    def _views(self, connection: Connection, found: Sequence[Task]) -> list[TaskView]:
-        ids = [task.id for task in found]
-        if not ids:
-            return []
-        following = runs.next_runs(connection, ids)
-        last = runs.last_started(connection, ids)
-        living = runs.alive(connection, ids)
-        fleet = nodes.living(connection, self.database.now(connection))
-        return [
-            TaskView(
-                task,
-                following.get(task.id),
-                last.get(task.id),
-                living.get(task.id, ()),
-                _unserved(following.get(task.id), fleet),
-            )
-            for task in found
-        ]
-
 
 def _locked(connection: Connection, changed: Sequence[Task]) -> list[Task]:
     """Lock the tasks if there are several; return them in the order in which all transactions write them."""
     if len(changed) > 1:
         tasks.lock(connection, [task.id for task in changed])
     return sorted(changed, key=lambda task: task.id)
-
-
-def _unserved(run: Run | None, fleet: Sequence[Node]) -> str | None:
-    lane = run and policy.read_lane(run.lane)
-    return policy.why_unschedulable(lane, fleet) if lane else None

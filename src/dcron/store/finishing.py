@@ -39,7 +39,6 @@ from dcron.schema import ALIVE, Instant, runs, subscriptions
 from dcron.store import blocked, dependencies, new_runs, refusals, skipping, tasks, unclaimable
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
-_BAD = (RunState.FAILED, RunState.LOST)
 _AFTER_ALL = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
 
 
@@ -112,7 +111,7 @@ _COLUMNS = [
 
 def _followed(connection: Connection, database: Database, ended: Sequence[RunResult]) -> Sequence[Row[Any]]:
     """Those of the runs whose end something follows; for most of them it is one look, and nothing."""
-    given = database.values(_BADLY, ((each.id, int(each.state in _BAD)) for each in ended))
+    given = database.values(_BADLY, ((each.id, int(each.state.is_failure)) for each in ended))
     return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
 
 
@@ -184,12 +183,12 @@ def _follow_up(
     for row in rows:
         end = ended[row.id]
         # Where somebody had asked for its end, a bad one is neither tried again nor mourned.
-        is_bad = end.state in _BAD and row.cancel_requested_by is None
+        is_bad = end.state.is_failure and row.cancel_requested_by is None
         if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id), node_id, now):
             continue
         if is_bad:
             connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
-        elif end.state not in _BAD:
+        elif not end.state.is_failure:
             _call_off_retry(connection, end, now)
         step = dependencies.Step(row.id, row.task, row.flow, row.scheduled_for)
         dependencies.step_ended(connection, database, step, end.state, now)

@@ -1,40 +1,42 @@
-"""What is looked at all day: ids alone, filtered and in order, and then the few rows that are in sight.
+"""The queries behind all lists: first the ids that pass a filter, in order, then the rows on the screen.
 
-A list of ids is cheap however long it is; whoever shows it asks for what is on the screen by id.
+A list of ids is cheap however long it is: the caller reads the rows that it shows by id.
 """
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, or_, select, text, union_all
+from sqlalchemy import Connection, Row, Select, and_, false, func, or_, select, text
 
-from dcron.model import Block, Run, RunState, Task, Trigger
+from dcron.model import LATE_AFTER, Block, Run, RunState, Task, Trigger
 from dcron.schema import ALIVE, DEAD, DUE, changes, crontab, runs
 from dcron.store import planning, tasks
 from dcron.store.search_terms import (
-    LATENESS,
     RUN_FIELDS,
     TASK_FIELDS,
     TASK_ORDERS,
     Term,
     comes,
     conditions,
+    first_due,
+    has_dead_letter,
+    has_failed,
     of_latest,
-    of_line,
+    of_task,
 )
 
-MOST_LINES = 1_000_000
+MOST_IDS = 1_000_000
 """Ids in a list at most: 8 MB."""
 RECENT = 10
 WINDOW = 20_000
-"""Runs that one question looks through for those wanted, so that a rare one does not hold up all others."""
+"""Runs that one query searches, so that a rare match does not hold up all other queries."""
 _PAGES_OF_LANES = 10
-"""Pages of lanes that are looked through for late runs."""
+"""Pages of lanes that `count_late` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
-"""A run without what it executes."""
+"""The columns of a run without what it executes."""
 
 _WAITING = "state = 'waiting'"
 _FINISHED = "finished_at IS NOT NULL"
@@ -52,54 +54,82 @@ def task_ids(
     reverse: bool = False,
     coming: bool = False,
 ) -> "array[int]":
-    """The ids of the lines wanted, by one of TASK_ORDERS and then by name.
+    """Return the ids of the tasks that match all terms, by one of TASK_ORDERS and then by name.
 
-    With `coming` only those that run now or have a turn to come.
+    With `coming`, only tasks that run now or have a run to come.
     """
     key = TASK_ORDERS[order](now)
     ordered = (key.desc() if reverse else key.asc()).nulls_last()
     ties = [] if order == "name" else [crontab.c.name]
-    if order == "name":  # as the index has it: a word about NULL makes Postgres sort them all
+    if order == "name":  # as the index has it: with NULLS LAST, Postgres sorts all names
         ordered = crontab.c.name.desc() if reverse else crontab.c.name.asc()
-    wanted = [*conditions(TASK_FIELDS, terms, now), *([comes()] if coming else [])]
-    query = select(crontab.c.id).where(*wanted).order_by(ordered, *ties)
-    return array("q", connection.scalars(query.limit(MOST_LINES)))
+    matching = [*conditions(TASK_FIELDS, terms, now), *([comes()] if coming else [])]
+    query = select(crontab.c.id).where(*matching).order_by(ordered, *ties)
+    return array("q", connection.scalars(query.limit(MOST_IDS)))
 
 
-def tasks_by_id(connection: Connection, ids: Sequence[int]) -> list[Task]:
-    """These lines, as far as they still stand, in no order."""
-    query = select(*tasks.COLUMNS).where(crontab.c.id.in_(ids))
-    return [tasks.task_from(row) for row in connection.execute(query)]
+@dataclass(frozen=True)
+class ListedTask:
+    """A task as lists show it, with its runs; what these execute is left out."""
+
+    task: Task
+    next_run: Run | None
+    """The first waiting run."""
+    last_run: Run | None
+    """The latest run that was started."""
+    alive: Sequence[Run]
+    due_since: datetime | None
+    """When the first waiting run that nothing holds back is, or was, due."""
+    failed: bool
+    """As `has_failed` says."""
+    dead: bool
+    """Whether one of its runs is a dead letter."""
 
 
-@dataclass
-class RunsOfTasks:
-    """What a list of tasks tells of runs, by the task's id; what they execute is left out."""
+def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
+    """Return the tasks of these ids, in this order; removed tasks are left out."""
+    next_id = of_task(runs.c.id, text(_WAITING)).order_by(runs.c.due_at, runs.c.id).limit(1)
+    query = select(
+        next_id.scalar_subquery().label("next_id"),
+        of_latest(runs.c.id).label("last_id"),
+        first_due().label("due_since"),
+        func.coalesce(has_failed(), false()).label("failed"),
+        has_dead_letter().label("dead"),
+        *tasks.COLUMNS,
+    ).where(crontab.c.id.in_(task_ids))
+    rows = {row.id: row for row in connection.execute(query)}
+    found = _runs_by_id(connection, {each for row in rows.values() for each in (row.next_id, row.last_id)})
+    alive = _alive_runs(connection, task_ids)
+    return [
+        ListedTask(
+            tasks.task_from(row),
+            found.get(row.next_id),
+            found.get(row.last_id),
+            alive.get(row.id, ()),
+            row.due_since,
+            row.failed,
+            row.dead,
+        )
+        for task_id in task_ids
+        if (row := rows.get(task_id))
+    ]
 
-    following: dict[int, Run] = field(default_factory=dict)
-    """The first that waits."""
-    last: dict[int, Run] = field(default_factory=dict)
-    """The latest that was started."""
-    alive: dict[int, list[Run]] = field(default_factory=dict)
+
+def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | None, Run]:
+    query = select(*LIGHT).where(runs.c.id.in_([each for each in run_ids if each is not None]))
+    return {row.id: light_run(row) for row in connection.execute(query)}
 
 
-def runs_of_tasks(connection: Connection, task_ids: Sequence[int]) -> RunsOfTasks:
-    """The runs that tell how these lines stand: at most two of each, and those alive."""
-    found = RunsOfTasks()
-    lines = crontab.c.id.in_(task_ids)
-    first = of_line(runs.c.id, text(_WAITING)).order_by(runs.c.due_at).limit(1).scalar_subquery()
-    either = union_all(select(first).where(lines), select(of_latest(runs.c.id)).where(lines))
-    for row in connection.execute(select(*LIGHT).where(runs.c.id.in_(either))):
-        told = found.following if row.state == RunState.WAITING else found.last
-        told[row.task_id] = light_run(row)
-    alive = select(*LIGHT).where(runs.c.task_id.in_(task_ids), text(ALIVE)).order_by(runs.c.id)
-    for row in connection.execute(alive):
-        found.alive.setdefault(row.task_id, []).append(light_run(row))
+def _alive_runs(connection: Connection, task_ids: Sequence[int]) -> Mapping[int, Sequence[Run]]:
+    found: dict[int, list[Run]] = {}
+    query = select(*LIGHT).where(runs.c.task_id.in_(task_ids), text(ALIVE)).order_by(runs.c.id)
+    for row in connection.execute(query):
+        found.setdefault(row.task_id, []).append(light_run(row))
     return found
 
 
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
-    """The last RECENT runs of each line that are over: state, start and end; the oldest first."""
+    """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
     over = (runs.c.task_id == crontab.c.id, text(_FINISHED))
     tenth = select(runs.c.id).where(*over).order_by(runs.c.id.desc()).limit(1).offset(RECENT - 1)
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
@@ -111,62 +141,60 @@ def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, li
     return found
 
 
-def lines_token(connection: Connection) -> tuple[int, int]:
-    """Differs after lines have come, gone or been edited; two looks at the ends of indexes."""
-    change = connection.scalar(select(func.max(changes.c.id)))
-    line = connection.scalar(select(func.max(crontab.c.id)))
-    return change or 0, line or 0
+def tasks_token(connection: Connection) -> tuple[int, int]:
+    """Return a value that differs after tasks were added, removed or edited; it reads two index ends."""
+    newest = (select(func.max(table.c.id)).scalar_subquery() for table in (changes, crontab))
+    change, task = connection.execute(select(*newest)).one()
+    return change or 0, task or 0
 
 
 def count_tasks(connection: Connection, *terms: Term, now: datetime) -> int:
-    """How many lines are so; reads all of them."""
+    """Return how many tasks match all terms; reads all tasks."""
     query = select(func.count()).select_from(crontab).where(*conditions(TASK_FIELDS, terms, now))
     return connection.scalar(query) or 0
 
 
 def count_alive(connection: Connection) -> int:
-    """How many runs are claimed or running."""
+    """Return how many runs are claimed or running."""
     return connection.scalar(select(func.count()).select_from(runs).where(text(ALIVE))) or 0
 
 
 def count_late(connection: Connection, now: datetime, most: int = 1_000) -> int:
-    """How many runs that may start are late, up to `most`: of each lane that has some, the first."""
-    late, lane = 0, ""
+    """Return how many tasks are late, up to `most`; reads the late runs alone, lane by lane."""
+    late: set[int] = set()
+    lane = ""
     for _ in range(_PAGES_OF_LANES):
         heads, lane = planning.heads_after(connection, lane)
-        late += _count_late(connection, heads, now, most - late)
+        for head in heads:
+            if head.due_at < now - LATE_AFTER and len(late) < most:
+                late.update(_late_tasks(connection, head, now, most))
         if not lane:
             break
-    return late
+    return min(len(late), most)
 
 
-def _count_late(connection: Connection, heads: Sequence[planning.LaneHead], now: datetime, most: int) -> int:
-    late = 0
-    for head in heads:
-        if head.due_at < now - LATENESS and late < most:
-            of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATENESS)
-            some = select(runs.c.id).where(*of_lane).limit(most - late).subquery()
-            late += connection.scalar(select(func.count()).select_from(some)) or 0
-    return late
+def _late_tasks(connection: Connection, head: planning.LaneHead, now: datetime, most: int) -> Sequence[int]:
+    late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER)
+    return connection.scalars(select(runs.c.task_id).where(*late).distinct().limit(most)).all()
 
 
 # Runs -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class WantedRuns:
+class RunListFilter:
     """Which runs to list."""
 
     task_id: int | None = None
     node_id: str | None = None
     node_since: datetime | None = None
-    """When that node started: none of its runs has ended before."""
+    """When that node started: none of its runs ended before."""
     terms: Sequence[Term] = ()
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a page of finished runs ends, and the next one begins."""
+class RunCursor:
+    """The last run of a page of finished runs; the next page begins behind it."""
 
     finished_at: datetime
     id: int
@@ -177,101 +205,101 @@ class RunsPage:
     """Finished runs, the latest first."""
 
     runs: Sequence[Run]
-    end: Place | None
-    """Where to go on; None when there is nothing more."""
+    end: RunCursor | None
+    """None when this is the last page."""
 
 
 def light_run(row: Row[Any]) -> Run:
-    """The run in a row that has LIGHT; what it executes is left out."""
+    """Return the run of a row that has LIGHT; what it executes is left out."""
     values: dict[str, Any] = {**row._mapping, "spec": {}, "payload": None}
     kinds = {"trigger": Trigger(row.trigger), "state": RunState(row.state)}
     return Run(**{**values, **kinds, "blocked": row.blocked and Block(row.blocked)})
 
 
 def finished_runs(
-    connection: Connection, wanted: WantedRuns, after: Place | None, limit: int, now: datetime
+    connection: Connection, only: RunListFilter, after: RunCursor | None, limit: int, now: datetime
 ) -> RunsPage:
-    """A page of the runs that are over, the latest end first, from behind `after` on."""
-    window = _window(wanted, after)
-    if not wanted.terms:
+    """Return a page of finished runs, the latest end first, from behind `after` on."""
+    window = _window(only, after)
+    if not only.terms:
         found = [light_run(row) for row in connection.execute(window.limit(limit))]
-        return RunsPage(found, _place(found[-1]) if len(found) == limit else None)
-    # Looked through a window at a time, for what is wanted may be rare and has no index.
-    passed = window.limit(WINDOW).subquery()
-    so = conditions(RUN_FIELDS, wanted.terms, now, passed.c)
-    newest_first = (passed.c.finished_at.desc(), passed.c.id.desc())
-    query = select(passed).where(*so).order_by(*newest_first).limit(limit)
+        return RunsPage(found, _cursor(found[-1]) if len(found) == limit else None)
+    # One window at a time: matches may be rare, and the terms have no index.
+    searched = window.limit(WINDOW).subquery()
+    so = conditions(RUN_FIELDS, only.terms, now, searched.c)
+    newest_first = (searched.c.finished_at.desc(), searched.c.id.desc())
+    query = select(searched).where(*so).order_by(*newest_first).limit(limit)
     found = [light_run(row) for row in connection.execute(query)]
     if len(found) == limit:
-        return RunsPage(found, _place(found[-1]))
-    return RunsPage(found, _last_place(connection, window))
+        return RunsPage(found, _cursor(found[-1]))
+    return RunsPage(found, _window_end(connection, window))
 
 
-def unfinished_runs(connection: Connection, wanted: WantedRuns, limit: int, now: datetime) -> list[Run]:
-    """The runs under way, the latest first; of one task also those that wait."""
-    query = select(*LIGHT).where(*conditions(RUN_FIELDS, wanted.terms, now, runs.c))
-    if wanted.node_id:
-        query = query.where(runs.c.owner == wanted.node_id)
+def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now: datetime) -> list[Run]:
+    """Return the living runs, the latest first; of one task also the waiting runs."""
+    query = select(*LIGHT).where(*conditions(RUN_FIELDS, only.terms, now, runs.c))
+    if only.node_id:
+        query = query.where(runs.c.owner == only.node_id)
     alive = query.where(text(ALIVE))
-    if wanted.task_id is not None:
-        alive = alive.where(runs.c.task_id == wanted.task_id)
-    # By id + 0: few among many are looked up and sorted, instead of walking through the history for them.
+    if only.task_id is not None:
+        alive = alive.where(runs.c.task_id == only.task_id)
+    # By id + 0: the database looks up the few and sorts them, instead of reading the history in order.
     found = [
         light_run(row) for row in connection.execute(alive.order_by((runs.c.id + 0).desc()).limit(limit))
     ]
-    if wanted.task_id is None or wanted.node_id:
+    if only.task_id is None or only.node_id:
         return found
-    waiting = query.where(text(_WAITING), runs.c.task_id == wanted.task_id)
+    waiting = query.where(text(_WAITING), runs.c.task_id == only.task_id)
     rows = connection.execute(waiting.order_by((runs.c.id + 0).desc()).limit(limit))
     return [light_run(row) for row in rows] + found
 
 
 @dataclass(frozen=True)
-class LettersPage:
+class DeadLettersPage:
     """Dead letters, the newest first."""
 
     runs: Sequence[Run]
     end: int | None
-    """The run behind which to go on; None when there is nothing more."""
+    """The id of the last run searched; None when this is the last page."""
 
 
 def dead_letters(
     connection: Connection, terms: Sequence[Term], before_id: int | None, limit: int, now: datetime
-) -> LettersPage:
-    """A page of the dead letters wanted, those made before `before_id`."""
+) -> DeadLettersPage:
+    """Return a page of the dead letters that match all terms, with ids below `before_id`."""
     dead = select(*LIGHT).where(text(DEAD)).order_by(runs.c.id.desc())
     if before_id is not None:
         dead = dead.where(runs.c.id < before_id)
-    passed = dead.limit(WINDOW).subquery()
-    query = select(passed).where(*conditions(RUN_FIELDS, terms, now, passed.c))
-    found = [light_run(row) for row in connection.execute(query.order_by(passed.c.id.desc()).limit(limit))]
+    searched = dead.limit(WINDOW).subquery()
+    query = select(searched).where(*conditions(RUN_FIELDS, terms, now, searched.c))
+    found = [light_run(row) for row in connection.execute(query.order_by(searched.c.id.desc()).limit(limit))]
     if len(found) == limit:
-        return LettersPage(found, found[-1].id)
+        return DeadLettersPage(found, found[-1].id)
     last = dead.with_only_columns(runs.c.id).limit(1).offset(WINDOW - 1)
-    return LettersPage(found, connection.scalar(last))
+    return DeadLettersPage(found, connection.scalar(last))
 
 
 def dead_ids(connection: Connection, since_id: int) -> set[int]:
-    """Which runs from this one on are dead letters."""
+    """Return the ids of the dead letters from this id on."""
     query = select(runs.c.id).where(text(DEAD), runs.c.id >= since_id)
-    return set(connection.scalars(query.order_by(runs.c.id.desc()).limit(MOST_LINES)))
+    return set(connection.scalars(query.order_by(runs.c.id.desc()).limit(MOST_IDS)))
 
 
 def waiting_runs(connection: Connection, task_id: int, limit: int) -> list[Run]:
-    """The line's runs that wait, the first due first."""
+    """Return the waiting runs of the task, the first due first."""
     waiting = select(*LIGHT).where(text(_WAITING), runs.c.task_id == task_id)
     return [light_run(row) for row in connection.execute(waiting.order_by(runs.c.due_at).limit(limit))]
 
 
-def _window(wanted: WantedRuns, after: Place | None) -> Select[Any]:
+def _window(only: RunListFilter, after: RunCursor | None) -> Select[Any]:
     query = select(*LIGHT).where(text(_FINISHED))
-    if wanted.task_id is not None:
-        query = query.where(runs.c.task_id == wanted.task_id)
-    if wanted.node_id:
-        query = query.where(runs.c.owner == wanted.node_id)
-    if wanted.node_since:
-        query = query.where(runs.c.finished_at >= wanted.node_since)
-    if after and wanted.task_id is not None:
+    if only.task_id is not None:
+        query = query.where(runs.c.task_id == only.task_id)
+    if only.node_id:
+        query = query.where(runs.c.owner == only.node_id)
+    if only.node_since:
+        query = query.where(runs.c.finished_at >= only.node_since)
+    if after and only.task_id is not None:
         query = query.where(runs.c.id < after.id)
     elif after:
         earlier = or_(
@@ -279,18 +307,18 @@ def _window(wanted: WantedRuns, after: Place | None) -> Select[Any]:
             and_(runs.c.finished_at == after.finished_at, runs.c.id < after.id),
         )
         query = query.where(runs.c.finished_at <= after.finished_at, earlier)
-    if wanted.task_id is not None:  # a task's runs have an index by id
+    if only.task_id is not None:  # a task's runs have an index by id
         return query.order_by(runs.c.id.desc())
     return query.order_by(runs.c.finished_at.desc(), runs.c.id.desc())
 
 
-def _last_place(connection: Connection, window: Select[Any]) -> Place | None:
-    """Where a full window ends; None when it was the last one."""
+def _window_end(connection: Connection, window: Select[Any]) -> RunCursor | None:
+    """Return the end of a full window; None when it is the last one."""
     places = window.with_only_columns(runs.c.finished_at, runs.c.id)
     row = connection.execute(places.limit(1).offset(WINDOW - 1)).first()
-    return Place(row.finished_at, row.id) if row else None
+    return RunCursor(row.finished_at, row.id) if row else None
 
 
-def _place(run: Run) -> Place:
+def _cursor(run: Run) -> RunCursor:
     assert run.finished_at
-    return Place(run.finished_at, run.id)
+    return RunCursor(run.finished_at, run.id)

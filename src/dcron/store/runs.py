@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from dcron.model import Block, Run, RunState, Trigger
-from dcron.schema import ALIVE, DEAD, UNHAPPY, crontab, runs
+from dcron.schema import ALIVE, DEAD, UNSUCCESSFUL, crontab, runs
 
 COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
 _WAITING = "state = 'waiting'"
@@ -60,11 +60,11 @@ def newest(connection: Connection, wanted: RunFilter, limit: int) -> list[Run]:
     """The runs wanted, the newest first."""
     conditions = list(_conditions(wanted))
     newest_first = runs.c.id.desc()
-    for states in (ALIVE, UNHAPPY, _WAITING):
+    for states in (ALIVE, UNSUCCESSFUL, _WAITING):
         if wanted.states and all(repr(state.value) in states for state in wanted.states):
             conditions.append(text(states))
             # Few among many: look them up and sort them, instead of walking through the history for them.
-            newest_first = newest_first if states == UNHAPPY else (runs.c.id + 0).desc()
+            newest_first = newest_first if states == UNSUCCESSFUL else (runs.c.id + 0).desc()
     query = select(*COLUMNS).where(*conditions).order_by(newest_first).limit(limit)
     return [run_from(row) for row in connection.execute(query)]
 
@@ -99,23 +99,6 @@ def next_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]
     first = of_line.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     query = select(*COLUMNS).where(runs.c.id.in_(select(first).where(crontab.c.id.in_(task_ids))))
     return {row.task_id: run_from(row) for row in connection.execute(query)}
-
-
-def last_started(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
-    """The latest run of each of these lines that was ever started."""
-    of_line = select(runs.c.id).where(runs.c.task_id == crontab.c.id, runs.c.started_at.is_not(None))
-    latest = of_line.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
-    query = select(*COLUMNS).where(runs.c.id.in_(select(latest).where(crontab.c.id.in_(task_ids))))
-    return {row.task_id: run_from(row) for row in connection.execute(query)}
-
-
-def alive(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Run]]:
-    """The claimed and running runs of these lines."""
-    query = select(*COLUMNS).where(runs.c.task_id.in_(task_ids), text(ALIVE))
-    found: dict[int, list[Run]] = {}
-    for row in connection.execute(query.order_by(runs.c.id)):
-        found.setdefault(row.task_id, []).append(run_from(row))
-    return found
 
 
 def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:

@@ -1,29 +1,26 @@
-"""What lists can be filtered and ordered by: the conditions of a filter's words, in SQL."""
+"""Filter and order lists: the SQL condition of each search term, and the key of each order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Select, and_, case, cast, false, func, not_, or_, select, text
 from sqlalchemy import Text as TextType
 
-from dcron.model import RunState
-from dcron.schema import ALIVE, DUE, crontab, runs
-
-LATENESS = timedelta(seconds=15)
-"""How long a run may be due before its task is called late."""
+from dcron.model import LATE_AFTER, RunState
+from dcron.schema import ALIVE, DEAD, DUE, crontab, runs
 
 _WAITING = "state = 'waiting'"
-_UNHAPPY = [RunState.FAILED, RunState.LOST]
+_FAILURES = [state for state in RunState if state.is_failure]
 
 
 @dataclass(frozen=True)
 class Term:
-    """One word of a filter: all words have to hold."""
+    """One word of a filter. A filter lets through what matches all of its words."""
 
     field: str
-    """One of TASK_FIELDS or RUN_FIELDS; `text` is looked for where people would look."""
+    """One of TASK_FIELDS or RUN_FIELDS; `text` searches names, commands, descriptions and reasons."""
     value: str = ""
     negated: bool = False
 
@@ -34,7 +31,7 @@ Condition = Callable[[Any, str, datetime], ColumnElement[bool]]
 def conditions(
     fields: Mapping[str, Condition], terms: Sequence[Term], now: datetime, columns: Any = None
 ) -> list[ColumnElement[bool]]:
-    """Those of the terms, all of which have to hold; `columns` are those of runs."""
+    """Return the SQL conditions of these terms; `columns` are the columns of runs for RUN_FIELDS."""
     found = []
     for term in terms:
         holds = func.coalesce(fields[term.field](columns, term.value, now), false())
@@ -47,43 +44,55 @@ def _has(column: Any, value: str) -> ColumnElement[bool]:
     return found
 
 
-def of_line(column: Column[Any], *which: Any) -> Select[Any]:
-    """A column of the line's runs that are so."""
+def of_task(column: Column[Any], *which: Any) -> Select[Any]:
+    """Select a column of the task's runs under these conditions."""
     return select(column).where(runs.c.task_id == crontab.c.id, *which).correlate(crontab)
 
 
-def _first_due(which: str = _WAITING) -> Any:
-    return of_line(runs.c.due_at, text(which)).order_by(runs.c.due_at).limit(1).scalar_subquery()
+def first_due(which: str = DUE) -> Any:
+    """When the first waiting run of the task is due; without another condition, one that may start."""
+    return of_task(runs.c.due_at, text(which)).order_by(runs.c.due_at).limit(1).scalar_subquery()
 
 
 def of_latest(column: Column[Any]) -> Any:
-    """A column of the line's latest run that was started."""
-    started = of_line(column, runs.c.started_at.is_not(None))
+    """A column of the task's latest run that was started."""
+    started = of_task(column, runs.c.started_at.is_not(None))
     return started.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
 
 
 def _alive(*which: Any) -> ColumnElement[bool]:
-    return of_line(runs.c.id, text(ALIVE), *which).exists()
+    return of_task(runs.c.id, text(ALIVE), *which).exists()
 
 
 def comes() -> ColumnElement[bool]:
-    """Whether the line runs, or has a turn before it that no pause without an end holds back."""
+    """Whether the task runs, or has a waiting run that no pause without an end holds back."""
     goes_on = or_(crontab.c.enabled, crontab.c.paused_until.is_not(None))
-    return or_(_alive(), and_(goes_on, of_line(runs.c.id, text(_WAITING)).exists()))
+    return or_(_alive(), and_(goes_on, of_task(runs.c.id, text(_WAITING)).exists()))
 
 
 def _is_late(now: datetime) -> ColumnElement[bool]:
-    return and_(crontab.c.enabled, _first_due(DUE) < now - LATENESS)
+    """Whether a run of the task that nothing holds back has been due for longer than LATE_AFTER."""
+    late: ColumnElement[bool] = first_due() < now - LATE_AFTER
+    return late
 
 
 def has_failed() -> ColumnElement[bool]:
-    """Whether the last run of the line that came to an end by itself ended badly: a success clears it."""
-    ended = of_line(runs.c.state, runs.c.state.in_([RunState.SUCCEEDED, *_UNHAPPY]))
-    return ended.order_by(runs.c.id.desc()).limit(1).scalar_subquery().in_(_UNHAPPY)
+    """Whether the latest finished run of the task failed or was lost.
+
+    A success clears it. Skipped and cancelled runs do not count.
+    """
+    ended = of_task(runs.c.state, runs.c.state.in_([RunState.SUCCEEDED, *_FAILURES]))
+    failed: ColumnElement[bool] = ended.order_by(runs.c.id.desc()).limit(1).scalar_subquery().in_(_FAILURES)
+    return failed
+
+
+def has_dead_letter() -> ColumnElement[bool]:
+    """Whether a run of the task is a dead letter: neither retried nor dismissed."""
+    return of_task(runs.c.id, text(DEAD)).exists()
 
 
 def _rank(now: datetime) -> Any:
-    """What wants attention first."""
+    """The order `state`: tasks that need attention come first."""
     return case(
         (crontab.c.error.is_not(None), 0),
         (has_failed(), 1),
@@ -129,6 +138,7 @@ TASK_FIELDS: dict[str, Condition] = {
     "st": lambda _, value, now: _in_state(value, now),
     "late": lambda _, value, now: _is_late(now),
     "failed": lambda _, value, now: has_failed(),
+    "dead": lambda _, value, now: has_dead_letter(),
     "paused": lambda _, value, now: not_(crontab.c.enabled),
     "running": lambda _, value, now: _alive(),
     "errors": lambda _, value, now: _in_trouble(now),
@@ -136,7 +146,7 @@ TASK_FIELDS: dict[str, Condition] = {
 
 TASK_ORDERS: dict[str, Callable[[datetime], Any]] = {
     "name": lambda now: crontab.c.name,
-    "next": lambda now: _first_due(),
+    "next": lambda now: first_due(_WAITING),
     "last": lambda now: of_latest(runs.c.started_at),
     "state": _rank,
     "schedule": lambda now: crontab.c.schedule,
@@ -153,8 +163,8 @@ RUN_FIELDS: dict[str, Condition] = {
     "queue": lambda run, value, now: _has(run.queue, value),
     "trigger": lambda run, value, now: run.trigger == value.lower(),
     "st": lambda run, value, now: run.state == ("succeeded" if value.lower() == "ok" else value.lower()),
-    "failed": lambda run, value, now: run.state.in_(_UNHAPPY),
+    "failed": lambda run, value, now: run.state.in_(_FAILURES),
     "dead": lambda run, value, now: run.dead_at.is_not(None),
     "running": lambda run, value, now: run.state.in_([RunState.RUNNING, RunState.CLAIMED]),
-    "errors": lambda run, value, now: run.state.in_(_UNHAPPY),
+    "errors": lambda run, value, now: run.state.in_(_FAILURES),
 }

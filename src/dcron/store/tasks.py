@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import locked
+from dcron.database import Database, locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
 from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
 from dcron.unreadable import Unreadable
@@ -59,10 +59,19 @@ def task_from(row: Row[Any]) -> Task:
     return Task(**values)
 
 
-def add(connection: Connection, line: Definition, now: datetime, actor: str, *, once: bool = False) -> int:
-    """Write a new line, not yet planned; its id. Raises IntegrityError when the name is taken."""
-    values = {**_values(line), "once": once, "changed_at": now, "changed_by": actor}
-    added: int = connection.execute(insert(crontab).values(values).returning(crontab.c.id)).scalar_one()
+def add(
+    connection: Connection,
+    database: Database,
+    definition: Definition,
+    now: datetime,
+    actor: str,
+    *,
+    once: bool = False,
+) -> int | None:
+    """Write a new task, not yet planned; return its id, or None if the name is taken."""
+    values = {**_values(definition), "once": once, "changed_at": now, "changed_by": actor}
+    query = database.insert_if_absent(crontab).values(values).returning(crontab.c.id)
+    added: int | None = connection.execute(query).scalar()
     return added
 
 

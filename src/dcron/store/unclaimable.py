@@ -40,7 +40,7 @@ def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
 
 def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
     """Put runs among the dead letters that failed, or were lost, and will not be tried again after all."""
-    ended_badly = runs.c.state.in_([RunState.FAILED, RunState.LOST])
+    ended_badly = runs.c.state.in_([state for state in RunState if state.is_failure])
     connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
 
 

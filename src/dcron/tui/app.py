@@ -157,7 +157,7 @@ class DcronApp(OrderedApp[Exception]):
             self._next_check.stop()
 
         def read_token(board: "Dashboard") -> Any:
-            found = board.look()
+            found = board.poll()
             self.health.set_clock(found.now)
             return found.token
 
@@ -245,8 +245,8 @@ class DcronApp(OrderedApp[Exception]):
         signs = self.signs
         text = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
         text += f"  {signs['running']}{counts.activity.running}"
-        for look, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
-            text += f" {signs[look]}{number:,}" if number else ""
+        for style, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
+            text += f" {signs[style]}{number:,}" if number else ""
         return f"{text}  {counts.activity.idle}" if counts.activity.idle else text
 
     # The host of views, forms and dialogs -----------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Cells of a table: inert text and a look. Foreign text gets into a cell through `cell` only."""
+"""Cells of a table: inert text and a style. Foreign text gets into a cell through `cell` only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from dcron.presentation import humanize
 from dcron.safetext import NAME_CELLS, safe
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
-    from dcron.services.dashboard import Recent, TaskRow
+    from dcron.services.task_rows import RecentRun, TaskRow
 
 
 class Cell(NamedTuple):
-    """Inert text and the name of its look (theme.py)."""
+    """Inert text and the name of its style (theme.py)."""
 
     text: str
-    look: str = ""
+    style: str = ""
 
 
 EMPTY = Cell("")
 
 
-def cell(text: str | bytes | None, look: str = "") -> Cell:
+def cell(text: str | bytes | None, style: str = "") -> Cell:
     """Return a cell of any text, made inert."""
-    return Cell(safe(text, NAME_CELLS), look) if text else EMPTY
+    return Cell(safe(text, NAME_CELLS), style) if text else EMPTY
 
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """The status of a task or a run: a word, and the name of its look and its sign."""
+    """The status of a task or a run: a word, and the name of its style and its sign."""
 
     word: str
-    look: str
+    style: str
 
 
 ASCII_SIGNS: Mapping[str, str] = {
@@ -75,16 +75,18 @@ def run_status(run: Run) -> TaskStatus:
 
 def task_status(row: "TaskRow", now: datetime) -> TaskStatus:
     """Return the status of a task: its running run, else what is wrong, else its last run."""
-    if row.view.alive:
-        return run_status(row.view.alive[-1])
+    if row.alive:
+        return run_status(row.alive[-1])
     if not row.task.enabled:
         return TaskStatus("paused", "paused")
     if row.task.error:
         return TaskStatus("error", "error")
     if row.is_late(now):
         return TaskStatus("late", "late")
-    if row.view.last_run:
-        return run_status(row.view.last_run)
+    if row.failed and row.last_run and not row.last_run.state.is_failure:
+        return TaskStatus("failed", "failed")  # a later run was cancelled, which clears nothing
+    if row.last_run:
+        return run_status(row.last_run)
     return TaskStatus("new", "quiet")
 
 
@@ -94,10 +96,10 @@ def next_cell(row: "TaskRow", now: datetime) -> Cell:
         return Cell("paused", "paused")
     if row.next_at is None:
         return Cell("error", "error") if row.task.error else Cell("-", "quiet")
-    text = humanize.to_next(row.view.next_run, row.next_at, row.view.unserved, now)
-    if row.view.unserved:
+    text = humanize.to_next(row.next_run, row.next_at, row.unserved, now)
+    if row.unserved:
         return Cell(text, "late")
-    if row.view.next_run and row.view.next_run.blocked:
+    if row.next_run and row.next_run.blocked:
         return Cell(text, "waiting")
     if row.is_late(now):
         return Cell(text.replace("late", "LATE"), "late")
@@ -109,7 +111,7 @@ def next_cell(row: "TaskRow", now: datetime) -> Cell:
 
 def last_cell(row: "TaskRow", now: datetime) -> Cell:
     """What happens, or how it went last and when."""
-    run = row.view.alive[-1] if row.view.alive else row.view.last_run
+    run = row.alive[-1] if row.alive else row.last_run
     if run is None:
         return EMPTY
     text = humanize.result(run, now)
@@ -117,14 +119,14 @@ def last_cell(row: "TaskRow", now: datetime) -> Cell:
         text = "ok"
     if run.finished_at:
         text = f"{text} {humanize.ago(run.finished_at, now)}"
-    return cell(text, run_status(run).look)
+    return cell(text, run_status(run).style)
 
 
 def owner_cell(row: "TaskRow") -> Cell:
     """The node that runs the task now; elsewhere the one that ran it last, text quietly."""
-    if row.view.alive:
-        return cell(row.view.alive[-1].node, "running")
-    return cell(row.view.last_run.node, "quiet") if row.view.last_run else EMPTY
+    if row.alive:
+        return cell(row.alive[-1].node, "running")
+    return cell(row.last_run.node, "quiet") if row.last_run else EMPTY
 
 
 _HEIGHTS = {True: "▁▂▃▄▅▆▇", False: "_.-=#"}
@@ -135,7 +137,7 @@ _SPARK_SIGNS = {
 }
 
 
-def spark(recent: "Sequence[Recent]", *, unicode: bool) -> Cell:
+def spark(recent: "Sequence[RecentRun]", *, unicode: bool) -> Cell:
     """Return one column per run, as high as its length among all; unsuccessful runs have a sign."""
     longest = max((run.seconds or 0.0 for run in recent if run.state is RunState.SUCCEEDED), default=0.0)
     heights, signs = _HEIGHTS[unicode], _SPARK_SIGNS[unicode]

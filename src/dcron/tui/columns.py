@@ -42,7 +42,7 @@ class PlacedColumn:
     width: int
 
 
-def place(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
+def arrange(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
     """Return the columns that fit, with their positions and widths."""
     kept: set[str] = set()
     left = width

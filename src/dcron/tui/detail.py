@@ -16,13 +16,13 @@ LISTED = 5
 
 def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     """Yield names and values about a task; what keeps it from running comes first."""
-    task, view = detail.row.task, detail.row.view
+    task, row = detail.row.task, detail.row
     yield "", task.describe or ""
     yield "when", f"{task.schedule}\n  {detail.explanation}"
     yield "zone", task.timezone
     yield "suspended", task.error or ""
     yield "paused", _paused(task, now)
-    yield "agents", f"none takes its next run:\n  {view.unserved}" if view.unserved and task.enabled else ""
+    yield "agents", f"none takes its next run:\n  {row.unserved}" if row.unserved and task.enabled else ""
     yield "waiting", _waiting(detail, now)
     for start in detail.coming[:LISTED]:  # a calendar may skip hundreds
         each, moved = start.occurrence, next_runs.moved_by_jitter(start)
@@ -33,7 +33,7 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "command", task.command
     yield "user", task.user or ""
     yield from policies.asked(task)
-    for run in view.alive:
+    for run in row.alive:
         yield "now", _run_text(run, now)
     for run in detail.last:
         yield "last", _run_text(run, now)

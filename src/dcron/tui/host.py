@@ -30,7 +30,7 @@ class Host(Protocol):
     new_task_zone: str
     """The zone of a new task; empty where the form has to ask."""
     signs: Mapping[str, str]
-    """The sign of each look of a cell."""
+    """The sign of each style of a cell."""
     reads: "DatabaseThread[Dashboard]"
     """Answers questions in the background. Keys do not wait for the answers."""
 

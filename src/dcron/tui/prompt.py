@@ -81,6 +81,7 @@ class Prompt(Horizontal):
         self._applied = text
         self.is_open, self.is_completing = True, False
         self.display = True
+        self.screen.add_class("-prompting")
         self.query_one(".prompt--sign", Static).update(Content(sign))
         self.show_note("")
         with self.prevent(Input.Changed):
@@ -92,6 +93,7 @@ class Prompt(Horizontal):
         """Hide the prompt."""
         self._stop_timer()
         self.is_open = self.is_completing = self.display = False
+        self.screen.remove_class("-prompting")
 
     def show_note(self, text: str, *, is_wrong: bool = False) -> None:
         """Show a text behind the input."""

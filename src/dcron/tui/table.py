@@ -14,8 +14,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dcron.tui.cells import Cell
-from dcron.tui.columns import GAP, Column, PlacedColumn, fitted, place
-from dcron.tui.theme import LOOKS
+from dcron.tui.columns import GAP, Column, PlacedColumn, arrange, fitted
+from dcron.tui.theme import STYLES
 
 LOADING = Cell("...", "quiet")
 MARK_CELLS = 1
@@ -32,7 +32,7 @@ class RowTable(ScrollView, can_focus=True):
         "table--header",
         "table--cursor",
         "table--marked",
-        *(f"look--{look}" for look in LOOKS),
+        *(f"cell--{style}" for style in STYLES),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "down", "down", id="table.down", show=False),
@@ -297,7 +297,7 @@ class RowTable(ScrollView, can_focus=True):
         position = self.scroll_offset.y + y - HEADER
         if position >= len(self.ids):
             note = self.note if y == HEADER + 1 and not self.ids else ""
-            quiet = self._style("look--quiet")
+            quiet = self._style("cell--quiet")
             return _strip([Segment(fitted(f" {note}", width), quiet)], width, width, quiet)
         return self._row(position, width)
 
@@ -321,11 +321,11 @@ class RowTable(ScrollView, can_focus=True):
         segments, text, style = [], "*" if row_id in self.marks else " ", plain
         for placed in self._layout():
             cell = placed.column.show(row, now) if row is not None else LOADING
-            look = "quiet" if self.is_old else cell.look
-            looks = self._style(f"look--{look}", *base) if look else plain
-            if looks is not style:  # neighbours of one look are one segment
+            name = "quiet" if self.is_old else cell.style
+            cell_style = self._style(f"cell--{name}", *base) if name else plain
+            if cell_style is not style:  # neighbours of one style are one segment
                 segments.append(Segment(text, style))
-                text, style = "", looks
+                text, style = "", cell_style
             text += fitted(cell.text, placed.width, right=placed.column.right) + _GAP
         segments.append(Segment(text, style))
         return _strip(segments, self._filled(), width, plain)
@@ -333,7 +333,7 @@ class RowTable(ScrollView, can_focus=True):
     def _layout(self) -> list[PlacedColumn]:
         width = self._region.width - MARK_CELLS
         if self._placed[0] != width:
-            self._placed = (width, place(self.columns, width))
+            self._placed = (width, arrange(self.columns, width))
         return self._placed[1]
 
     def _filled(self) -> int:
@@ -342,7 +342,7 @@ class RowTable(ScrollView, can_focus=True):
         return MARK_CELLS + (placed[-1].x + placed[-1].width + GAP if placed else 0)
 
     def _style(self, *classes: str) -> Style:
-        """Return the style of these looks on top of the table's own; computed once."""
+        """Return the style of these classes on top of the table's own; computed once."""
         style = self._styles.get(classes)
         if style is None:
             style = self.get_visual_style(*classes).rich_style

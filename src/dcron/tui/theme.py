@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-LOOKS = ("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name")
-"""The looks of cells. Each has a word or a sign beside it that means the same."""
+STYLES = ("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name")
+"""The styles of cells. Each has a word or a sign beside it that means the same."""
 
 THEMES: Mapping[str, str] = {
     "dark": "textual-dark",
@@ -29,18 +29,18 @@ RowTable:focus > .table--cursor { text-style: bold reverse; }
 RowTable:ansi > .table--cursor { background: $background; text-style: bold underline; }
 RowTable:ansi:focus > .table--cursor { background: $background; text-style: bold reverse; }
 RowTable > .table--marked { text-style: underline; }
-RowTable > .look--running { color: $text-primary; }
-RowTable > .look--ok { color: $text-success; }
-RowTable > .look--failed, RowTable > .look--lost, RowTable > .look--error {
+RowTable > .cell--running { color: $text-primary; }
+RowTable > .cell--ok { color: $text-success; }
+RowTable > .cell--failed, RowTable > .cell--lost, RowTable > .cell--error {
     color: $text-error; text-style: bold;
 }
-RowTable > .look--late { color: $text-warning; text-style: bold; }
-.-grey RowTable > .look--failed, .-grey RowTable > .look--lost, .-grey RowTable > .look--error {
+RowTable > .cell--late { color: $text-warning; text-style: bold; }
+.-grey RowTable > .cell--failed, .-grey RowTable > .cell--lost, .-grey RowTable > .cell--error {
     color: $foreground; text-style: bold reverse;
 }
-.-grey RowTable > .look--late { color: $foreground; text-style: bold; }
-RowTable > .look--paused, RowTable > .look--quiet, RowTable > .look--waiting { color: $foreground-muted; }
-RowTable > .look--name { text-style: bold; }
+.-grey RowTable > .cell--late { color: $foreground; text-style: bold; }
+RowTable > .cell--paused, RowTable > .cell--quiet, RowTable > .cell--waiting { color: $foreground-muted; }
+RowTable > .cell--name { text-style: bold; }
 DetailPanel { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-facts DetailPanel { display: none; }
@@ -60,6 +60,6 @@ ModalScreen { align: center middle; }
 .dialog .choices { height: 1; dock: bottom; }
 .dialog.-asks { padding-bottom: 1; }
 Toast { max-width: 90%; padding: 0 1; }
-.-prompting ToastRack { margin-bottom: 2; }
+Screen.-prompting ToastRack { margin-bottom: 2; }
 SearchIcon { display: none; }
 """

@@ -15,7 +15,7 @@ from dcron.warden.descendants import kill_descendants
 from dcron.warden.guard import guard
 from dcron.warden.isolation import become_init, isolate_children
 from dcron.warden.linux import IntervalTimer, become_subreaper, hide_memory, name_process
-from dcron.warden.process import WardenProcess
+from dcron.warden.process import Journals, WardenProcess, Watched
 
 _BROKEN = 70
 """Exit status after an internal error (EX_SOFTWARE)."""
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> None:
     become_subreaper()
     hide_memory()
     control = socket.socket(fileno=control_fd)
+    control.setblocking(False)
     last_alarm = IntervalTimer()
     cgroups = delegated_cgroups(os.path.basename(directory), (agent_pid, os.getpid()))
     guard_fd = os.pidfd_open(os.getpid())
@@ -51,12 +52,12 @@ def main(arguments: Sequence[str]) -> None:
     pid = int(os.readlink("/proc/self"))  # our pid outside of the namespace
     if not become_init(guard_fd) if isolate else os.getppid() != parent:
         return
-    children = _watch_children()
-    control.setblocking(False)
+    watched = Watched(agent, guard_fd, _watch_children())
+    _serve(WardenProcess(control, watched, last_alarm, Journals(directory, head, tail), cgroups), pid)
+
+
+def _serve(process: WardenProcess, pid: int) -> None:
     try:
-        process = WardenProcess(
-            control, agent, guard_fd, children, last_alarm, directory, head, tail, cgroups
-        )
         process.serve(pid)
     except BaseException:
         # Whatever the error is, nothing may run without a warden. The agent sees our exit.

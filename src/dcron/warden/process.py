@@ -17,6 +17,7 @@ from functools import partial
 from math import inf
 from resource import RLIMIT_NOFILE, getrlimit, struct_rusage
 from time import time
+from typing import NamedTuple
 
 from dcron.warden.cgroups import Cgroups
 from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, start_timed_out
@@ -45,29 +46,48 @@ _DESCRIPTORS = 32
 """Descriptors kept free for one more command and for reading /proc."""
 
 
+class Watched(NamedTuple):
+    """Descriptors that become readable when something happens to another process."""
+
+    agent: int
+    """Pidfd of the agent."""
+    guard: int
+    """Pidfd of the guard."""
+    children: int
+    """Readable after SIGCHLD."""
+
+
+class Journals(NamedTuple):
+    """Where the warden writes output and results, and how many bytes of them (see `journal`)."""
+
+    directory: str
+    head: int
+    tail: int
+
+    @property
+    def node_id(self) -> str:
+        """The node that the directory is named after."""
+        return os.path.basename(self.directory)
+
+    def open(self, run_id: int) -> JournalWriter:
+        """Return the writer of a run's journal."""
+        return JournalWriter(f"{self.directory}/{run_id}", self.head, self.tail)
+
+
 class WardenProcess:
     """State and loop of the warden."""
 
     def __init__(
         self,
         control: socket.socket,
-        agent: int,
-        guard: int,
-        children: int,
+        watched: Watched,
         last_alarm: IntervalTimer,
-        directory: str,
-        head: int,
-        tail: int,
+        journals: Journals,
         cgroups: Cgroups,
     ) -> None:
-        """Watch the agent by socket and pidfd, and the guard by pidfd. The guard kills at `last_alarm`.
-
-        `children` becomes readable after SIGCHLD.
-        """
-        self._directory = directory
-        self._node_id = os.path.basename(directory)
-        self._head = head
-        self._tail = tail
+        """Serve the agent at the other end of `control`. At `last_alarm` the guard kills."""
+        self._journals = journals
+        self._node_id = journals.node_id
         self._cgroups = cgroups
         self._devnull = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._timers = Timers()
@@ -93,11 +113,10 @@ class WardenProcess:
 
         self._poller = Poller()
         self._poller.watch(self._control.fd, self._on_control)
-        self._poller.watch(agent, lambda _: self._on_agent_gone())
-        self._poller.watch(guard, lambda _: self._on_guard_gone())
-        self._agent = agent
-        self._guard = guard
-        self._poller.watch(children, lambda _: self._on_children(children))
+        self._poller.watch(watched.agent, lambda _: self._on_agent_gone())
+        self._poller.watch(watched.guard, lambda _: self._on_guard_gone())
+        self._poller.watch(watched.children, lambda _: self._on_children(watched.children))
+        self._watched = watched
         self._poller.watch(self._timers.fd, lambda _: self._timers.run_due())
 
     def serve(self, pid: int) -> None:
@@ -148,14 +167,14 @@ class WardenProcess:
                 raise ValueError(f"the agent asks for {unknown!r}")
 
     def _on_agent_gone(self) -> None:
-        self._poller.unwatch(self._agent)
+        self._poller.unwatch(self._watched.agent)
         self._poller.unwatch(self._control.fd)
         self._control.stop_sending()
         self._leave("agent gone", ORPHAN_GRACE)
 
     def _on_guard_gone(self) -> None:
         """Leave while the agent can still kill what we leave behind; it then starts another warden."""
-        self._poller.unwatch(self._guard)
+        self._poller.unwatch(self._watched.guard)
         self._leave("guard gone", ORPHAN_GRACE)
 
     # -- the lease
@@ -210,7 +229,7 @@ class WardenProcess:
                 self._start(start)
 
     def _start(self, start: StartRequest) -> None:
-        journal = self._journal(start)
+        journal = self._journals.open(start.run_id)
         cgroup = self._cgroups.make(start.run_id, start.limits, foreign=start.identity is not None)
         try:
             self._check_descriptors()
@@ -273,10 +292,9 @@ class WardenProcess:
             raise StartError(NOT_STARTED, f"too many commands at a time for {limit} open files (ulimit -n)")
 
     def _refuse(self, start: StartRequest, reason: Reason) -> None:
-        self._report(not_started(start, self._node_id, reason, REFUSALS[reason]), self._journal(start))
-
-    def _journal(self, start: StartRequest) -> JournalWriter:
-        return JournalWriter(f"{self._directory}/{start.run_id}", self._head, self._tail)
+        self._report(
+            not_started(start, self._node_id, reason, REFUSALS[reason]), self._journals.open(start.run_id)
+        )
 
     # -- output
 
@@ -334,9 +352,7 @@ class WardenProcess:
                     self._orphans.forget(pid)
 
     def _next_to_reap(self) -> int | None:
-        """Return a dead child whose start was checked; -1 for any, if all starts were; None if none is
-        dead.
-        """
+        """Return a dead child whose start was checked; -1 for any child; None if none is dead."""
         if not self._beginning:
             return -1
         dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -383,9 +399,7 @@ class WardenProcess:
         self._cgroups.remove(run.cgroup)
 
     def _notice_orphans(self) -> None:
-        """Note which processes the finished runs leave behind, so that they are not taken for another
-        run's.
-        """
+        """Note what the finished runs leave behind, so that it is not taken for another run's."""
         if len(self._runs) > 1:
             new = (
                 process(pid)

@@ -47,37 +47,7 @@ def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
     ours: list[int] = []
     theirs: list[int] = []
     try:
-        out, err = (_pipe(ours, theirs) for _ in range(2))
-        if start.identity:  # otherwise it could write to stdout, but not open /dev/stdout
-            for fd in (out, err):
-                os.fchown(fd, start.identity.uid, start.identity.gid)
-        stdin = devnull
-        if start.stdin is not None:
-            stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
-            theirs.append(stdin)
-            _fill(stdin, start.stdin)
-        programs = _programs(start)
-        env = {**start.env, RUN_ID: str(start.run_id)}
-        pid = _spawn_by_vfork(start, cgroup, programs, env, (stdin, out, err))
-        if pid is not None:
-            return Spawned(pid, ours[0], ours[1], -1)
-        entrance = -1
-        if cgroup is not None:
-            entrance = cgroup.open_entrance()
-            theirs.append(entrance)
-        plan = Plan(
-            start=start,
-            programs=programs,
-            env=env,
-            streams=(stdin, out, err),
-            status=_pipe(ours, theirs),
-            rlimits=rlimits(start.limits) if start.limits else {},
-            entrance=entrance,
-            counted=frozenset(cgroup.limits if cgroup is not None else ()),
-        )
-        pid = raw_fork()
-        if not pid:
-            exec_command(plan)
+        pid = _spawn(start, devnull, cgroup, ours, theirs)
     except Exception as error:
         for fd in ours:
             os.close(fd)
@@ -85,7 +55,52 @@ def spawn(start: StartRequest, devnull: int, cgroup: Cgroup | None) -> Spawned:
     finally:
         for fd in theirs:
             os.close(fd)
-    return Spawned(pid, ours[0], ours[1], ours[2])
+    out, err, *status = ours
+    return Spawned(pid, out, err, status[0] if status else -1)
+
+
+def _spawn(
+    start: StartRequest, devnull: int, cgroup: Cgroup | None, ours: list[int], theirs: list[int]
+) -> int:
+    """Start the child; return its pid. The caller closes the descriptors in `ours` and `theirs`."""
+    streams = _streams(start, devnull, ours, theirs)
+    programs = _programs(start)
+    env = {**start.env, RUN_ID: str(start.run_id)}
+    pid = _spawn_by_vfork(start, cgroup, programs, env, streams)
+    if pid is not None:
+        return pid
+    entrance = -1
+    if cgroup is not None:
+        entrance = cgroup.open_entrance()
+        theirs.append(entrance)
+    plan = Plan(
+        start=start,
+        programs=programs,
+        env=env,
+        streams=streams,
+        status=_pipe(ours, theirs),
+        rlimits=rlimits(start.limits) if start.limits else {},
+        entrance=entrance,
+        counted=frozenset(cgroup.limits if cgroup is not None else ()),
+    )
+    pid = raw_fork()
+    if not pid:
+        exec_command(plan)
+    return pid
+
+
+def _streams(start: StartRequest, devnull: int, ours: list[int], theirs: list[int]) -> tuple[int, int, int]:
+    """Make the command's stdin, stdout and stderr."""
+    out, err = (_pipe(ours, theirs) for _ in range(2))
+    if start.identity:  # otherwise it could write to stdout, but not open /dev/stdout
+        for fd in (out, err):
+            os.fchown(fd, start.identity.uid, start.identity.gid)
+    if start.stdin is None:
+        return devnull, out, err
+    stdin = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    theirs.append(stdin)
+    _fill(stdin, start.stdin)
+    return stdin, out, err
 
 
 def _spawn_by_vfork(

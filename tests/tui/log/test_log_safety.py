@@ -72,7 +72,7 @@ def test_a_line_is_inert_and_not_too_wide(data: bytes, colours: bool) -> None:
     line = log_line(RawLine(OUT, WRITTEN, data[:65536], max(0, len(data) - 65536)), 0, colours=colours)
     assert not [letter for letter in line.text if unicodedata.category(letter) in FORBIDDEN]
     assert len(line.text) < 4_200
-    assert all(0 <= begin <= end <= len(line.text) for begin, end, _ in line.looks)
+    assert all(0 <= begin <= end <= len(line.text) for begin, end, _ in line.styles)
     if len(data) == 1_000_012:
         assert line.text.endswith("... +995.9 kB, | opens pager")
 

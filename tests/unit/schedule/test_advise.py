@@ -153,7 +153,7 @@ def test_other_forms_of_a_step_are_suggested() -> None:
     assert day.message.endswith("@every 2d is even")
 
 
-def test_many_tasks_on_one_minute_are_told_to_spread() -> None:
+def test_many_tasks_on_one_minute_are_advised_to_spread() -> None:
     def unmoved(occurrence: datetime) -> datetime:
         return occurrence
 
@@ -170,7 +170,7 @@ def test_many_tasks_on_one_minute_are_told_to_spread() -> None:
     assert advise_all(same[:9], NOW, many=9) != []
 
 
-def test_what_its_jitter_spreads_need_not_be_told_to_spread() -> None:
+def test_what_its_jitter_spreads_gets_no_advice_to_spread() -> None:
     def moved(minutes: int) -> Callable[[datetime], datetime]:
         return lambda occurrence: occurrence + timedelta(minutes=minutes)
 

@@ -224,7 +224,7 @@ NEW_YORK = "DTSTART;TZID=America/New_York:20270101T220000"
         (("DTSTART;VALUE=DATE:20250101 DTEND;VALUE=DATE:20270104",), "01-01 01-02 01-03"),
     ],
 )
-def test_the_moments_of_an_event_are_on_the_clock_of_its_start(events: tuple[str, ...], dates: str) -> None:
+def test_the_times_of_an_event_are_on_the_clock_of_its_start(events: tuple[str, ...], dates: str) -> None:
     calendar = calendar_from_ics("work", file_of(*events))
     assert dates_of(calendar) == dates.split()
     assert dates_of(calendar_from_json("work", calendar.to_json())) == dates.split()

@@ -150,18 +150,18 @@ def test_the_preview_says_what_a_change_does(
         ("0 9 * * *", "Pacific/Apia", datetime(2011, 12, 30, tzinfo=UTC), "2011-12-30: no run"),
     ],
 )
-def test_what_is_lost_is_told_in_every_zone(text: str, name: str, after: datetime, lost: str) -> None:
+def test_what_is_lost_is_noted_in_every_zone(text: str, name: str, after: datetime, lost: str) -> None:
     first, second = upcoming(parse(text), zone(name), after, count=2)
     assert (first.note or "").endswith(lost)
     assert second.note is None
 
 
-def test_a_gap_between_occurrences_that_do_not_tell_of_it_is_told_beside_them() -> None:
+def test_a_gap_that_no_occurrence_notes_is_listed_beside_them() -> None:
     schedule, skip = parse("30 2 28 3,5 *"), Rules(gap="skip")
     shown = list(upcoming(schedule, BERLIN, SPRING, skip, count=2))
     assert [each.local.month for each in shown] == [5, 3]
-    told = clock_transitions(schedule, BERLIN, SPRING, skip, shown=shown)
-    assert [change.at.year for change in told] == [2027, 2032]
+    found = clock_transitions(schedule, BERLIN, SPRING, skip, shown=shown)
+    assert [change.at.year for change in found] == [2027, 2032]
     daily = list(upcoming(parse("30 2 * * *"), BERLIN, SPRING, skip, count=2))
     beyond = clock_transitions(parse("30 2 * * *"), BERLIN, SPRING, skip, shown=daily)
     assert [f"{change.local:%Y-%m-%d}" for change in beyond] == ["2027-10-31", "2028-03-26"]
@@ -183,7 +183,7 @@ def test_a_change_that_nothing_would_run_at_is_passed_over(text: str, rules: Rul
     assert not any(each.note for each in occurrences)
 
 
-def test_changes_ahead_are_told_however_far_the_asked_lines_reach() -> None:
+def test_changes_ahead_are_listed_however_far_the_preview_reaches() -> None:
     changes = clock_transitions(parse("30 2 * * *"), BERLIN, datetime(2027, 1, 1, tzinfo=UTC))
     assert [change.text for change in changes] == [
         "02:30 does not exist on 2027-03-28: runs at 03:00, CEST",

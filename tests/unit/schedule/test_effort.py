@@ -46,7 +46,7 @@ def test_an_end_by_count_is_found_by_arithmetic(text: str, following_run: dateti
     assert following(text) == following_run
 
 
-def test_arithmetic_and_the_walk_agree_on_the_last_face() -> None:
+def test_arithmetic_and_the_walk_agree_on_the_last_local_time() -> None:
     from dateutil.rrule import rrulestr  # type: ignore[import-untyped]
 
     chance = random.Random(3)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.errors import UsageError
-from dcron.schedule import format_duration, parse_duration, parse_time, zone
+from dcron.quantities import format_duration, parse_duration
+from dcron.schedule import parse_time, zone
 
 BERLIN = zone("Europe/Berlin")
 NOW = datetime(2027, 3, 27, 12, 30, tzinfo=UTC)  # 13:30 in Berlin, a day before clocks go forward
@@ -71,7 +72,7 @@ def test_durations_are_short() -> None:
         ("2027-10-31 02:30", "2027-10-31T00:30Z"),  # comes twice: the first
     ],
 )
-def test_moments_are_read_on_the_clock_of_the_zone(text: str, expected: str) -> None:
+def test_times_are_read_on_the_clock_of_the_zone(text: str, expected: str) -> None:
     assert parse_time(text, BERLIN, NOW) == datetime.fromisoformat(expected)
     assert parse_time(text, BERLIN, NOW).utcoffset() == timedelta(0)
 
@@ -92,7 +93,7 @@ def test_moments_are_read_on_the_clock_of_the_zone(text: str, expected: str) -> 
         ("x" * 100_000, "is not a time"),
     ],
 )
-def test_other_moments_are_refused(text: str, message: str) -> None:
+def test_other_times_are_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refusal:
         parse_time(text, BERLIN, NOW)
     assert message in str(refusal.value)

@@ -94,7 +94,7 @@ def test_a_process_once_seen_stays_a_member() -> None:
     assert (of_runs[1], others) == ([orphan], [])
 
 
-def test_a_reused_pid_is_nobodys() -> None:
+def test_a_reused_pid_belongs_to_no_run() -> None:
     run = Run(1, 100)
     members(table(process(100, WARDEN), process(101, 100, started=5)), WARDEN, [run])
     stranger = process(101, WARDEN, started=6)

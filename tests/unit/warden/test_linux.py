@@ -57,7 +57,7 @@ def test_an_error_of_the_kernel_is_an_exception() -> None:
         alarm.set(1.0)
 
 
-def test_an_alarm_goes_off_at_its_moment_and_not_before() -> None:
+def test_an_alarm_goes_off_at_its_time_and_not_before() -> None:
     alarm = IntervalTimer()
     when = boottime() + 0.05
     alarm.set(when)

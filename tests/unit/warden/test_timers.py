@@ -21,7 +21,7 @@ def wait(timers: Timers) -> bool:
     return bool(ready)
 
 
-def test_calls_come_in_the_order_of_their_moments(timers: Timers) -> None:
+def test_calls_come_in_the_order_of_their_times(timers: Timers) -> None:
     called: list[str] = []
     now = boottime()
     timers.at(now + 0.03, lambda: called.append("third"))
@@ -45,7 +45,7 @@ def test_nothing_is_called_early(timers: Timers) -> None:
     assert when <= called[0] < when + 0.5
 
 
-def test_a_moment_that_has_passed_is_due_at_once(timers: Timers) -> None:
+def test_a_time_that_has_passed_is_due_at_once(timers: Timers) -> None:
     called: list[bool] = []
     timers.at(-1.0, lambda: called.append(True))
     assert wait(timers)

@@ -7,7 +7,7 @@ from dcron.model import Run, RunState
 from dcron.presentation.humanize import plural
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
-from dcron.store.listings import LettersPage
+from dcron.store.listings import DeadLettersPage
 from dcron.store.search_terms import Term
 from dcron.tui.acts import Act
 from dcron.tui.host import Host
@@ -92,7 +92,7 @@ def _confirm(
     host.confirm(question, [*shown, *([f"and {more:,} more"] if more else [])], go)
 
 
-def _confirm_all(host: Host, letters: ShownLetters, page: LettersPage) -> None:
+def _confirm_all(host: Host, letters: ShownLetters, page: DeadLettersPage) -> None:
     if not page.runs:
         host.report("there are no dead letters")
         return
@@ -116,7 +116,7 @@ def _confirm_all(host: Host, letters: ShownLetters, page: LettersPage) -> None:
     host.confirm(f"dismiss all {subject}", details, go)
 
 
-def _dismiss_all_command(letters: ShownLetters, page: LettersPage) -> str:
+def _dismiss_all_command(letters: ShownLetters, page: DeadLettersPage) -> str:
     """Return the command line that does the same. `dcron dead` has no filter, so it names the runs."""
     if not letters.terms:
         return "dcron dead dismiss --all --force"

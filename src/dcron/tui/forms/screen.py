@@ -156,13 +156,13 @@ class TaskForm(Form):
         elif isinstance(error, DatabaseError):
             self.host.report(f"nothing was saved; the form is unchanged: {error}", error=True)
         else:
-            place = "name" if isinstance(error, Refused) and "already" in str(error) else GENERAL
-            place = place_of(error) if isinstance(error, UsageError) else place
-            if place == GENERAL:
+            field = "name" if isinstance(error, Refused) and "already" in str(error) else GENERAL
+            field = place_of(error) if isinstance(error, UsageError) else field
+            if field == GENERAL:
                 self.host.report(str(error), error=True)
             else:
-                self.row(place).show_error(str(error))
-                self.row(place).take_focus()
+                self.row(field).show_error(str(error))
+                self.row(field).take_focus()
 
     # Conflicts --------------------------------------------------------------------------------------
 

@@ -89,14 +89,14 @@ class Brush:
         if begin:
             return [Segment(" " * self.margin.width, self.muted)]
         sign = STREAMS[line.kind][0] if line.kind != GAP else " "
-        look = self.err if line.kind == ERR else self.muted
-        return [Segment(self.margin.text(line), self.muted), Segment(f"{sign} ", look)]
+        style = self.err if line.kind == ERR else self.muted
+        return [Segment(self.margin.text(line), self.muted), Segment(f"{sign} ", style)]
 
     def _spans(self, line: LogLine) -> list[tuple[int, int, Style]]:
         if self.sought is None or line.kind == GAP:
-            return list(line.looks)
+            return list(line.styles)
         hits = ((start, stop, self.hit) for start, stop in self.sought.spans(line.text))
-        return [*line.looks, *hits]
+        return [*line.styles, *hits]
 
     def _pieces(
         self, line: LogLine, begin: int, end: int | None, base: Style, spans: list[tuple[int, int, Style]]
@@ -105,6 +105,6 @@ class Brush:
             yield Segment(line.text[begin:end], base)
             return
         text = Text(line.text, style=base, end="")
-        for start, stop, look in spans:
-            text.stylize(look, start, stop)
+        for start, stop, style in spans:
+            text.stylize(style, start, stop)
         yield from text[begin : len(line.text) if end is None else end].render(self.console)

@@ -42,7 +42,7 @@ def state(log: OpenedLog, monotonic_now: float) -> str:
     duration = run.duration(now)
     match run.state:
         case RunState.WAITING:
-            return f"{word} due {_due(run, humanize.left(run.due_at, now))}"
+            return f"{word} due {_due(run, humanize.until_start(run.due_at, now))}"
         case RunState.RUNNING:
             return f"{word} {humanize.span(duration or 0.0)}"
         case RunState.FAILED:
@@ -73,13 +73,13 @@ def filters(log: OpenedLog | None, err_key: str, back_key: str) -> str:
         return ""
     criteria, search = log.search.criteria, log.search
     parts = [f"stderr only ({err_key})"] if criteria.err_only else []
-    if criteria.wanted:
-        parts.append(f"&{criteria.wanted.text}: {humanize.plural(len(search.rows), 'line')}")
+    if criteria.filter:
+        parts.append(f"&{criteria.filter.text}: {humanize.plural(len(search.rows), 'line')}")
     if criteria.sought:
         parts.append(f"/{criteria.sought.text}: {humanize.plural(len(search.hits), 'line')}")
-    if (criteria.wanted or criteria.sought) and not log.is_searched:
+    if (criteria.filter or criteria.sought) and not log.is_searched:
         parts.append("searching ...")
-    return "  ".join([*parts, back_key] if criteria.wanted or criteria.sought else parts)
+    return "  ".join([*parts, back_key] if criteria.filter or criteria.sought else parts)
 
 
 def _due(run: Run, left: str) -> str:

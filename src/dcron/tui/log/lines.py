@@ -42,7 +42,7 @@ class LogLine:
     kind: int
     at: datetime | None
     text: str
-    looks: tuple[tuple[int, int, Style], ...] = ()
+    styles: tuple[tuple[int, int, Style], ...] = ()
     """Ranges of characters with the styles that the command asked for."""
 
 
@@ -51,17 +51,17 @@ def log_line(raw: RawLine, number: int, *, colours: bool) -> LogLine:
     if raw.kind == GAP:
         dropped = size(raw.more) if raw.more else "a little"
         return LogLine(number, GAP, None, f"... {dropped} dropped here ...")
-    looks: tuple[tuple[int, int, Style], ...] = ()
+    styles: tuple[tuple[int, int, Style], ...] = ()
     if colours and b"\x1b[" in raw.data:
-        text, looks = _coloured(raw.data)
+        text, styles = _coloured(raw.data)
     else:
         text = safe_line(raw.data, None)
     if raw.more or (len(text) > LINE_CELLS // 2 and cells(text) > LINE_CELLS):
         kept = shorten(text, LINE_CELLS).removesuffix("…")
-        looks = tuple((begin, min(end, len(kept)), look) for begin, end, look in looks if begin < len(kept))
+        styles = tuple((at, min(end, len(kept)), style) for at, end, style in styles if at < len(kept))
         left = raw.more + len(raw.data) - len(kept.encode())
         text = f"{kept}... +{size(max(1, left))}, | opens pager"
-    return LogLine(number, raw.kind, raw.at, text, looks)
+    return LogLine(number, raw.kind, raw.at, text, styles)
 
 
 def size(count: int) -> str:
@@ -97,23 +97,23 @@ def breaks(text: str, width: int) -> tuple[int, ...]:
 def _coloured(data: bytes) -> tuple[str, tuple[tuple[int, int, Style], ...]]:
     """Return the inert text without the colour sequences, and the styles of its pieces."""
     written = data.decode("utf-8", errors="replace").rstrip("\r\n").rpartition("\r")[2]
-    text, looks = "", []
-    for piece, look in _pieces(written):
+    text, styles = "", []
+    for piece, style in _pieces(written):
         column = cells(text) % TAB
         inert = safe((" " * column + piece).expandtabs(TAB)[column:])
-        if inert and look:
-            looks.append((len(text), len(text) + len(inert), look))
+        if inert and style:
+            styles.append((len(text), len(text) + len(inert), style))
         text += inert
-    return text, tuple(looks)
+    return text, tuple(styles)
 
 
 def _pieces(written: str) -> Iterator[tuple[str, Style | None]]:
-    look, begin = _Colours(), 0
+    colours, begin = _Colours(), 0
     for match in _SGR.finditer(written):
-        yield written[begin : match.start()], look.style()
-        look.take(match[1])
+        yield written[begin : match.start()], colours.style()
+        colours.take(match[1])
         begin = match.end()
-    yield written[begin:], look.style()
+    yield written[begin:], colours.style()
 
 
 class _Colours:

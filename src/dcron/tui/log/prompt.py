@@ -44,6 +44,7 @@ class LogPrompt(Input):
         self.placeholder = f"{sign} {what}"
         self.value = ""
         self.display = True
+        self.screen.add_class("-prompting")
         self.screen.set_focus(self)  # at once: the next key may have arrived already
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -71,4 +72,5 @@ class LogPrompt(Input):
 
     def _leave(self, text: str | None) -> None:
         self.display = False
+        self.screen.remove_class("-prompting")
         self.post_message(self.Entered(self._sign, text))

@@ -193,9 +193,13 @@ class LogScreen(Screen[None]):
         """Show new output, and read on."""
         log = self._opened
         assert log
-        before = log.run
+        before, is_first = log.run, log.text.end == 0
         log.take(news)
-        if news.chunks or log.run != before or not self._is_settled:
+        if self._is_settled:
+            is_due = bool(news.chunks) or log.run != before
+        else:  # draw the first page and the end, not all pages between
+            is_due = is_first or not log.has_more
+        if is_due:
             self._show(log)
         self._read_later()
 
@@ -337,7 +341,7 @@ class LogScreen(Screen[None]):
             return
         needle = Needle(message.text) if message.text else None
         if message.sign == "&":
-            self._change(replace(self._criteria, wanted=needle))
+            self._change(replace(self._criteria, filter=needle))
         else:
             self._seek = (self.lines.top, True) if needle else None
             self._change(replace(self._criteria, sought=needle))
@@ -442,8 +446,8 @@ class LogScreen(Screen[None]):
 
     def action_back(self) -> None:
         """End the filter, then the search, then the log."""
-        if self._criteria.wanted:
-            self._change(replace(self._criteria, wanted=None))
+        if self._criteria.filter:
+            self._change(replace(self._criteria, filter=None))
         elif self._criteria.sought:
             self._change(replace(self._criteria, sought=None))
         else:

@@ -57,13 +57,13 @@ class Criteria:
     """Which lines to show, and which text to search among them."""
 
     err_only: bool = False
-    wanted: Needle | None = None
+    filter: Needle | None = None
     sought: Needle | None = None
 
     @property
     def filters(self) -> bool:
         """Whether lines are left out."""
-        return self.err_only or self.wanted is not None
+        return self.err_only or self.filter is not None
 
 
 ALL = Criteria()
@@ -123,8 +123,8 @@ class Search:
         found: Sequence[int] = range(first, last)
         if criteria.err_only:
             found = [number for number in found if text.kinds[number] == ERR]
-        if criteria.wanted:
-            found = self._matches(criteria.wanted, found)
+        if criteria.filter:
+            found = self._matches(criteria.filter, found)
         if criteria.filters:
             self._rows.extend(text.starts[number] for number in found)
         if criteria.sought:

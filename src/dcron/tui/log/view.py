@@ -338,14 +338,14 @@ class LogView(ScrollView, can_focus=True):
         return self._brush.row(line, begin, end, marked=row == self._marked_row)
 
     def _make_brush(self) -> Brush:
-        look = self.get_component_rich_style
+        style_of = self.get_component_rich_style
         return Brush(
             console=self.app.console,
             base=self.rich_style,
-            muted=look("log--margin"),
-            err=look("log--err"),
-            gap=look("log--gap"),
-            hit=look("log--hit", partial=True),
+            muted=style_of("log--margin"),
+            err=style_of("log--err"),
+            gap=style_of("log--gap"),
+            hit=style_of("log--hit", partial=True),
             margin=self._margin,
             width=self.size.width,
             text_width=self._text_width,

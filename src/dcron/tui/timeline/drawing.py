@@ -25,7 +25,7 @@ def signs(row: TimelineRow, now: datetime) -> str:
     here = span.position(now)
     if 0 <= here < span.cells and line[here] == " ":
         line[here] = NOW
-    for run in row.view.alive:
+    for run in row.alive:
         _put_run(line, span, run.started_at or now, now, usual_length(row))
     if row.is_late(now) and row.next_at and here >= 0:
         line[max(0, min(span.position(row.next_at), span.cells - 1))] = LATE

@@ -19,7 +19,7 @@ from dcron.tui.table import RowTable
 
 CLOCK_TOLERANCE = 2.0
 """Seconds of clock offset from which on a node is marked."""
-_LOOKS = {
+_STYLES = {
     NodeState.ALIVE: "ok",
     NodeState.DRAINING: "paused",
     NodeState.LATE: "late",
@@ -66,8 +66,8 @@ class NodesPane(TablePane):
         return ()
 
     def _sign(self, node: Node, now: datetime) -> Cell:
-        look = _LOOKS[node.state(now)]
-        return Cell(self.host.signs[look], look)
+        style = _STYLES[node.state(now)]
+        return Cell(self.host.signs[style], style)
 
     def refresh_data(self) -> None:
         """Read all nodes. There are as many as servers."""
@@ -123,7 +123,7 @@ def _is_off(node: Node) -> bool:
 
 def _state(node: Node, now: datetime) -> Cell:
     state = node.state(now)
-    return Cell(state.value, _LOOKS[state])
+    return Cell(state.value, _STYLES[state])
 
 
 def _running(node: Node, now: datetime) -> Cell:

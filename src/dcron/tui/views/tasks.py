@@ -10,7 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from dcron.model import Task
-from dcron.services.dashboard import Dashboard, TaskDetail, TaskRow, TaskRows
+from dcron.services.dashboard import Dashboard, TaskDetail, TaskRows
+from dcron.services.task_rows import TaskRow
 from dcron.store.search_terms import TASK_FIELDS, TASK_ORDERS, Term
 from dcron.tui.actions import runs, tasks
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
@@ -100,8 +101,8 @@ class TasksPane(TablePane):
         return TASK_FIELDS
 
     def _sign(self, row: TaskRow, now: datetime) -> Cell:
-        look = task_status(row, now).look
-        return Cell(self.host.signs[look], look)
+        style = task_status(row, now).style
+        return Cell(self.host.signs[style], style)
 
     def _spark(self, row: TaskRow, now: datetime) -> Cell:
         return spark(row.recent, unicode=self.host.settings.unicode)
@@ -200,7 +201,7 @@ class TasksPane(TablePane):
     def _draw_facts(self) -> None:
         detail, now = self._detail, self.host.health.now()
         if detail and self.facts.display:
-            shown_at = now if detail.row.view.alive or detail.waiting else _in_tens(now)
+            shown_at = now if detail.row.alive or detail.waiting else _in_tens(now)
             self.facts.show(detail.row.task.name, detail_facts(detail, shown_at))
             if detail.coming and detail.coming[0].at <= now:
                 self.cursor_rests()
@@ -219,7 +220,7 @@ class TasksPane(TablePane):
 
     def action_log(self) -> None:
         row = self.table.cursor_row
-        run = row and (row.view.alive[-1] if row.view.alive else row.view.last_run)
+        run = row and (row.alive[-1] if row.alive else row.last_run)
         if run:
             self.host.open_log(run.id)
         elif row:
@@ -247,7 +248,7 @@ class TasksPane(TablePane):
         tasks.delete(self.host, self._chosen())
 
     def action_cancel(self) -> None:
-        runs.cancel(self.host, [run for row in self.table.chosen_rows() for run in row.view.alive])
+        runs.cancel(self.host, [run for row in self.table.chosen_rows() for run in row.alive])
 
     def _at_cursor(self) -> Task | None:
         row = None if self.table.awaits_ids else self.table.cursor_row
@@ -259,7 +260,7 @@ class TasksPane(TablePane):
 
 def _state(row: TaskRow, now: datetime) -> Cell:
     status = task_status(row, now)
-    return Cell(status.word, status.look)
+    return Cell(status.word, status.style)
 
 
 def _in_tens(now: datetime) -> datetime:

@@ -74,7 +74,7 @@ class TimelinePane(TasksPane):
         """Disable the detail panel."""
         return action != "facts" and super().check_action(action, parameters)
 
-    # What is drawn ----------------------------------------------------------------------------------
+    # Drawing ----------------------------------------------------------------------------------------
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The name and the cells are always shown."""
@@ -98,8 +98,8 @@ class TimelinePane(TasksPane):
             return LOADING
         if not row.cells:
             return cell(row.task.error or f"{row.task.schedule} cannot be read", "error")
-        look = "running" if row.view.alive else "late" if row.is_late(now) else ""
-        return Cell(signs(row, now), look)
+        style = "running" if row.alive else "late" if row.is_late(now) else ""
+        return Cell(signs(row, now), style)
 
     def _here(self) -> tzinfo:
         """Return the zone of the header."""
@@ -151,7 +151,7 @@ class TimelinePane(TasksPane):
         begin = f"from {humanize.clock(self._span.begin, here, self.host.health.now())}"
         return begin if self.size.width < WIDE_FROM else f"{begin}  {zone_name}"
 
-    # What is asked for ------------------------------------------------------------------------------
+    # Data -------------------------------------------------------------------------------------------
 
     def ids_question(self) -> Callable[[Dashboard], Sequence[int]]:
         """Return the question for the ids of tasks with runs to come."""

@@ -1,6 +1,7 @@
 """The dispatcher of a node, step by step."""
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import text
@@ -16,7 +17,7 @@ from tests.support.node import NINE, World
 MINUTE = timedelta(minutes=1)
 
 
-def test_a_node_sleeps_until_the_next_turn_is_due(world: World) -> None:
+def test_a_node_sleeps_until_the_next_run_is_due(world: World) -> None:
     world.add("tick", "@every 3s")
     world.clock.forward(seconds=1)
     node = world.node()
@@ -27,7 +28,7 @@ def test_a_node_without_tasks_sleeps_a_bounded_time(world: World) -> None:
     assert 0 < world.node().dispatcher.step() <= 5
 
 
-def test_a_due_turn_is_launched_and_its_line_has_the_next_one(world: World) -> None:
+def test_a_due_run_is_launched_and_its_task_has_the_next_one(world: World) -> None:
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
@@ -38,7 +39,7 @@ def test_a_due_turn_is_launched_and_its_line_has_the_next_one(world: World) -> N
     assert waiting.scheduled_for == NINE + 2 * MINUTE
 
 
-def test_two_nodes_share_the_turns_and_none_runs_twice(world: World) -> None:
+def test_two_nodes_share_the_runs_and_none_runs_twice(world: World) -> None:
     for number in range(6):
         world.add(f"task-{number}")
     one, other = world.node("one"), world.node("other")
@@ -117,7 +118,7 @@ def test_run_now_of_a_paused_task_runs_but_its_schedule_does_not(world: World) -
     assert len(node.take_turns()) == 1
 
 
-def test_an_overlapping_turn_is_skipped_with_the_reason(world: World) -> None:
+def test_an_overlapping_run_is_skipped_with_the_reason(world: World) -> None:
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
@@ -129,7 +130,7 @@ def test_an_overlapping_turn_is_skipped_with_the_reason(world: World) -> None:
     assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 3 * MINUTE]
 
 
-def test_after_downtime_the_last_turn_runs_and_the_others_are_one_row(world: World) -> None:
+def test_after_downtime_the_last_occurrence_runs_and_the_others_are_one_row(world: World) -> None:
     world.add("tick")
     world.clock.forward(minutes=10, seconds=30)
     node = world.node()
@@ -376,3 +377,27 @@ def test_a_one_off_whose_time_passes_while_it_is_added_runs_at_once(world: World
     node = world.node()
     assert len(node.take_turns()) == 1
     assert [run.task_id for run in world.runs(RunState.RUNNING)] == [task.id]
+
+
+def test_a_suspected_rollback_holds_up_due_runs_until_a_heartbeat_has_checked_it(world: World) -> None:
+    node = world.node()
+    world.add("hourly", "0 * * * *")
+    node.take_turns()
+    world.clock.forward(hours=1)
+    node.rollback_detector.settled(renewals=1_000)  # the next renewal has a smaller number
+    assert node.take_turns() == []
+    assert node.dispatcher.is_held_up
+    node.heartbeat.step()
+    assert not node.dispatcher.is_held_up
+    assert len(node.take_turns()) == 1
+
+
+def test_a_step_works_out_the_free_capacity_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = world.node()
+    world.add("hourly", "0 * * * *")
+    node.take_turns()
+    world.clock.forward(hours=1)
+    free = Mock(side_effect=node.active_runs.free)
+    monkeypatch.setattr(node.active_runs, "free", free)
+    node.dispatcher.step()
+    assert len(node.launched) == free.call_count == 1

@@ -1,0 +1,129 @@
+"""Tasks as lists and views show them: with their runs, and with what follows from these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dcron import policy
+from dcron.errors import UsageError
+from dcron.model import LATE_AFTER, Block, Node, Run, RunState, Task, Trigger
+from dcron.schedule import zone
+from dcron.schedule.transitions import clock
+from dcron.store import listings, nodes
+
+
+@dataclass(frozen=True)
+class RecentRun:
+    """A finished run, as the picture of the last ten needs it."""
+
+    state: RunState
+    seconds: float | None
+    """How long it ran; None if it was never started."""
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task with what is known of its runs; what these execute is left out."""
+
+    task: Task
+    next_run: Run | None
+    """The first waiting run; a calendar may yet exclude it."""
+    last_run: Run | None
+    """The latest run that was started."""
+    alive: Sequence[Run]
+    next_run_at: datetime | None
+    """When the task runs next, calendars considered; None when it will not, or when that is not known yet."""
+    due_since: datetime | None
+    """When the first waiting run that nothing holds back is, or was, due."""
+    failed: bool
+    """Whether the latest finished run failed or was lost; skipped and cancelled runs do not count."""
+    dead: bool
+    """Whether one of its runs is a dead letter."""
+    unserved: str | None = None
+    """Why no living node can take the next run; None when one can, or there is no next run."""
+    recent: Sequence[RecentRun] = ()
+    """The last runs, the oldest first; only where they were asked for."""
+    clock_change: bool = False
+    """Whether the clocks of the task's zone change before its next run; only where it was asked for."""
+
+    @property
+    def next_at(self) -> datetime | None:
+        """Return the same as `next_run_at`, but None while a pause holds the run back."""
+        held = self.next_run is not None and self.next_run.blocked is Block.PAUSED
+        return None if held else self.next_run_at
+
+    def is_late(self, now: datetime) -> bool:
+        """Return whether a run that nothing holds back has been due for longer than LATE_AFTER."""
+        return self.due_since is not None and self.due_since < now - LATE_AFTER
+
+
+def read(
+    connection: Connection, task_ids: Sequence[int], now: datetime, *, for_screen: bool = False
+) -> list[TaskRow]:
+    """Return the rows of these tasks, in this order; removed tasks are left out.
+
+    With `for_screen` also their recent runs and clock changes; `unserved` is then None while no agent takes
+    any run at all, for the screen says that once.
+    """
+    if not task_ids:
+        return []
+    listed = listings.listed_tasks(connection, task_ids)
+    recent = listings.recent_runs(connection, task_ids) if for_screen else {}
+    fleet = nodes.living(connection, now)
+    is_idle = for_screen and policy.idle(fleet) is not None
+    rows = []
+    for each in listed:
+        next_at = _next_run_at(each.task, each.next_run)
+        rows.append(
+            TaskRow(
+                task=each.task,
+                next_run=each.next_run,
+                last_run=each.last_run,
+                alive=each.alive,
+                next_run_at=next_at,
+                due_since=each.due_since,
+                failed=each.failed,
+                dead=each.dead,
+                unserved=None if is_idle or not each.next_run else why_unserved([each.next_run], fleet),
+                recent=[_recent(row) for row in recent.get(each.task.id, ())],
+                clock_change=for_screen and _clock_changes(each.task.timezone, now, next_at),
+            )
+        )
+    return rows
+
+
+def why_unserved(waiting: Sequence[Run], fleet: Sequence[Node]) -> str | None:
+    """Return why no living node can take the first of these runs that none can; None when all have one."""
+    lanes = filter(None, (policy.read_lane(run.lane) for run in waiting))
+    return next(filter(None, (policy.why_unschedulable(lane, fleet) for lane in lanes)), None)
+
+
+def _next_run_at(task: Task, run: Run | None) -> datetime | None:
+    if run is None or run.blocked is Block.DELAY:
+        return None  # with a delay, it is counted from the end of a run that is not over
+    if run.trigger is not Trigger.SCHEDULE:
+        return run.due_at
+    try:
+        if not policy.rules_of(task).has_calendars:
+            return run.due_at
+        wanted = policy.next_not_excluded(task, run.scheduled_for - policy.INSTANT)
+        return wanted and policy.due_at(task, wanted)
+    except UsageError:
+        return None  # its calendar cannot be read, so its runs are skipped
+
+
+def _recent(row: Any) -> RecentRun:
+    ran = row.finished_at - row.started_at if row.started_at else None
+    return RecentRun(RunState(row.state), max(0.0, ran.total_seconds()) if ran else None)
+
+
+def _clock_changes(timezone: str, now: datetime, due: datetime | None) -> bool:
+    if due is None:
+        return False
+    try:
+        return next(clock(zone(timezone)).transitions(now, due), None) is not None
+    except UsageError:  # this machine's tz database does not have the zone
+        return False
