@@ -113,6 +113,7 @@ def test_a_url_that_is_none_is_wrong_usage(sqlite: Dcron, url: str) -> None:
         assert "s3cret" not in refused.err + refused.out
 
 
+@pytest.mark.slow
 def test_an_unreachable_postgres(sqlite: Dcron) -> None:
     sqlite.url = "postgresql://me:s3cret@127.0.0.1:1/cron"
     with ThreadPoolExecutor(1) as pool:
@@ -197,6 +198,7 @@ def test_a_read_only_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) ->
     assert sqlite.done("list", "--names").out == "x\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "told"), [("0000", "newer"), ("9999", "upgrade dcron here")])
 def test_tables_of_another_version(dcron: Dcron, version: str, told: str) -> None:
     dcron.done("db", "init")

@@ -49,6 +49,7 @@ def test_the_tab_key_warns_of_nothing(sqlite: Dcron, open_file: Path) -> None:
     assert "warning" not in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() == 0, reason="root's agent refuses it")
 def test_an_agent_that_is_not_root_warns_and_runs(sqlite: Dcron, open_file: Path) -> None:
     done = real("agent", "--once", url=sqlite.url)

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli import Dcron
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text().partition("## JSON")[2]
@@ -25,6 +27,7 @@ DOCUMENTS = {
 }
 
 
+@pytest.mark.slow
 def test_the_keys_of_each_document_are_those_of_the_page(sqlite: Dcron) -> None:
     _fill(sqlite)
     shown = {}

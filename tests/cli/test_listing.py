@@ -31,6 +31,7 @@ def test_an_empty_crontab_says_how_to_begin(dcron: Dcron) -> None:
     assert "dcron agent" in dcron.done("nodes").err
 
 
+@pytest.mark.slow
 def test_the_list_has_the_columns_of_the_contract(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "-z", "Europe/Berlin", "@every 2s", "echo hi")
     dcron.run_due()
@@ -46,6 +47,7 @@ def test_left_counts_down_in_two_units_and_the_next_time_is_the_tasks_own(sqlite
     assert re.search(r"(Jan  1 02:30|20\d\d-01-01) +\d+d( \d+h)?$", row)
 
 
+@pytest.mark.slow
 def test_failed_and_paused_filter(dcron: Dcron) -> None:
     dcron.done("add", "-n", "good", "@yearly", "true")
     dcron.done("add", "-n", "bad", "@yearly", "exit 7")
@@ -94,6 +96,7 @@ def test_a_list_fits_the_terminal(sqlite: Dcron) -> None:
     assert long in wide
 
 
+@pytest.mark.slow
 @pytest.mark.terminal
 @pytest.mark.parametrize("width", [12, 40, 60, 80])
 def test_no_line_of_a_table_is_wider_than_the_terminal(sqlite: Dcron, width: int) -> None:
@@ -154,6 +157,7 @@ SLIPS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_slip_in_sql_suspends_its_line_and_hides_no_other(dcron: Dcron) -> None:
     database = Database(dcron.url)
     dcron.done("add", "-n", "good", "@yearly", "true")

@@ -25,6 +25,7 @@ def names_failed(dcron: Dcron) -> list[str]:
     return dcron.done("list", "--failed", "--names").out.split()
 
 
+@pytest.mark.slow
 def test_dead_letters_are_listed_the_newest_first_and_in_pages(dcron: Dcron) -> None:
     assert "no dead letters" in dcron.done("dead").err
     assert dcron.done("dead", "--json").json == []
@@ -42,6 +43,7 @@ def test_dead_letters_are_listed_the_newest_first_and_in_pages(dcron: Dcron) -> 
     assert f"dcron retry {ids[2]}" in dcron.done("view", "bad").out
 
 
+@pytest.mark.slow
 def test_a_dead_letter_is_dismissed_once(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "bad", "@yearly", "exit 7")
     (run_id,) = run_once(sqlite, "bad")
@@ -53,6 +55,7 @@ def test_a_dead_letter_is_dismissed_once(sqlite: Dcron) -> None:
     assert sqlite("dead", "dismiss", "999").code == 4
 
 
+@pytest.mark.slow
 @pytest.mark.terminal
 def test_dismissing_all_asks_on_a_terminal_and_is_refused_elsewhere(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "bad", "--max-running", "none", "@yearly", "exit 7")
@@ -70,6 +73,7 @@ def test_dismissing_all_asks_on_a_terminal_and_is_refused_elsewhere(sqlite: Dcro
     assert "no dead letters" in sqlite.done("dead", "dismiss", "--all").err
 
 
+@pytest.mark.slow
 def test_dismissing_acts_on_the_database_named_before_it(sqlite: Dcron, tmp_path: Path) -> None:
     sqlite.done("add", "-n", "bad", "@yearly", "exit 7")
     run_once(sqlite, "bad")
@@ -87,6 +91,7 @@ def test_dismissing_has_to_say_what(sqlite: Dcron, words: list[str]) -> None:
     assert sqlite("dead", *words).code == 2
 
 
+@pytest.mark.slow
 def test_a_dead_letter_is_tried_again_as_its_task_is_now(dcron: Dcron) -> None:
     dcron.done("add", "-n", "bad", "@yearly", "exit 7")
     (run_id,) = run_once(dcron, "bad")
@@ -103,6 +108,7 @@ def test_a_dead_letter_is_tried_again_as_its_task_is_now(dcron: Dcron) -> None:
     assert dcron.done("dead", "--json").json == names_failed(dcron) == []
 
 
+@pytest.mark.slow
 def test_failed_lists_whose_last_run_failed(dcron: Dcron, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     dcron.done("add", "-n", "mended", "@yearly", f"test -e {flag}")
@@ -142,6 +148,7 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
     assert names_failed(dcron) == wanted
 
 
+@pytest.mark.slow
 def test_runs_and_view_tell_of_further_attempts(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "flaky", "--tries", "3", "--backoff", "30m", "@yearly", "exit 7")
     run_once(sqlite, "flaky")
@@ -154,6 +161,7 @@ def test_runs_and_view_tell_of_further_attempts(sqlite: Dcron) -> None:
     assert sqlite.done("dead", "--json").json == []
 
 
+@pytest.mark.slow
 def test_an_event_starts_the_tasks_that_wait_for_it(dcron: Dcron, tmp_path: Path) -> None:
     dcron.done("add", "-n", "migrate", "@on deploy", "cat; echo [$DCRON_PAYLOAD]")
     dcron.done("add", "-n", "announce", "@on deploy", "true")
@@ -276,6 +284,7 @@ def test_what_waits_in_a_paused_task_is_not_late(sqlite: Dcron) -> None:
     assert row.split()[3:] == ["paused"]
 
 
+@pytest.mark.slow
 def test_the_diamond_runs_once_a_flow_and_goes_on_after_a_retry(dcron: Dcron, tmp_path: Path) -> None:
     dcron.done("add", "-n", "extract", "@yearly", "true")
     for name in ("clean", "join"):

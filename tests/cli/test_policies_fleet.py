@@ -14,6 +14,7 @@ def row_of(dcron: Dcron, name: str) -> str:
     return row
 
 
+@pytest.mark.slow
 def test_draining_waits_until_nothing_runs_there(dcron: Dcron) -> None:
     dcron.done("add", "-n", "slow", "@yearly", "sleep 4")
     with agent(dcron):
@@ -32,6 +33,7 @@ def test_draining_waits_until_nothing_runs_there(dcron: Dcron) -> None:
     assert dcron("drain", "web-1").code == 4  # it has stopped
 
 
+@pytest.mark.slow
 def test_the_wait_for_a_drained_node_may_be_interrupted(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "slow", "@yearly", "sleep 60")
     with agent(sqlite):
@@ -74,6 +76,7 @@ def test_a_bad_limit_of_a_queue_is_refused(sqlite: Dcron, words: list[str]) -> N
     assert sqlite.done("queue", "list", "--json").json == []
 
 
+@pytest.mark.slow
 def test_a_queue_holds_its_limit_and_says_who_is_over_it(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "post", "--queue", "mail", "--max-running", "none", "@yearly", "sleep 60")
     sqlite.done("queue", "set", "mail", "--max-running", "2")
@@ -85,6 +88,7 @@ def test_a_queue_holds_its_limit_and_says_who_is_over_it(sqlite: Dcron) -> None:
         assert "at most 1 run at once; 2 are active now and continue" in told
 
 
+@pytest.mark.slow
 @pytest.mark.terminal
 def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "train", "--require", "gpu", "@yearly", "true")
@@ -115,6 +119,7 @@ def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
             assert told["web-1"][-1] == "all"
 
 
+@pytest.mark.slow
 def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "@yearly", "true")
     with agent(sqlite):
@@ -125,6 +130,7 @@ def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> No
             assert told == "every agent is draining: nothing starts until one of them is restarted\n", words
 
 
+@pytest.mark.slow
 def test_a_node_is_drained_by_its_whole_name_or_id(dcron: Dcron) -> None:
     with agent(dcron), agent(dcron, "mail"):
         begun = dcron("drain", "we")
@@ -138,6 +144,7 @@ def test_a_node_is_drained_by_its_whole_name_or_id(dcron: Dcron) -> None:
     assert dcron("drain", "we").code == 4
 
 
+@pytest.mark.slow
 def test_a_name_drains_all_agents_that_share_it_and_says_so(dcron: Dcron) -> None:
     with agent(dcron), agent(dcron):
         ids = [node["id"] for node in dcron.done("nodes", "--json").json]
@@ -149,6 +156,7 @@ def test_a_name_drains_all_agents_that_share_it_and_says_so(dcron: Dcron) -> Non
         assert [node["state"] for node in dcron.done("nodes", "--json").json] == ["draining"] * 2
 
 
+@pytest.mark.slow
 def test_an_undrained_node_takes_runs_again(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "true")
     with agent(dcron):
@@ -161,6 +169,7 @@ def test_an_undrained_node_takes_runs_again(dcron: Dcron) -> None:
         assert "was not draining" in dcron.done("undrain", "web-1").out
 
 
+@pytest.mark.slow
 def test_a_drained_node_takes_nothing_new(dcron: Dcron) -> None:
     dcron.done("add", "-n", "quick", "@yearly", "true")
     with agent(dcron):

@@ -196,20 +196,22 @@ def test_the_cases_of_the_schedule_come_out_of_the_command_line(capsys: pytest.C
 
 
 def test_a_task_with_jitter_is_shown_as_it_starts(sqlite: Dcron) -> None:
-    added = sqlite.done("add", "-n", "task-0", "-z", "UTC", "--jitter", "3h", "0 4 * * *", "true")
+    hour = f"{(datetime.now(UTC) + timedelta(hours=6)):%H}"  # the occurrence before it has started
+    schedule = f"0 {hour} * * *"
+    added = sqlite.done("add", "-n", "task-0", "-z", "UTC", "--jitter", "3h", schedule, "true")
     for number in range(1, 12):
-        sqlite.done("add", "-n", f"task-{number}", "-z", "UTC", "--jitter", "3h", "0 4 * * *", "true")
+        sqlite.done("add", "-n", f"task-{number}", "-z", "UTC", "--jitter", "3h", schedule, "true")
     planned = sqlite.done("view", "task-0", "--json").json["next_run_at"]
     first = sqlite.done("preview", "task-0", "-n", "2", "--json").json["occurrences"][0]
-    assert (first["at"][10:], first["starts_at"]) == ("T04:00:00Z", planned)
+    assert (first["at"][10:], first["starts_at"]) == (f"T{hour}:00:00Z", planned)
     told = f"starts {planned[11:19]} by its jitter, in "
     for shown in (added, sqlite.done("view", "task-0"), sqlite.done("preview", "task-0")):
         (line,) = [line for line in shown.out.splitlines() if told in line]
-        assert " 04:00:00 UTC " in line
+        assert f" {hour}:00:00 UTC " in line
     together = sqlite.done("preview", "--all", "-z", "UTC", "-n", "12")
     (line,) = [line for line in together.out.splitlines() if " task-0 " in line]
     assert f" {planned[11:19]} UTC " in line
-    assert "04:00:00, moved by jitter" in line
+    assert f"{hour}:00:00, moved by jitter" in line
     starts = [
         each["starts_at"]
         for each in sqlite.done("preview", "--all", "-n", "12", "--json").json["occurrences"]

@@ -86,6 +86,7 @@ def test_a_waiting_run_is_cancelled_at_once(dcron: Dcron) -> None:
     assert dcron("cancel", str(run["id"])).code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.terminal
 def test_waiting_for_a_run_exits_as_the_command_did(dcron: Dcron, tmp_path: Path) -> None:
     commands = {"fine": "true", "seven": "exit 7", "killed": "kill -TERM $$", "slow": "sleep 60"}
@@ -122,6 +123,7 @@ def test_waiting_for_a_run_exits_as_the_command_did(dcron: Dcron, tmp_path: Path
         assert dcron("logs", "-f", str(first)).code == 1
 
 
+@pytest.mark.slow
 def test_logs_follow_a_run_until_its_end_and_exit_as_it_did(dcron: Dcron) -> None:
     dcron.done(
         "add", "-n", "talker", "@yearly", "echo one; sleep 0.5; echo two >&2; sleep 0.5; printf three; exit 5"
@@ -139,6 +141,7 @@ def test_logs_follow_a_run_until_its_end_and_exit_as_it_did(dcron: Dcron) -> Non
         assert dcron.done("logs", str(run_id)).code == 0
 
 
+@pytest.mark.slow
 def test_logs_of_a_run_that_could_not_start_say_why(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "--cwd", "/no/such/place", "@yearly", "true")
     run_id = dcron.done("run", "one", "--json").json["id"]
@@ -150,6 +153,7 @@ def test_logs_of_a_run_that_could_not_start_say_why(dcron: Dcron) -> None:
     assert (followed.code, followed.err.startswith(told)) == (126, True)
 
 
+@pytest.mark.slow
 def test_logs_of_a_run_that_failed_by_itself_are_its_output_alone(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "@yearly", "echo hi; exit 3")
     sqlite.done("run", "one")
@@ -230,6 +234,7 @@ def test_letters_and_lines_that_span_chunks_are_put_together(sqlite: Dcron) -> N
     assert on_terminal("logs", str(run_id), url=sqlite.url).out == "grüße, 世界\n"
 
 
+@pytest.mark.slow
 def test_times_in_json_are_utc_with_a_z(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "-z", "Asia/Tokyo", "@yearly", "true")
     dcron.done("run", "one")
@@ -242,6 +247,7 @@ def test_times_in_json_are_utc_with_a_z(dcron: Dcron) -> None:
     assert (run["exit_code"], run["node"]) == (0, "web-1")
 
 
+@pytest.mark.slow
 def test_waiting_for_a_run_on_every_node_waits_for_all_of_them(dcron: Dcron) -> None:
     command = "case $DCRON_NODE in web-1) exit 0;; *) sleep 1; exit 7; esac"
     dcron.done("add", "-n", "everywhere", "--every-node", "@yearly", command)

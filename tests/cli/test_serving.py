@@ -10,6 +10,7 @@ from dcron.errors import UsageError
 from tests.support.cli import Dcron, is_past, real, until
 
 
+@pytest.mark.slow
 def test_one_pass_takes_also_what_has_to_wait_for_room(dcron: Dcron) -> None:
     for name in "abc":
         dcron.done("add", "-n", name, "--need", "gpu=1", "0 0 1 1 *", "true")
@@ -18,6 +19,7 @@ def test_one_pass_takes_also_what_has_to_wait_for_room(dcron: Dcron) -> None:
     assert len(dcron.done("runs", "--state", "succeeded", "--json").json) == 3
 
 
+@pytest.mark.slow
 def test_an_agent_says_what_it_serves_and_has(dcron: Dcron) -> None:
     words = ["--queue", "mail", "--queue", "default", "--queue", "mail", "--tag", "ssd", "--tag", "zone=eu-1"]
     words += ["--capacity", "cpu=4", "--capacity", "mem=8G", "--capacity", "gpu=0.5"]
@@ -28,12 +30,14 @@ def test_an_agent_says_what_it_serves_and_has(dcron: Dcron) -> None:
     assert node["capacity"] == {"cpu": 4, "mem": 8 << 30, "gpu": 0.5}
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_told_nothing_serves_all_and_has_slots_alone(sqlite: Dcron) -> None:
     sqlite.run_due()
     (node,) = sqlite.done("nodes", "--json").json
     assert (node["queues"], node["tags"], node["capacity"]) == ([], [], {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -60,6 +64,7 @@ def test_settings_hold_to_the_same_rules_whoever_makes_them() -> None:
             AgentSettings(name="web-1", spool=Path("/"), slots=1, **wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spool", ["file", "file/spool"])
 def test_a_spool_that_cannot_be_made_is_told_in_a_sentence(sqlite: Dcron, tmp_path: Path, spool: str) -> None:
     (tmp_path / "file").touch()
@@ -75,6 +80,7 @@ def test_a_machine_may_be_called_what_no_node_can_be(monkeypatch: pytest.MonkeyP
     assert own_node_name() == "-_" + "b" * 58
 
 
+@pytest.mark.slow
 def test_a_one_off_leaves_the_crontab_when_its_run_has_succeeded(dcron: Dcron) -> None:
     dcron.done("in", "0.1s", "-n", "good", "true")
     dcron.done("in", "0.1s", "-n", "bad", "false")

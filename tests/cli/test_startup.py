@@ -28,6 +28,7 @@ def loaded(*words: str) -> set[str]:
     return set(eval(done.stderr.splitlines()[-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["add", "--help"], ["agent", "--help"]])
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     assert loaded(*words) == set()
@@ -46,6 +47,7 @@ def cpu_seconds(*command: str) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+@pytest.mark.slow
 def test_help_is_quick() -> None:
     bare, told = math.inf, math.inf
     for _ in range(60):  # the least of each, taken in turns, until it is clear
@@ -95,6 +97,7 @@ def test_the_verbs_that_end_in_a_command_are_those_that_take_one() -> None:
         assert isinstance(command, CommandLast) is takes_command, verb
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -120,6 +123,7 @@ def test_wrong_usage_is_2_with_a_hint(sqlite: Dcron, words: list[str], told: str
     assert wrong.out == ""
 
 
+@pytest.mark.slow
 def test_an_agent_that_cannot_start_is_wrong_usage_for_the_shell_too(sqlite: Dcron) -> None:
     assert real("agent", "--lease", "1s", url=sqlite.url).code == 2
 

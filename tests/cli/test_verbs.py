@@ -38,6 +38,7 @@ def test_words_that_may_mean_several_verbs_are_answered_with_them(
     assert (refused.code, f"there is no verb '{word}'" in refused.err, verb in refused.err) == (2, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("show", [["view", "--run"], ["runs", "--id"]])
 def test_one_run_is_shown_whole(dcron: Dcron, show: list[str]) -> None:
     words = ["--tries", "2", "--backoff", "0s", "-e", "LEVEL=9", "@yearly", "echo hi; exit 3"]
@@ -66,6 +67,7 @@ def test_one_run_is_shown_alone(sqlite: Dcron) -> None:
     assert sqlite("runs", "one", "--id", "1").code == 2
 
 
+@pytest.mark.slow
 def test_a_list_is_sorted_and_shows_the_commands(dcron: Dcron) -> None:
     for name, schedule in (("a", "0 0 1 1 *"), ("b", "* * * * *"), ("c", "0 0 * * *")):
         dcron.done("add", "-n", name, schedule, f"echo {name}")
@@ -92,6 +94,7 @@ def test_a_list_is_sorted_and_shows_the_commands(dcron: Dcron) -> None:
     assert "COMMAND" not in dcron.done("list").out
 
 
+@pytest.mark.slow
 def test_a_success_clears_failed(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "exit 7")
     (dead,) = run_once(dcron, "one")
@@ -102,6 +105,7 @@ def test_a_success_clears_failed(dcron: Dcron) -> None:
     assert [run["id"] for run in dcron.done("dead", "one", "--json").json] == [dead]
 
 
+@pytest.mark.slow
 def test_dead_letters_of_a_task_are_listed_and_dismissed(dcron: Dcron) -> None:
     for name in ("one", "other"):
         dcron.done("add", "-n", name, "@yearly", "exit 7")
@@ -132,6 +136,7 @@ def test_new_tasks_get_no_such_name(sqlite: Dcron, name: str) -> None:
     assert sqlite.done("list", "--names").out == "one\n"
 
 
+@pytest.mark.slow
 def test_tasks_that_have_such_a_name_go_on_working(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "@yearly", "echo hi")
     database = Database(dcron.url)

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from tests.support.agents import agent
 from tests.support.cli import Dcron
 
 
+@pytest.mark.slow
 def test_waiting_ends_with_the_last_attempt(dcron: Dcron) -> None:
     flaky = 'echo "attempt $DCRON_ATTEMPT"; test "$DCRON_ATTEMPT" = 3'
     for name, command in (("flaky", flaky), ("bad", "exit 5")):
@@ -32,6 +35,7 @@ def test_waiting_ends_with_the_last_attempt(dcron: Dcron) -> None:
         assert (lines[-1]["attempt"], lines[-1]["state"]) == (3, "succeeded")
 
 
+@pytest.mark.slow
 def test_waiting_says_what_for_and_may_be_bounded(dcron: Dcron) -> None:
     dcron.done("add", "-n", "picky", "--require", "gpu", "@yearly", "true")
     dcron.done("add", "-n", "mail", "--queue", "mail", "@yearly", "true")

@@ -401,6 +401,7 @@ def test_reboot_lines_that_cannot_be_read_do_not_keep_a_node_from_starting(stage
     assert start_node(stage, stage.node()) == 1
 
 
+@pytest.mark.slow
 def test_lines_are_planned_a_batch_at_a_time_until_none_is_left(stage: Stage) -> None:
     with stage.database.write() as connection:
         connection.execute(

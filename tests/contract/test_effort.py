@@ -77,6 +77,7 @@ def test_an_import_of_dear_schedules_computes_them_before_it_takes_the_lock(stag
     assert {run.scheduled_for for run in stage.runs()} == {at("12:00") + timedelta(days=1)}
 
 
+@pytest.mark.slow
 def test_agents_compute_dear_schedules_without_the_lock_and_lose_no_turn(stage: Stage) -> None:
     stage.crontab.import_tasks([definition(f"dear-{number}", dear(number)) for number in range(10)])
     node = stage.node(lease=10**6)

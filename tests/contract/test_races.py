@@ -152,6 +152,7 @@ def test_a_limit_holds_whatever_isolation_the_server_prefers(
     assert_one_alive(stage, claimers)
 
 
+@pytest.mark.slow
 def test_a_line_keeps_its_one_next_run_while_people_and_agents_work_on_it(
     database_url: str, stage: Stage, claimers: list[tuple[Database, str]]
 ) -> None:

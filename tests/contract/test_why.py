@@ -625,6 +625,7 @@ def test_a_flow_that_was_closed_says_so(stage: Stage) -> None:
 FALLBACKS = ("no-record", "skipped", "unplanned")
 
 
+@pytest.mark.slow
 def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> None:
     """A day of all kinds of things; every minute of it, and every time of the line, has a cause."""
     Calendars(stage.crontab).put(parse_calendar("holidays", ["2027-06-02"]))

@@ -236,6 +236,7 @@ def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_word_that_starts_something_asks_about_a_name_that_was_only_begun(stage: Stage) -> None:
     stage.add("deploy-prod")
 

@@ -165,6 +165,7 @@ def test_all_are_dismissed_only_after_a_second_question(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_only_what_the_filter_shows_and_was_seen_is_dismissed(morgue: Morgue) -> None:
     mail = morgue.bury(morgue.stage.add("mail"), 3)
     web = morgue.bury(morgue.stage.add("web"), 2)

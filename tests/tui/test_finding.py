@@ -119,6 +119,7 @@ def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
     stage.add("backup")
 
@@ -148,6 +149,7 @@ def test_commands_have_the_words_of_the_shell(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_details_and_reasons_are_told_by_the_words_of_the_shell(stage: Stage) -> None:
     task = stage.add("backup", describe="the nightly one")
     stage.crontab.pause(task, "holiday")
@@ -185,6 +187,7 @@ def at_once(screen: Any, *keys: str) -> None:
         screen.app.post_message(events.Key(key, character))
 
 
+@pytest.mark.slow
 def test_what_is_typed_right_after_a_colon_or_a_slash_is_no_order(stage: Stage) -> None:
     for name in ("backup", "report"):
         stage.add(name)
@@ -246,6 +249,7 @@ class Slow(Crontab):
         return super().get(name)
 
 
+@pytest.mark.slow
 def test_what_is_typed_before_a_form_is_ready_waits_for_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +313,7 @@ def test_keys_can_be_remapped_by_their_names(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
     stage.add("backup")
     keys = {"tasks.run": "f5", "tasks.new": "N", "confirm.yes": "j", "dialog.leave": "ctrl+g"}
@@ -339,6 +344,7 @@ def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_the_key_of_the_help_is_always_told(stage: Stage) -> None:
     stage.add("backup")
 

@@ -113,6 +113,7 @@ def test_a_terminal_that_loses_the_focus_takes_no_keys_from_it(stage: Stage) -> 
     play(stage, do)
 
 
+@pytest.mark.slow
 def test_a_wrong_filter_leaves_the_kept_one_in_force(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("slash")

@@ -203,6 +203,7 @@ def test_the_keys_move_the_hours_and_change_the_zone(evening: Evening) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_forty_columns_and_ten_lines_show_names_hours_and_the_busiest_minute(evening: Evening) -> None:
     for number in range(20):
         evening.add(f"task-{number:02}", f"{number} 3 * * *")
@@ -222,6 +223,7 @@ def test_forty_columns_and_ten_lines_show_names_hours_and_the_busiest_minute(eve
     play(look)
 
 
+@pytest.mark.slow
 def test_only_the_rows_in_sight_are_computed(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(150):
         evening.add(f"task-{number:03}", "30 * * * *")

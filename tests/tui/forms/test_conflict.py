@@ -50,6 +50,7 @@ def test_both_versions_and_the_difference_are_shown(stage: Stage) -> None:
     assert stage.crontab.get("backup").command == "other"
 
 
+@pytest.mark.slow
 def test_mine_goes_on_top_of_theirs_when_that_is_asked_for(stage: Stage) -> None:
     stage.add("backup")
 
@@ -68,6 +69,7 @@ def test_mine_goes_on_top_of_theirs_when_that_is_asked_for(stage: Stage) -> None
     assert (task.command, task.tries, task.timeout, task.version) == ("other", 3, 1800.0, 3)
 
 
+@pytest.mark.slow
 def test_theirs_is_taken_and_mine_is_kept_as_text(stage: Stage, kept: Path) -> None:
     stage.add("backup")
 
@@ -86,6 +88,7 @@ def test_theirs_is_taken_and_mine_is_kept_as_text(stage: Stage, kept: Path) -> N
     assert " true" in text
 
 
+@pytest.mark.slow
 def test_mine_can_be_kept_and_edited_on(stage: Stage, kept: Path) -> None:
     stage.add("backup")
 
@@ -104,6 +107,7 @@ def test_mine_can_be_kept_and_edited_on(stage: Stage, kept: Path) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_task_that_was_removed_can_be_added_anew(stage: Stage) -> None:
     stage.add("backup")
 

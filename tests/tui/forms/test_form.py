@@ -106,6 +106,7 @@ def test_a_new_task_is_written_in_the_form(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_new_task_has_the_zone_of_the_crontab(sqlite_stage: Stage) -> None:
     SharedSettings(sqlite_stage.crontab).set("timezone", "Europe/Berlin")
     sqlite_stage.add("backup")
@@ -121,6 +122,7 @@ def test_a_new_task_has_the_zone_of_the_crontab(sqlite_stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_new_task_without_a_name_gets_one_of_its_command(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
 
@@ -134,6 +136,7 @@ def test_a_new_task_without_a_name_gets_one_of_its_command(sqlite_stage: Stage) 
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_every_field_is_written_as_it_was_typed(stage: Stage) -> None:
     stage.add("backup")
     calendars(stage)
@@ -182,6 +185,7 @@ def test_an_edit_shows_what_differs_and_the_runs_it_moves_before_it_is_done(stag
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_what_was_not_touched_stays_just_as_it_was(stage: Stage) -> None:
     odd: dict[str, Any] = {
         "command": "printf 'a\\nb'\nsecond \x1b[31mline",
@@ -223,6 +227,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_where_it_was_made(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
 
@@ -244,6 +249,7 @@ def test_a_mistake_is_told_where_it_was_made(sqlite_stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_refusal_of_the_database_is_told_by_its_field(stage: Stage) -> None:
     stage.add("backup")
     stage.add("other")
@@ -262,6 +268,7 @@ def test_a_refusal_of_the_database_is_told_by_its_field(stage: Stage) -> None:
     assert stage.crontab.names("", 9) == ["other", "third"]
 
 
+@pytest.mark.slow
 def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
 
@@ -317,6 +324,7 @@ def test_nothing_is_written_when_readonly(sqlite_stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
 def test_the_form_is_worked_by_keys_alone_at_any_size(sqlite_stage: Stage, size: tuple[int, int]) -> None:
     sqlite_stage.add("backup")
@@ -345,6 +353,7 @@ def test_the_form_is_worked_by_keys_alone_at_any_size(sqlite_stage: Stage, size:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_what_is_pasted_is_drawn_inert_and_too_much_is_refused(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
 

@@ -71,6 +71,7 @@ def test_what_is_doubtful_has_its_code() -> None:
     assert any("[day-or-weekday]" in each for each in drawn("0 3 1 * mon", BEFORE_SPRING))
 
 
+@pytest.mark.slow
 def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.add("backup")
     monkeypatch.setattr(Health, "now", lambda _: BEFORE_SPRING)
@@ -136,6 +137,7 @@ def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage)
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_typing_does_not_wait_for_what_takes_long(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ async def test_the_keys_that_move(sqlite_runs: Runs) -> None:
             await viewer.sees_first(f"{top:4} o line {top}")
 
 
+@pytest.mark.slow
 async def test_search_goes_through_the_whole_log_and_marks_what_it_finds(runs: Runs) -> None:
     run_id = runs.done(numbered(1, 3001), b"An ERROR here\n", numbered(1, 3001), b"error again\n")
     async with viewing(runs.log, run_id) as viewer:
@@ -228,6 +229,7 @@ async def test_what_was_dropped_from_the_middle_is_a_line(runs: Runs) -> None:
         assert "out 2 lines" in viewer.title
 
 
+@pytest.mark.slow
 async def test_a_log_of_which_the_middle_goes_while_it_is_read_stays_readable(runs: Runs) -> None:
     run_id = runs.begin()
     block = b"".join(b"%07d\n" % n for n in range(65_536))  # 512 KiB
