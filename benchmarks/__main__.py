@@ -1,4 +1,4 @@
-"""All figures, one after the other: `make bench`. Compare the ratios of one run."""
+"""Run all benchmarks: `make bench`. Compare the ratios of one run."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""What a look and a claim cost beside a long history, and beside rows at the head that cannot start."""
+"""Measure reading the agenda and claiming, beside a long history and beside runs that cannot start."""
 
 import statistics
 import time

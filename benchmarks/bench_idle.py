@@ -1,4 +1,4 @@
-"""What an agent costs that has nothing to do: processor time and statements, with few and with many tasks."""
+"""Measure an idle agent: CPU time and statements, with few and with many tasks."""
 
 import json
 import resource

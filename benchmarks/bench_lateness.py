@@ -1,4 +1,4 @@
-"""How late runs start: a thousand tasks over a minute, two agents."""
+"""Measure the lateness of starts: a thousand tasks over a minute, two agents."""
 
 import statistics
 import tempfile

@@ -1,4 +1,4 @@
-"""`/bin/true` with its output kept, through a whole agent, against bare spawning in the same run."""
+"""Measure `/bin/true` with its output kept, through a complete agent, against bare spawning."""
 
 import subprocess
 import tempfile

@@ -1,4 +1,4 @@
-"""What the terminal interface costs: first paint, memory, a page, a refresh, and sitting there."""
+"""Measure the screen: first paint, memory, a page, a refresh, and an idle screen."""
 
 import asyncio
 import fcntl

@@ -1,4 +1,4 @@
-"""How fast commands start and end under the warden, against bare Popen in the same run. No options.
+"""Measure how fast commands start and end under the warden, against bare Popen. No options.
 
 The bare figures are for the same work: both streams captured, sixteen commands at a time, on the same cores.
 """

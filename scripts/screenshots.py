@@ -1,4 +1,4 @@
-"""`make screenshots`: pictures of the real program, on a shop's crontab that three real agents run meanwhile.
+"""Make the pictures of the documentation (`make screenshots`) from the real program with three real agents.
 
 Textual and Rich draw what a terminal would show as SVG; Chromium makes that a PNG. Of Debian's packages:
 apt-get install chromium fonts-firacode

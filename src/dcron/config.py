@@ -1,4 +1,4 @@
-"""Where dcron finds its settings: option, environment, config file, default, in that order."""
+"""Read the settings of dcron: option, environment, config file, default, in this order."""
 
 import os
 import pwd
@@ -21,44 +21,44 @@ SITE_CONFIG = Path("/etc/dcron/config.toml")
 
 @dataclass(frozen=True)
 class TuiConfig:
-    """What `[tui]` says of the screen; the screen knows what may be said."""
+    """The `[tui]` section. The TUI validates its values."""
 
     theme: str | None = None
     glyphs: str | None = None
     mouse: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
-    """From the name of a key binding to the keys it shall have: `[tui.keys]`."""
+    """Keys by the name of the key binding: `[tui.keys]`."""
 
 
 AGENT_TEXTS = ("name", "spool", "lease", "grace")
 AGENT_LISTS = ("queue", "tag", "capacity")
 AGENT_NUMBERS = ("slots",)
 AGENT_KEYS = (*AGENT_TEXTS, *AGENT_LISTS, *AGENT_NUMBERS)
-"""The options of `dcron agent`, and where it keeps what the database does not have yet."""
+"""The options of `dcron agent`, and its spool."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """What the config files say; None where they are silent."""
+    """The settings of the config files; None where there is none."""
 
     database: str | None = None
     timezone: str | None = None
-    """The zone of times that this person is shown, and of new tasks where the crontab has none."""
+    """The zone of times that the user sees, and of new tasks if the crontab has no zone."""
     agent: Mapping[str, Any] = field(default_factory=dict)
-    """By the names of AGENT_KEYS, as the options of `dcron agent` take it."""
+    """By the names of AGENT_KEYS, as the options of `dcron agent` take them."""
     tui: TuiConfig = TuiConfig()
     unread: tuple[str, ...] = ()
-    """Why a file that is there could not be used: it stops only those who need what it may say."""
+    """Why existing files could not be used. Only a caller that needs their settings fails."""
     distrusted: tuple[str, ...] = ()
-    """Which files other accounts can change, and how. Root does not read them."""
+    """Which files other accounts can change, and how. Root ignores such files."""
     database_file: Path | None = field(default=None, compare=False)
     """The file that names the database."""
 
 
 def config_paths() -> list[Path]:
-    """The config files that may be there, the weaker first: the machine's, then the user's.
+    """Return the paths of the config files, the weaker first: the machine's, then the user's.
 
-    $DCRON_CONFIG names one that is read in place of both.
+    $DCRON_CONFIG names a file that is read instead of both.
     """
     if chosen := os.environ.get("DCRON_CONFIG"):
         return [Path(chosen)]
@@ -67,7 +67,7 @@ def config_paths() -> list[Path]:
 
 
 def config_path() -> Path:
-    """The strongest config file that is there, for messages and `info`."""
+    """Return the strongest config file that exists, for messages and `info`."""
     paths = config_paths()
     return next((path for path in reversed(paths) if _is_there(path)), paths[0])
 
@@ -75,9 +75,9 @@ def config_path() -> Path:
 def load_config() -> Config:
     """Read the config files and merge them key by key: the user's file wins over the machine's.
 
-    A missing file is an empty one. Raises UsageError for one with a mistake in it, except where the user
-    cannot mend it: a file of the machine that cannot be read is kept in `unread`. So is, for root, any file
-    that other accounts can change: it would choose what root runs.
+    A missing file counts as empty. Raises UsageError for a file with a mistake, unless the user cannot fix
+    it: a file of the machine that cannot be read goes into `unread`. For root, so does a file that other
+    accounts can change: it would choose what root runs.
     """
     merged: dict[str, Any] = {}
     unread: list[str] = []
@@ -113,7 +113,7 @@ def load_config() -> Config:
 
 
 def _content_of(path: Path) -> dict[str, Any]:
-    """What the file says. Raises UsageError, or PermissionError where this account may not read it."""
+    """Return the content of the file. Raises UsageError, or PermissionError if it is not readable."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _content_of(path: Path) -> dict[str, Any]:
 
 
 def _home_hint(path: Path) -> str:
-    """Return what helps where sudo has kept $HOME; empty elsewhere."""
+    """Return a hint if sudo has kept $HOME, else an empty text."""
     home = os.environ.get("HOME")
     is_others = home and home != pwd.getpwuid(trust.ROOT).pw_dir and path.is_relative_to(home)
     return "; for root's own home, use sudo -H" if is_others else ""
@@ -152,7 +152,7 @@ def _require_right(content: Mapping[str, Any], path: Path) -> None:
     """Raise UsageError for an unknown setting, or a value of the wrong type."""
     _require_known(content, ("database", "timezone", "agent", "tui"), path, "")
     for name in ("database", "timezone"):
-        if not isinstance(content.get(name, ""), str):  # it may have a password in it: it is not repeated
+        if not isinstance(content.get(name, ""), str):  # it may hold a password, so it is not quoted
             raise UsageError(f"{path}: {name} is not a text in quotes")
     agent = content.get("agent", {})
     if not isinstance(agent, dict):
@@ -206,10 +206,10 @@ def _require_tui(content: Mapping[str, Any], path: Path) -> None:
 
 
 def database_url(option: str | None, config: Config) -> str:
-    """The database in force: --db, $DCRON_DB, the config file, SQLite in the user's data directory.
+    """Return the URL of --db, $DCRON_DB or the config file, else of SQLite in the user's data directory.
 
-    Raises UsageError where none is named and there is no home directory, or a config file that may name one
-    cannot be read: another database would be taken for it.
+    Raises UsageError if none is named and there is no home directory, or if a config file that may name one
+    cannot be read.
     """
     if chosen := option or os.environ.get("DCRON_DB") or config.database:
         return chosen
@@ -230,9 +230,9 @@ def own_database() -> Path | None:
 
 
 def spool_directory(config: Config) -> Path:
-    """Where an agent on this machine keeps what the database does not have yet.
+    """Return the directory in which an agent keeps results that are not in the database yet.
 
-    Raises UsageError where nothing is named and there is no home directory.
+    Raises UsageError if none is named and there is no home directory.
     """
     if chosen := os.environ.get("DCRON_SPOOL"):
         return Path(chosen)
@@ -252,17 +252,17 @@ def _own_directory(which: Callable[[str], str]) -> Path | None:
 
 
 def own_node_name() -> str:
-    """The name of a node that was given none: the machine's, as far as a node can be called so."""
+    """Return the default name of a node: the machine's, with invalid characters replaced."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", host_name())[:60]
 
 
 def host_name() -> str:
-    """This machine's name, without its domain."""
+    """Return this machine's name, without its domain."""
     return socket.gethostname().split(".")[0] or "localhost"
 
 
 def actor() -> str:
-    """Who is acting, for the record of changes: the person behind sudo, at this machine."""
+    """Return the user for the audit log: the one who called sudo, at this machine."""
     name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or account_name()
     return f"{name}@{host_name()}"
 

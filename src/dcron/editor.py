@@ -1,4 +1,4 @@
-"""The editor that a person has chosen, on a text that only they can read."""
+"""Open the user's editor on a text that only the user can read."""
 
 import os
 import shlex
@@ -16,21 +16,21 @@ from typing import Self
 from dcron.errors import Refused, UsageError
 
 FALLBACKS = ("editor", "vi", "nano")
-"""What is looked for where nobody has chosen."""
+"""Editors that are tried if none is set."""
 PLUS_LINE = {
     *("vi", "vim", "nvim", "vimx", "gvim", "elvis", "nvi", "vis", "view", "ex", "nano", "pico", "rnano"),
     *("emacs", "emacsclient", "mg", "zile", "jed", "joe", "jmacs", "jstar", "jpico", "ne", "micro", "kak"),
     *("mcedit", "gedit", "kate", "less"),
 }
-"""Editors that begin at line N when they are told +N."""
+"""Editors that start at line N when called with +N."""
 NAME = "dcron.crontab"
 
 
 class TextFile:
-    """A text in a file and a directory of their owner's alone; both go at the end, unless they are kept."""
+    """A text in a private file and directory; both are removed at the end, unless they are kept."""
 
     def __init__(self, text: str) -> None:
-        """Hold the text; the file is there within a `with` block."""
+        """Take the text; the file exists within a `with` block."""
         self._text = text
         self._kept = False
 
@@ -44,18 +44,18 @@ class TextFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take it away, with what the editor has left beside it."""
+        """Remove the directory, with files that the editor left in it."""
         if not self._kept:
             shutil.rmtree(self.path.parent, ignore_errors=True)
 
     def write(self, text: str) -> None:
-        """Put another text there."""
+        """Replace the text."""
         self.path.write_bytes(text.encode(errors="surrogateescape"))
 
     def read(self, limit: int) -> str:
-        """What is there; bytes that are not UTF-8 come as lone surrogates, and go back as they were.
+        """Return the text; bytes that are not UTF-8 become lone surrogates, which `write` restores.
 
-        Raises Refused where there is no file, or one of more than `limit` bytes.
+        Raises Refused if there is no file, or if it has more than `limit` bytes.
         """
         try:
             with self.path.open("rb") as file:
@@ -67,17 +67,17 @@ class TextFile:
         return content.decode(errors="surrogateescape")
 
     def keep(self) -> None:
-        """Leave it where it is, still for its owner alone, whatever the editor has made of it."""
+        """Keep the file, readable only by its owner."""
         if self.path.exists():
             self.path.chmod(0o600)
             self._kept = True
 
 
 def open_editor(path: Path, line: int | None = None) -> None:
-    """Let the person edit the file, beginning at a line if the editor takes one; returns when they have left.
+    """Open the file in the editor, at a line if the editor supports it, and wait until the editor ends.
 
-    For the main thread: Ctrl-C meanwhile is the editor's. Raises Refused when it cannot be started or fails,
-    UsageError for a setting that is no command, KeyboardInterrupt when Ctrl-C has ended it.
+    Call it in the main thread: meanwhile Ctrl-C reaches only the editor. Raises Refused if the editor cannot
+    be started or fails, UsageError for a setting that is no command, KeyboardInterrupt if Ctrl-C ended it.
     """
     command = _command()
     try:
@@ -93,7 +93,7 @@ def open_editor(path: Path, line: int | None = None) -> None:
 
 
 def _command() -> list[str]:
-    """$VISUAL, $EDITOR, or the first of the usual ones that is there."""
+    """Return $VISUAL, $EDITOR, or the first fallback that is installed. Raises Refused or UsageError."""
     for setting in ("VISUAL", "EDITOR"):
         if chosen := os.environ.get(setting, "").strip():
             return _words(setting, chosen)

@@ -1,4 +1,4 @@
-"""The ways dcron says no. Each class carries the exit code of the command-line contract."""
+"""The errors of dcron. Each class has the exit code that the command line returns."""
 
 from enum import IntEnum
 
@@ -9,38 +9,38 @@ class ExitCode(IntEnum):
     DONE = 0
     """Done."""
     FAILED = 1
-    """Refused or failed; for `diff`: there are differences."""
+    """Refused or failed; for `lint`: there are findings."""
     USAGE = 2
-    """Wrong usage, a bad schedule, a bad file."""
+    """Wrong usage, an invalid schedule, an invalid file."""
     DATABASE = 3
     """The database cannot be reached, is locked, full or damaged."""
     NOT_FOUND = 4
     """No such task, run, node or calendar."""
     CONFLICT = 5
-    """Somebody else changed it first."""
+    """Another user changed it first."""
     TIMED_OUT = 124
-    """`run --wait --timeout`: the run had not ended by then."""
+    """`run --wait --timeout`: the run had not ended in time."""
     INTERRUPTED = 130
     """Interrupted from the keyboard."""
 
 
 ROW_ERRORS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError)
-"""What a value may raise that was written into a row by hand. Whatever handles many rows catches these around
-each of them: one row must stop nothing but itself."""
+"""What a value in a row edited by hand may raise. Code that handles many rows catches these for each row, so
+that one row stops only itself."""
 
 
 class DcronError(Exception):
-    """Something a person should read; the message is one or a few plain sentences."""
+    """An error for the user; the message is one or a few plain sentences."""
 
     exit_code = ExitCode.FAILED
 
 
 class Refused(DcronError):  # noqa: N818
-    """The request is understood and will not be done."""
+    """The request is valid, but dcron refuses it."""
 
 
 class UsageError(DcronError):
-    """What was typed is not valid; the message says what would be right."""
+    """The input is not valid; the message says what would be right."""
 
     exit_code = ExitCode.USAGE
 
@@ -64,11 +64,11 @@ class DatabaseError(DcronError):
 
 
 class DatabaseReplaced(DatabaseError):  # noqa: N818
-    """At the path of a SQLite file that is open stands another by now."""
+    """The SQLite file was replaced by another while it was open."""
 
 
 class SchemaVersionError(DatabaseError):
-    """The database was made for another version of dcron, or has yet to be made."""
+    """The database was made for another version of dcron, or has no tables yet."""
 
 
 class NotFound(DcronError):  # noqa: N818
@@ -78,18 +78,18 @@ class NotFound(DcronError):  # noqa: N818
 
 
 class NoCalendar(UsageError):  # noqa: N818
-    """A line names a calendar that is not there."""
+    """A task names a calendar that does not exist."""
 
     exit_code = ExitCode.NOT_FOUND
 
 
 class Conflict(DcronError):  # noqa: N818
-    """Somebody else changed it first."""
+    """Another user changed it first."""
 
     exit_code = ExitCode.CONFLICT
 
 
 def unexpected(error: BaseException) -> str:
-    """What to tell of an error nobody foresaw: its kind and its first line, for below come statements."""
+    """Return the kind and the first line of an unforeseen error; further lines may hold SQL statements."""
     lines = str(error).strip().splitlines()
     return ": ".join([type(error).__name__, *lines[:1]])

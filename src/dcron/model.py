@@ -1,4 +1,4 @@
-"""The things dcron speaks of, as plain values. Times are aware and in UTC; durations are seconds."""
+"""Tasks, runs, nodes and other records as plain values. Times are aware and in UTC, durations in seconds."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -21,7 +21,7 @@ LATE_AFTER = timedelta(seconds=15)
 
 
 class RunState(StrEnum):
-    """Where a run stands (the chart is in docs/architecture.md)."""
+    """The state of a run (the chart is in docs/architecture.md)."""
 
     WAITING = "waiting"
     CLAIMED = "claimed"
@@ -34,7 +34,7 @@ class RunState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen to the run."""
+        """Return whether the run has ended."""
         return self not in (RunState.WAITING, RunState.CLAIMED, RunState.RUNNING)
 
     @property
@@ -47,19 +47,19 @@ class Trigger(StrEnum):
     """Why a run exists."""
 
     SCHEDULE = "schedule"
-    """Its time came."""
+    """An occurrence of its schedule is due."""
     MANUAL = "manual"
-    """Somebody said `run`."""
+    """A person ran the task with `dcron run`."""
     REBOOT = "reboot"
     """A node started."""
     RETRY = "retry"
     """An attempt before it failed, or was lost."""
     EVENT = "event"
-    """An event that its schedule names was sent."""
+    """A person or program sent an event that its schedule names."""
     AFTER = "after"
-    """The tasks it comes after have succeeded."""
+    """The upstream tasks of its schedule have succeeded."""
     BACKFILL = "backfill"
-    """Somebody asked for an occurrence of the past."""
+    """A person backfilled an occurrence of the past."""
     NODE = "node"
     """Its turn, taken on another node, belongs to every node."""
 
@@ -98,84 +98,85 @@ class SkipCode(StrEnum):
 
 
 class Block(StrEnum):
-    """Why a waiting run is not looked at; whatever ends the cause lets it go on."""
+    """Why a waiting run cannot be claimed. What ends the cause clears the block."""
 
     PAUSED = "paused"
-    """Its line is paused."""
+    """Its task is paused."""
     LIMIT = "limit"
-    """As many runs of its line as may are alive."""
+    """As many runs of its task are alive as its limit allows."""
     DELAY = "delay"
-    """The run before it, from whose end it is counted, is not over."""
+    """The previous run, from whose end its time is counted, has not ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A line of the shared crontab as a person writes it."""
+    """A task as a person writes it. fields/registry.py says how each field is typed, shown and checked."""
 
     name: str
     schedule: str
     timezone: str
     command: str
-    """A shell line; with `argv`, the same words quoted for reading."""
+    """A shell line. With `argv`, the same words, quoted for reading."""
     argv: tuple[str, ...] | None = None
-    """The words to execute without a shell, or None to hand `command` to `shell`."""
+    """The words to execute without a shell. None: `shell` runs `command`."""
     stdin: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
     shell: str = "/bin/sh"
     user: str | None = None
-    """The account the command runs as; None is the agent's own."""
+    """The account that runs the command. None: the agent's own."""
     timeout: float | None = None
-    """Seconds after which the command and all its children are stopped."""
+    """Seconds after which the agent stops the command and all its children."""
     max_running: int | None = 1
-    """How many runs of it may be alive at once (for one of every node: on each); None is no limit."""
+    """How many of its runs may be alive at once; with `every_node`, on each node. None: no limit."""
     overlap: Literal["skip", "queue", "replace"] = "skip"
-    """A turn that comes while so many are alive: left out, kept waiting, or the oldest is stopped for it."""
+    """What happens to a run that is due while `max_running` are alive: skip it, keep it waiting, or stop the
+    oldest for it."""
     tries: int = 1
-    """How many attempts a turn has, the first included."""
+    """Number of attempts, the first included."""
     backoff: float = 1.0
-    """Seconds from the first attempt's end to the second; each further wait is `backoff_factor` longer."""
+    """Seconds before the second attempt. Each further delay is `backoff_factor` times longer."""
     backoff_factor: float = 2.0
     backoff_max: float = 3600.0
-    """Seconds that no wait exceeds."""
+    """Longest delay between attempts, in seconds."""
     on_lost: Literal["dead", "retry"] = "dead"
-    """A run whose node died while it ran: told to people, or tried again like one that failed."""
+    """A run whose node died becomes a dead letter, or is retried like one that failed."""
     deadline: float | None = None
-    """Seconds after its time beyond which a run is not started any more."""
+    """Seconds after its time after which a run is skipped instead of started."""
     catch_up: Literal["skip", "last", "all"] = "last"
-    """Which of the occurrences that nobody could run are made up for."""
+    """Which missed occurrences are caught up on."""
     catch_up_window: float | None = None
-    """Seconds into the past beyond which nothing is made up for; None is no bound."""
+    """How many seconds back missed occurrences are caught up on. None: no bound."""
     jitter: float | None = None
-    """Seconds over which the task's starts are spread, each always by the same amount."""
+    """Longest delay of a start, in seconds. The delay of one occurrence is the same on every node."""
     priority: Literal["high", "normal", "low"] = "normal"
     queue: str = "default"
-    """The queue whose limit its runs count against, and which an agent may or may not serve."""
+    """The queue whose limit its runs count against. An agent serves all queues or some."""
     require: tuple[str, ...] = ()
-    """The tags a node must have to run it."""
+    """The tags that a node must have to run it."""
     every_node: bool = False
-    """Run each turn once on every node that may."""
+    """Repeat each scheduled run once on every eligible node."""
     need: Mapping[str, float] = field(default_factory=dict)
-    """What it takes of its node's capacity while it runs, by name; memory in bytes."""
+    """Part of its node's capacity that a run takes, by name. Memory is in bytes."""
     limit: Mapping[str, int] = field(default_factory=dict)
-    """What the system holds the command to, by the names of `warden.limits`; bytes, seconds and counts."""
+    """Limits of the operating system by the names in `warden.limits`, in bytes, seconds and counts."""
     gap: Literal["after", "skip"] = "after"
-    """A wall time that the clock leaves out: run when the gap ends, or not at all."""
+    """A local time that the clock skips: run when the gap ends, or not at all."""
     fold: Literal["first", "both"] = "first"
-    """A wall time that the clock shows twice: run the first time, or both times."""
+    """A local time that the clock shows twice: run the first time, or both times."""
     not_before: datetime | None = None
     not_after: datetime | None = None
-    """The window in which the schedule holds; an occurrence exactly at its end still runs."""
+    """The window in which the schedule applies. An occurrence exactly at its end still runs."""
     except_calendar: str | None = None
-    """The calendar on whose dates, by the task's zone, occurrences are skipped."""
+    """Calendar on whose dates, in the task's zone, occurrences are skipped."""
     only_calendar: str | None = None
-    """The calendar on whose dates alone occurrences run; the others are skipped."""
+    """Calendar on whose dates alone occurrences run. The others are skipped."""
     describe: str | None = None
 
     def spec(self) -> dict[str, Any]:
-        """What a run copies: everything that decides when and how the command is executed.
+        """Return what a run copies: all that decides when and how the command runs.
 
-        Values that `add` gives by default are left out; times stand as texts.
+        Defaults are left out. Times are texts.
         """
         values = {name: getattr(self, name) for name in SPEC_FIELDS}
         return {
@@ -193,7 +194,7 @@ def _default(of: Field[Any]) -> Any:
 
 DEFINITION_FIELDS = tuple(each.name for each in fields(Definition))
 TIMES_FIELDS = ("schedule", "timezone", "gap", "fold", "not_before", "not_after", "jitter")
-"""What decides when a line runs; calendars are asked only when the time has come."""
+"""What decides when a task runs. Calendars do not belong here: they are read when a run is due."""
 COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "timeout", "limit")
 SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
 REQUIRED_FIELDS = ("name", "schedule", "timezone", "command")
@@ -202,11 +203,11 @@ SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Definition):
-    """A line that stands in the crontab."""
+    """A task in the crontab."""
 
     id: int
     version: int
-    """Grows with every edit; an edit that was made from an older one is refused."""
+    """Grows with every edit. An edit of an older version is refused."""
     planned_version: int
     enabled: bool
     paused_reason: str | None
@@ -214,25 +215,25 @@ class Task(Definition):
     paused_at: datetime | None
     paused_until: datetime | None
     once: bool
-    """Made by `at` or `in`: leaves the crontab when its run has ended."""
+    """Made by `at` or `in`. It leaves the crontab when its run has succeeded."""
     error: str | None
-    """Why it has no next run although it should."""
+    """Why its next run cannot be planned."""
     changed_at: datetime
     changed_by: str | None
     except_content: str | None = None
     only_content: str | None = None
-    """What the calendars of these names hold, as JSON; None where it names none, or one that is gone."""
+    """The calendars of these names, as JSON. None: it names no calendar, or one that does not exist."""
     source: str | None = None
-    """The file it belongs to, `import:HOST:ACCOUNT:PATH`; None for a task that was typed."""
+    """The file it was imported from, `import:HOST:ACCOUNT:PATH`. None: a person typed it."""
 
     def definition(self) -> Definition:
-        """The line as it was written."""
+        """Return the task as a person wrote it."""
         return Definition(**{name: getattr(self, name) for name in DEFINITION_FIELDS})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One turn of a task: one attempt to execute its command."""
+    """One attempt to run the command of a task."""
 
     id: int
     task_id: int
@@ -252,30 +253,30 @@ class Run:
     exit_code: int | None
     signal: int | None
     dead_at: datetime | None
-    """When it was put among the dead letters: it failed, and nothing more is tried."""
+    """When it became a dead letter: it failed, and no further attempt follows."""
     cancel_requested_by: str | None
     payload: str | None
     spec: Mapping[str, Any]
     lane: str
-    """What a node must be and have to take it, and how urgent it is (`policy.Lane`)."""
+    """What it requires of a node, and its priority (`policy.Lane`)."""
     queue: str
     blocked: Block | None
     expires_at: datetime | None
     """When it is too late to start it."""
     backlog_until: datetime | None
-    """Occurrences up to then were kept waiting; each still gets its turn."""
+    """Occurrences up to this time are queued, and each still gets a run."""
     flow: int | None
-    """The run with which the flow began that it is part of."""
+    """The id of the root run of its flow."""
     event_id: int | None
     refused_by: Mapping[str, str] | None = None
-    """Why the nodes that took it before could not begin its command, by their IDs; None where none did."""
+    """Why nodes that claimed it could not start its command, by their ids. None: no node failed to."""
     skip_code: SkipCode | None = None
     """Why it was skipped; None where it was not, or where an agent of an earlier version skipped it."""
     caused_by: int | None = None
     """The other run because of which it was skipped."""
     covers_from: datetime | None = None
     covers_until: datetime | None = None
-    """The first and the last of several occurrences that the row stands for; None where it is one alone."""
+    """The first and last of the occurrences that the row covers; None if it covers only its own."""
     covers_count: int | None = None
     """How many these are; `policy.COUNT_LIMIT` where there are at least as many."""
     timed_out: bool | None = None
@@ -283,37 +284,37 @@ class Run:
 
     @property
     def covers(self) -> tuple[datetime, datetime] | None:
-        """Return the first and the last of the occurrences that the row stands for, if these are several."""
+        """Return the first and last of the occurrences that the row covers, if there are several."""
         if self.covers_from is None or self.covers_until is None:
             return None
         return self.covers_from, self.covers_until
 
     @property
     def node(self) -> str | None:
-        """The name of the owner's node."""
+        """Return the name of the owner's node."""
         return node_name(self.owner) if self.owner else None
 
     def duration(self, now: datetime) -> float | None:
-        """Seconds it ran, or has been running until `now`."""
+        """Return the seconds that it ran, or has been running until `now`."""
         if self.started_at is None:
             return None
         return max(0.0, ((self.finished_at or now) - self.started_at).total_seconds())
 
 
 class NodeState(StrEnum):
-    """Where a node stands."""
+    """The state of a node."""
 
     ALIVE = "alive"
     DRAINING = "draining"
     LATE = "late"
-    """Its lease is over and nobody has declared it dead yet."""
+    """Its lease has expired and no node has declared it dead yet."""
     STOPPED = "stopped"
     DEAD = "dead"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One running agent, from its start to its end."""
+    """One agent process, from its start to its end."""
 
     id: str
     name: str
@@ -331,32 +332,32 @@ class Node:
     clock_offset: float | None
     tags: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
-    """The queues it serves; none means all."""
+    """The queues it serves. Empty: all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
-    """What it has for tasks that need something, by name; memory in bytes."""
+    """What tasks can need of it, by name. Memory is in bytes."""
     lease: float | None = None
-    """Seconds that a renewal lasts; None of an agent of an earlier version."""
+    """Seconds that a renewal lasts. None: an agent of an earlier version."""
     account: str | None = None
-    """The account it runs as, and as which it runs commands; None where an older agent does not say."""
+    """The account that it runs as, and runs commands as. None: an agent of an earlier version."""
     uid: int | None = None
     any_account: bool | None = None
-    """Whether it may run commands as other accounts, too."""
+    """Whether it may also run commands as other accounts."""
     running: int = 0
 
     @property
     def may_be_root(self) -> bool:
-        """Whether it may run commands as root; also where it does not say."""
+        """Return whether it may run commands as root. An agent of an earlier version may."""
         return self.any_account is not False
 
     @property
     def accounts(self) -> tuple[str, ...] | None:
-        """The accounts it runs commands as, its own by name and by number; None for all, or unknown."""
+        """Return the accounts it runs commands as, by name and by number. None: all, or unknown."""
         if self.account is None or self.any_account is not False:
             return None
         return (self.account, str(self.uid))
 
     def state(self, now: datetime) -> NodeState:
-        """What the node is at `now` (the database's clock)."""
+        """Return the state at `now` by the database's clock."""
         if self.died_how:
             return NodeState(self.died_how)
         if self.alive_until < now:
@@ -366,7 +367,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """A limit that many tasks share, over all nodes."""
+    """A limit that tasks share, over all nodes."""
 
     name: str
     max_running: int | None
@@ -375,13 +376,13 @@ class Queue:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened, and that tasks may wait for."""
+    """An event that tasks can wait for."""
 
     id: int
     name: str
     payload: str | None
     key: str | None
-    """Of two events with one name and one key the second is not taken in."""
+    """A second event with the same name and key is a duplicate and is ignored."""
     created_at: datetime
     created_by: str | None
     handled_at: datetime | None
@@ -389,7 +390,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCalendar:
-    """A named set of local dates, as the database has it."""
+    """A named set of local dates, as the database stores it."""
 
     name: str
     content: Mapping[str, Any]
@@ -400,11 +401,11 @@ class StoredCalendar:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredSetting:
-    """A setting of the crontab, as the database has it."""
+    """A setting of the crontab, as the database stores it."""
 
     name: str
     value: Any
-    """What its JSON says; `Unreadable` where that cannot be read."""
+    """The value of its JSON; `Unreadable` if that cannot be read."""
     changed_at: datetime
     changed_by: str | None
 
@@ -414,5 +415,5 @@ NODE_SUFFIX = 9
 
 
 def node_name(node_id: str) -> str:
-    """The name within a node ID."""
+    """Return the name within a node ID."""
     return node_id[:-NODE_SUFFIX]

@@ -22,16 +22,16 @@ LIMITS: Mapping[str, Kind] = MappingProxyType(
         "core": "bytes",
     }
 )
-"""The limits a command can be held to, and what their numbers mean; the warden has the same ones."""
+"""The limits of a command, and the unit of each. The warden has the same ones."""
 MOST: Mapping[Kind, int] = MappingProxyType({"bytes": 1 << 62, "seconds": 1 << 32, "count": 1 << 31})
-"""What the system can count to."""
+"""The highest number of each unit."""
 MAY_BE_NOTHING = ("core", "file-size")
-"""Limits under which a command runs that may have none of it."""
+"""Limits that may be 0."""
 SLOTS = "slots"
 """Every run takes one of its node's slots. Tasks and nodes do not name them."""
 LEAST_AMOUNT = 1e-6
 MOST_AMOUNT = 1e9
-"""Of what is not measured in bytes."""
+"""Bounds of needs that are not measured in bytes."""
 
 _NAME = re.compile(r"[a-z0-9._-]{1,40}", re.ASCII)
 _NUMBER = re.compile(r"\d{1,19}(?:\.\d{1,30})?", re.ASCII)
@@ -74,12 +74,12 @@ def format_duration(seconds: float) -> str:
 
 
 def is_size(name: str) -> bool:
-    """Whether a need of this name is a number of bytes."""
+    """Return whether a need of this name is a number of bytes."""
     return name == "mem" or name.endswith("-bytes")
 
 
 def parse_size(text: str) -> int:
-    """Bytes in `8G`, `512M`, `1.5GiB` or `4096`; K, M, G and T are powers of 1024. Raises UsageError."""
+    """Return the bytes in `8G`, `512M`, `1.5GiB` or `4096`, by powers of 1024. Raises UsageError."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -89,7 +89,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: float) -> str:
-    """Bytes as parse_size() reads them, with the largest unit that leaves a whole number: `8G`, `1536M`."""
+    """Return bytes as parse_size() reads them, in the largest unit with a whole number: `8G`, `1536M`."""
     for unit, factor in _BYTES.items():
         if size and size % factor == 0:
             return f"{format_number(size // factor)}{unit}"
@@ -97,47 +97,50 @@ def format_size(size: float) -> str:
 
 
 def format_number(number: float) -> str:
-    """A number in digits alone, which read back as the very same: `1`, `0.5`, `0.00001`."""
+    """Return a number in plain digits, which read back as the same: `1`, `0.5`, `0.00001`."""
     return f"{Decimal(repr(number)).normalize():f}"
 
 
 def parse_number(text: str) -> float:
-    """A number in plain digits, such as `1` or `0.5`. Raises UsageError."""
+    """Return the number in plain digits, such as `1` or `0.5`. Raises UsageError."""
     if not _NUMBER.fullmatch(text):
         raise UsageError(f"{_short(text)} is not a number; write digits, such as 1 or 0.5")
     return float(text)
 
 
 def parse_amount(text: str) -> tuple[str, float]:
-    """Name and amount in `gpu=1` or `mem=8G`, where a size is bytes. Raises UsageError."""
+    """Return name and amount of `gpu=1` or `mem=8G`; sizes in bytes. Raises UsageError."""
     name, value = _pair(text, "gpu=1 or mem=8G")
-    amount = _told(text, parse_size if is_size(name) else parse_number, value)
+    amount = _in_context(text, parse_size if is_size(name) else parse_number, value)
     require_amount(name, amount)
     return name, float(amount)
 
 
 def parse_need(texts: Iterable[str]) -> dict[str, float]:
-    """Amounts by name, in `gpu=1`, `mem=8G`, `cpu=0.5`; also those that a node has. Raises UsageError."""
+    """Return the amounts of `gpu=1`, `mem=8G`, `cpu=0.5` by name. Raises UsageError."""
     return _each_once(texts, parse_amount)
 
 
 def parse_limit(texts: Iterable[str]) -> dict[str, int]:
-    """Limits by name, in `mem=2G`, `cpu-time=2m`, `files=100`: bytes, seconds, counts. Raises UsageError."""
+    """Return the limits of `mem=2G`, `cpu-time=2m`, `files=100` by name, in bytes, seconds and counts.
+
+    Raises UsageError.
+    """
     return _each_once(texts, _parse_one_limit)
 
 
 def format_amount(name: str, amount: Any) -> str:
-    """A need as parse_amount() reads it; what is no number, written by hand, as it is."""
+    """Return a need as parse_amount() reads it. A stored value that is no number stays as it is."""
     return f"{name}={_formatted(amount, format_size if is_size(name) else format_number)}"
 
 
 def format_limit(name: str, value: Any) -> str:
-    """A limit as parse_limit() reads it; what is no number, written by hand, as it is."""
+    """Return a limit as parse_limit() reads it. A stored value that is no number stays as it is."""
     return f"{name}={_formatted(value, format_size if LIMITS.get(name) == 'bytes' else format_number)}"
 
 
 def require_amount(name: str, amount: Any) -> None:
-    """Raise UsageError unless something of this name can be had, and needed, in this amount."""
+    """Raise UsageError unless this is a valid name with a valid amount."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{_short(name)} is not a name; write 1 to 40 of the letters a-z, digits and . _ -")
     if not _is_number(amount):
@@ -156,7 +159,7 @@ def require_need(name: str, amount: Any) -> None:
 
 
 def require_limit(name: str, value: Any) -> None:
-    """Raise UsageError unless a command can be held to this number of bytes or seconds, or this count."""
+    """Raise UsageError unless this is a valid limit: a name, and a number of its unit."""
     kind = LIMITS.get(name)
     if kind is None:
         raise UsageError(f"{_short(name)} cannot be limited; there are {', '.join(LIMITS)}")
@@ -171,8 +174,8 @@ def require_limit(name: str, value: Any) -> None:
 def _parse_one_limit(text: str) -> tuple[str, int]:
     name, value = _pair(text, "mem=2G or files=100")
     readers = {"bytes": parse_size, "seconds": _parse_seconds, "count": _parse_count}
-    # A name that is not there is told in the same words as one that was written by hand.
-    number = _told(text, readers[LIMITS[name]], value) if name in LIMITS else 0
+    # `require_limit` reports an unknown name.
+    number = _in_context(text, readers[LIMITS[name]], value) if name in LIMITS else 0
     require_limit(name, number)
     return name, number
 
@@ -201,7 +204,7 @@ def _pair(text: str, example: str) -> tuple[str, str]:
     return name, value
 
 
-def _told(text: str, read: Callable[[str], T], value: str) -> T:
+def _in_context(text: str, read: Callable[[str], T], value: str) -> T:
     try:
         return read(value)
     except UsageError as error:

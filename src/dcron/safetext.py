@@ -1,7 +1,7 @@
-"""The one place that makes foreign text harmless to print: names, commands, output, host names, errors.
+"""Make foreign text safe to print: names, commands, output, host names, errors.
 
-A terminal obeys what is written to it. What passes `safe` holds no character that a terminal, or the
-reader's eye, takes for anything but a visible sign. docs/security.md says what becomes of which.
+A terminal executes escape sequences. The result of `safe` has only visible characters. docs/security.md lists
+what replaces which characters.
 """
 
 import re
@@ -31,15 +31,15 @@ _UNSEEN = re.compile(
 )
 _VARIATION = re.compile("[\ufe00-\ufe0f]")
 _MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3,}")
-"""More than two signs on one letter grow over the lines above and below."""
+"""More than two marks on one letter cover the lines above and below."""
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def safe(text: str | bytes, limit: int | None = None) -> str:
-    """The text on one line, inert, and no wider than `limit` cells.
+    """Return the text on one line, safe to print, and no wider than `limit` cells.
 
-    Escape sequences go. What else a terminal would act upon, or not show, becomes a visible sign.
+    Escape sequences are removed. Other control and invisible characters become visible ones.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
@@ -49,7 +49,7 @@ def safe(text: str | bytes, limit: int | None = None) -> str:
 
 
 def safe_line(line: str | bytes, limit: int | None = LINE_CELLS) -> str:
-    """A line of a command's output, as a terminal would have ended up showing it: progress bars overwrite."""
+    """Return a line of output as a terminal shows it in the end: after carriage returns, the last part."""
     if isinstance(line, bytes):
         line = line.decode("utf-8", errors="replace")
     shown = line.rstrip("\r\n").rpartition("\r")[2].expandtabs(TAB)
@@ -61,12 +61,12 @@ def safe_line(line: str | bytes, limit: int | None = LINE_CELLS) -> str:
 
 
 def safe_lines(text: str) -> str:
-    """Several lines, each inert; the line ends stay."""
+    """Return several lines, each safe to print; line ends are kept."""
     return "\n".join(safe(line) for line in text.split("\n"))
 
 
 def safe_characters(text: str) -> str:
-    """The text with a visible sign for each character that is not inert: as many as before, for an editor."""
+    """Return the text with each unsafe character replaced by one visible character, for an editor."""
     if text.isascii() and text.isprintable():
         return text
     text = _CONTROL.sub(_picture, text.replace("\t", "\N{SYMBOL FOR HORIZONTAL TABULATION}"))
@@ -75,14 +75,14 @@ def safe_characters(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Inert text in at most `limit` cells, with an ellipsis where it was cut."""
+    """Return safe text in at most `limit` cells, with an ellipsis if it is cut."""
     if len(text) <= limit // 2 or cells(text) <= limit:
         return text
     return _fitting(text, limit - 1) + "…" if limit > 0 else ""
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """Return how many columns of a terminal the text takes."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 

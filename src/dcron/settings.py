@@ -1,4 +1,4 @@
-"""The settings that all users of a crontab share: the registry. Their values are in the database."""
+"""The registry of settings that all users of a crontab share. Their values are in the database."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Setting:
     name: str
     help: str
     unset: str
-    """What holds while it is not set."""
+    """The default, in words."""
     read: Callable[[Any], Any]
-    """Makes the value, as JSON has it, of what was typed or stored. Raises UsageError."""
+    """Return the JSON value of a typed or stored value. Raises UsageError."""
     write: Callable[[Any], str] = str
-    """Makes the text that `config set` takes."""
+    """Return the text that `config set` takes."""
 
 
 def _zone_name(value: Any) -> str:

@@ -1,11 +1,11 @@
 """Whether other accounts can change what a file says: the rule of sshd's StrictModes.
 
-A path is safe when it, and every folder and link on the way to it, belongs to root or to the account of this
-process, and neither a group nor everyone may write it. Three cases need a word:
+A path is safe if it, and every folder and link on the way to it, belongs to root or to the account of this
+process, and neither a group nor everyone can write to it. Three special cases:
 
-- A sticky folder above, such as /tmp, is safe for what is in it already and is root's or ours: no other
-  account can rename or remove that. It is not safe for what is yet to be made.
-- A folder that is asked about itself may not be sticky and open: others could put files into it.
+- A sticky folder above, such as /tmp, is safe for existing files of root or of this account: no other account
+  can rename or remove them. It is not safe for files that do not exist yet.
+- A folder that is itself checked must not be sticky and open: others could put files into it.
 - An account's own group, of its name and without other members, counts as the account, except for root.
 """
 
@@ -23,10 +23,9 @@ _LINKS = 40
 
 
 def problem_with(path: Path) -> str | None:
-    """Return how other accounts can change what is at `path`, and what to type against it.
+    """Return how other accounts can change `path`, and the command that prevents it; None if they cannot.
 
-    None if they cannot.
-    What cannot be looked at is no problem here: opening it fails, and says why.
+    A path that cannot be read is no problem here: opening it fails with the reason.
     """
     try:
         way = list(_way_to(path.absolute()))
@@ -51,12 +50,12 @@ def problem_with(path: Path) -> str | None:
 
 
 def refusal(what: str, problem: str) -> str:
-    """Return what an agent of root says when it refuses a file."""
+    """Return the message of a root agent that refuses a file."""
     return f"an agent that runs as root does not use {what}: {problem}"
 
 
 def warning(what: str, problem: str) -> str:
-    """Return what everyone else is told of a file that is used all the same."""
+    """Return the warning about a file that is used nevertheless."""
     return f"other accounts can change {what}: {problem}"
 
 
@@ -71,9 +70,9 @@ def can_be_read_by_all(path: Path) -> bool:
 
 
 def _way_to(path: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
-    """Yield all that decides what is at `path`, from / on, links and what they lead to; None is missing.
+    """Yield each folder and link on the way to `path`, from / on; None stands for a missing one.
 
-    Raises OSError for what cannot be looked at.
+    Raises OSError for a path that cannot be read.
     """
     rest = list(reversed(path.parts))
     at, links = Path("/"), 0
@@ -98,7 +97,7 @@ def _way_to(path: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
 
 
 def _may_be_written(found: os.stat_result) -> bool:
-    """Return whether a group or everyone can write it; the mode of a link or of /dev/null says nothing."""
+    """Return whether a group or everyone can write to it; the mode of a link or device means nothing."""
     if stat.S_ISLNK(found.st_mode) or stat.S_ISCHR(found.st_mode):
         return False
     if found.st_mode & stat.S_IWOTH:

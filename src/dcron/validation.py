@@ -1,7 +1,7 @@
 """The rules for tasks, in one place: what agents can run, and what may be written into the crontab."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from dcron.errors import ScheduleError, UsageError
 from dcron.fields import FIELDS
 from dcron.fields.kinds import NAME, short, text_problem
 from dcron.fields.registry import MAX_COMMAND
-from dcron.model import COMMAND_FIELDS, Definition
+from dcron.model import COMMAND_FIELDS, REQUIRED_FIELDS, Definition
 from dcron.quantities import format_duration
 from dcron.schedule import Schedule, require_fires, zone
 
@@ -19,6 +19,27 @@ MOST_RUNNING = 1_000_000
 LONGEST_KEY = 200
 LONGEST_EVENT = 100
 _EVENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,99}")
+
+
+_Check = tuple[str, Any, str, Callable[[Any], str | None]]
+
+
+def _checks(names: Iterable[str]) -> list[_Check]:
+    """Return name, default, option and check of each field.
+
+    Defaults are valid and need no check, and most values are defaults: agents check every task before they
+    plan it. Nothing equals the default of a required field.
+    """
+    return [
+        (name, object() if name in REQUIRED_FIELDS else field.default, field.option, field.kind.problem)
+        for name, field in FIELDS.items()
+        if name in names
+    ]
+
+
+_CHECKS = _checks(FIELDS.keys() - {"name"})
+"""All but that of the name, whose message names no field."""
+_COMMAND_CHECKS = _checks(COMMAND_FIELDS)
 
 
 def require_valid(line: Definition, now: datetime, before: Definition | None = None) -> None:
@@ -46,7 +67,7 @@ def require_runnable(line: Definition) -> None:
     require_name(line.name)
     zone(line.timezone)
     _require_sources(line, policy.schedule_of(line.schedule, line.name))
-    _require_fields(line, FIELDS)
+    _require_fields(line, _CHECKS)
     _require_command(line)
     if line.not_before and line.not_after and line.not_after < line.not_before:
         raise UsageError("not-after: it is before not-before, so nothing would run")
@@ -64,7 +85,7 @@ def require_command(spec: Mapping[str, Any]) -> None:
     _require_shape("env", given.get("env"), dict, "names and values")
     _require_shape("limit", given.get("limit"), dict, "names and numbers")
     line = Definition(**{"name": "run", "schedule": "", "timezone": "", "command": "", **given})
-    _require_fields(line, COMMAND_FIELDS)
+    _require_fields(line, _COMMAND_CHECKS)
     _require_command(line)
 
 
@@ -137,10 +158,11 @@ def _require_sources(line: Definition, schedule: Schedule) -> None:
         raise ScheduleError(f"@on: the name of an event has at most {LONGEST_EVENT} characters")
 
 
-def _require_fields(line: Definition, names: Iterable[str]) -> None:
-    for name in names:
-        if name != "name" and (problem := FIELDS[name].problem(line)):
-            raise UsageError(problem)
+def _require_fields(line: Definition, checks: Iterable[_Check]) -> None:
+    for name, default, option, find_problem in checks:
+        value = getattr(line, name)
+        if value != default and (problem := find_problem(value)):
+            raise UsageError(f"{option}: {problem}")
 
 
 def _require_shape(what: str, value: Any, kind: type, right: str) -> None:

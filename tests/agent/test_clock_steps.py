@@ -21,7 +21,7 @@ def node_of(world: World, name: str = "web-1") -> HandNode:
 
 
 def pass_time(world: World, node: HandNode, seconds: float, each: float = 10) -> None:
-    """Let the node live for a while: a beat and all turns each ten seconds."""
+    """Let the node live for a while: a heartbeat and all due runs every ten seconds."""
     for _ in range(int(seconds / each)):
         world.clock.forward(seconds=each)
         node.heartbeat.step()
@@ -79,9 +79,9 @@ def test_an_occurrence_that_ran_early_is_not_run_again(world: World) -> None:
     world.clock.ahead = timedelta()
     pass_time(world, node, 3 * 3600, each=300)
     assert [each.hour for each in starts(world, "hourly")] == [10, 11, 12]
-    turn = world.crontab.view("hourly").next_run_at
-    assert turn
-    assert turn.hour == 13
+    first = world.crontab.view("hourly").next_run_at
+    assert first
+    assert first.hour == 13
 
 
 def test_an_agent_that_starts_later_knows_what_ran_early(
@@ -122,8 +122,8 @@ def test_retries_and_runs_by_hand_do_not_wait_for_a_day(world: World) -> None:
 def test_an_occurrence_that_a_person_cancelled_does_not_come_back(world: World) -> None:
     world.add("hourly", "0 * * * *")
     node = node_of(world)
-    (turn,) = world.runs(RunState.WAITING)
-    world.crontab.cancel(turn.id)
+    (first,) = world.runs(RunState.WAITING)
+    world.crontab.cancel(first.id)
     world.clock.ahead = timedelta(minutes=5)
     world.crontab.edit(world.crontab.get("hourly"), {"describe": "x"})
     pass_time(world, node, 10)

@@ -1,6 +1,7 @@
 """The dispatcher of a node, step by step."""
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import text
@@ -376,3 +377,27 @@ def test_a_one_off_whose_time_passes_while_it_is_added_runs_at_once(world: World
     node = world.node()
     assert len(node.take_turns()) == 1
     assert [run.task_id for run in world.runs(RunState.RUNNING)] == [task.id]
+
+
+def test_a_suspected_rollback_holds_up_due_runs_until_a_heartbeat_has_checked_it(world: World) -> None:
+    node = world.node()
+    world.add("hourly", "0 * * * *")
+    node.take_turns()
+    world.clock.forward(hours=1)
+    node.rollback_detector.settled(renewals=1_000)  # the next renewal has a smaller number
+    assert node.take_turns() == []
+    assert node.dispatcher.is_held_up
+    node.heartbeat.step()
+    assert not node.dispatcher.is_held_up
+    assert len(node.take_turns()) == 1
+
+
+def test_a_step_works_out_the_free_capacity_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = world.node()
+    world.add("hourly", "0 * * * *")
+    node.take_turns()
+    world.clock.forward(hours=1)
+    free = Mock(side_effect=node.active_runs.free)
+    monkeypatch.setattr(node.active_runs, "free", free)
+    node.dispatcher.step()
+    assert len(node.launched) == free.call_count == 1

@@ -12,11 +12,11 @@ from dcron.errors import DatabaseError
 def test_a_database_is_waited_for_as_long_as_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    moment = 100.0
-    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: moment))
+    at = 100.0
+    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: at))
     outage = loops.Outage("start", longest_pause=5.0, patience=5.0)
     with caplog.at_level(logging.WARNING, "dcron.agent"):
         while outage.left:
-            moment += outage.failed(DatabaseError("away"))
-    assert moment == pytest.approx(105.0)
+            at += outage.failed(DatabaseError("away"))
+    assert at == pytest.approx(105.0)
     assert [record.getMessage() for record in caplog.records] == ["start: away; trying again for 5s"]

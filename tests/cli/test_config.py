@@ -57,7 +57,7 @@ def test_what_is_no_setting_is_refused(sqlite: Dcron, words: list[str], told: st
 @pytest.mark.usefixtures("tokyo")
 def test_a_new_task_has_the_crontabs_zone_and_no_admins_own(dcron: Dcron) -> None:
     dcron.done("list")
-    hint = "`dcron config set timezone ZONE` sets one for all"
+    hint = "`dcron config set timezone ZONE` sets one for all users"
     assert zone_of(dcron, "machine") == ("Asia/Tokyo", f"Asia/Tokyo, this machine's; {hint}")
     dcron.done("config", "set", "timezone", "Europe/Berlin")
     assert zone_of(dcron, "shared") == ("Europe/Berlin", "Europe/Berlin, the crontab's")

@@ -25,7 +25,7 @@ def open_file(sqlite: Dcron) -> Path:
 def test_a_verb_warns_once_and_its_data_stays_clean(sqlite: Dcron, open_file: Path, words: list[str]) -> None:
     done = sqlite.done(*words)
     assert done.err.count(WARNING) == 1
-    assert f"type: chmod go-w {open_file}; where that is meant, add ?shared=true to the URL" in done.err
+    assert f"type: chmod go-w {open_file}; if this is intended, add ?shared=true to the URL" in done.err
     assert "warning" not in done.out
     open_file.chmod(0o600)
     assert WARNING not in sqlite.done("list").err

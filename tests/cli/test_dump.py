@@ -148,5 +148,5 @@ def test_a_one_off_whose_time_is_past_is_not_started_and_said(sqlite: Dcron, oth
     task = document["tasks"][0]
     task |= {"schedule": "@at 2026-01-01T00:00:00Z", "next": "2026-01-01T00:00:00Z"}
     restored = sqlite.done("--db", other, "restore", "-", stdin=json.dumps(document).encode())
-    assert "later was to run once more, at a time that has passed: it was not started" in restored.err
+    assert "the last time of later has passed, so it was not started" in restored.err
     assert sqlite.done("--db", other, "list", "--json").json[0]["next_run_at"] is None

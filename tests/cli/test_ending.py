@@ -63,7 +63,7 @@ def test_a_mistake_of_ours_is_admitted_without_passwords(
     failed = sqlite("list")
     assert failed.code == 1
     assert "RuntimeError" in failed.err
-    assert "mistake in dcron" in failed.err
+    assert "bug in dcron" in failed.err
     assert "s3cret" not in failed.err
     assert "\x1b" not in failed.err
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_written_is_told_in_a_sentence(sqlite: Dcron, words: str)
     assert told.returncode == 1
     assert "Traceback" not in told.stderr
     last = told.stderr.splitlines()[-1]
-    assert last == "dcron: cannot write what there is to write: No space left on device"
+    assert last == "dcron: cannot write the output: No space left on device"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_another_file_s_task_is_never_changed(dcron: Dcron, tmp_path: Path) -> N
     assert third.json["unchanged"] == ["report-2"]  # the same file, whatever it is called now
     same = dcron.done("import", "-", "--user", OWN, "--json", stdin=(tmp_path / "one").read_bytes())
     assert same.json["unchanged"] == ["report"]
-    assert "1 there already, with the same words (report; from import:" in same.err
+    assert "1 already there as equal tasks (report; from import:" in same.err
 
 
 def test_an_export_changes_nothing(sqlite: Dcron) -> None:
@@ -127,7 +127,7 @@ SYSTEM = b"#dcron: system\n5-55/10 * * * * root command -v debian-sa1 > /dev/nul
 def test_a_system_file_is_warned_about(sqlite: Dcron) -> None:
     told = sqlite.done("import", "-n", "-", stdin=SYSTEM).err
     assert "<stdin>:2: warning: a job of every host: debian-sa1 collects this host's activity" in told
-    assert "ONE job each" in told
+    assert "ONE task" in told
     for option in (("--every-node",), ("--require", "web")):
         assert "warning" not in sqlite.done("import", "-n", "-", *option, stdin=SYSTEM).err
 
@@ -159,3 +159,9 @@ def test_an_account_without_a_home_is_warned_about(sqlite: Dcron) -> None:
     assert f"{homeless} has no home directory here" in told
     assert f"{homeless} has no home directory" in sqlite.done("add", "--user", homeless, "@daily", "x").err
     assert "home" not in sqlite.done("add", "--user", homeless, "--cwd", "/tmp", "@daily", "x").err
+
+
+def test_an_account_for_a_system_file_is_refused(sqlite: Dcron) -> None:
+    refused = sqlite("import", "--system", "--user", "deploy", "-", stdin=b"0 4 * * * root true\n")
+    assert (refused.code, "leave out --user or --system" in refused.err) == (2, True)
+    assert sqlite.done("list", "--names").out == ""

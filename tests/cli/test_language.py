@@ -117,7 +117,9 @@ def test_the_preview_of_a_paused_task_says_so(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "@daily", "x")
     sqlite.done("pause", "one", "--reason", "disk is full", "--until", "2060-01-01")
     shown = sqlite.done("preview", "one", "-n", "1")
-    assert re.search(r"one is paused by .* until .*2060-01-01 .*: disk is full; none of this runs", shown.err)
+    assert re.search(
+        r"one is paused by .* until .*2060-01-01 .*: disk is full; until then it does not run", shown.err
+    )
     assert [each["code"] for each in sqlite.done("preview", "one", "--json").json["warnings"]] == ["paused"]
 
 

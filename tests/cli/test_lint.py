@@ -14,7 +14,7 @@ def test_a_clean_crontab_is_0(dcron: Dcron) -> None:
     assert dcron.done("lint", "--json").json == []
     dcron.done("add", "-n", "fine", "30 2 * * *", "x")
     clean = dcron.done("lint")
-    assert (clean.out, clean.err) == ("", "nothing to remark on\n")
+    assert (clean.out, clean.err) == ("", "no warnings\n")
 
 
 def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> None:
@@ -41,7 +41,7 @@ def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> N
     assert "sevens: minute */7 does not divide 60" in shown.out
     assert "12 tasks start at " in shown.out
     assert "H in place of the minute" in shown.out
-    assert "3 remarks" in shown.err
+    assert "3 warnings" in shown.err
 
 
 def test_an_order_that_can_never_be_is_told(sqlite: Dcron) -> None:
@@ -74,7 +74,7 @@ def test_the_rules_and_the_error_of_a_task_count(sqlite: Dcron) -> None:
     database.close()
     found = {each["task"]: (each["code"], each["message"]) for each in sqlite("lint", "--json").json}
     assert found["over"][0] == "never-fires"
-    assert found["lost"] == ("no-calendar", "there is no calendar 'nix', so it is skipped every time")
+    assert found["lost"] == ("no-calendar", "there is no calendar 'nix', so every run is skipped")
     assert found["gone"] == ("suspended", "no\x1b way")
     shown = sqlite("lint")
     assert "\x1b" not in shown.out

@@ -235,5 +235,5 @@ def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
     shown = dcron.done("nodes", "--json")
     assert {each["name"]: each["tzdata"] for each in shown.json}["web-3"] == "2025b"
     assert "2025b (ccc) on web-3; 2026f (aaa) on web-1, web-2; 2026f (ddd) on web-4" in shown.err
-    assert "which node plans it" in shown.err
+    assert "the node that plans it" in shown.err
     assert "old" not in dcron.done("nodes").err

@@ -168,7 +168,7 @@ def test_an_event_starts_the_tasks_that_wait_for_it(dcron: Dcron, tmp_path: Path
     assert dcron.done("logs", "migrate").out == "v1.4[v1.4]\n"
     assert "event" in dcron.done("runs", "migrate").out
     again = dcron.done("emit", "deploy", "--key", "r1")
-    assert (again.out, "came before" in again.err) == ("", True)
+    assert (again.out, "was sent before" in again.err) == ("", True)
     assert dcron.done("emit", "deploy", "--key", "r1", "--json").json == {
         "event": None,
         "runs": [],

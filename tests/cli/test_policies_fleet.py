@@ -21,7 +21,7 @@ def test_draining_waits_until_nothing_runs_there(dcron: Dcron) -> None:
         node = until(lambda: [each for each in dcron.done("nodes", "--json").json if each["running"]])[0]
         drained = dcron.done("drain", "web-1", "--wait")
         assert f"draining  {node['id']}, which runs 1 command\n" in drained.out
-        assert drained.out.endswith("drained   nothing runs there any more\n")
+        assert drained.out.endswith("drained   no run is active there\n")
         assert f"still running: 1 command on {node['id']}" in drained.err
         assert dcron.done("runs", "slow", "--state", "succeeded", "--json").json
         (again,) = dcron.done("drain", node["id"], "--json").json
@@ -59,7 +59,7 @@ def test_a_queue_gets_a_limit_and_loses_it(dcron: Dcron) -> None:
     assert shown == {"name": "mail", "max_running": 3, "running": 0}
     assert dcron.done("queue", "list", "--json").json == [shown]
     assert dcron.done("queue", "list").out.split() == ["QUEUE", "LIMIT", "RUNNING", "mail", "3", "0"]
-    assert "nothing is started" in dcron.done("queue", "set", "mail", "--max-running", "0").out
+    assert "starts no more runs" in dcron.done("queue", "set", "mail", "--max-running", "0").out
     assert "no limit" in dcron.done("queue", "set", "mail", "--max-running", "none").out
     assert dcron.done("queue", "list").out.split()[3:] == ["mail", "none", "0"]
 
@@ -82,7 +82,7 @@ def test_a_queue_holds_its_limit_and_says_who_is_over_it(sqlite: Dcron) -> None:
             sqlite.done("run", "post")
         until(lambda: sqlite.done("queue", "list", "--json").json[0]["running"] == 2)
         told = sqlite.done("queue", "set", "mail", "--max-running", "1").out
-        assert "at most 1 run at once; 2 are alive now, and run on" in told
+        assert "at most 1 run at once; 2 are active now and continue" in told
 
 
 @pytest.mark.terminal
@@ -92,7 +92,7 @@ def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
     alone = sqlite.done("list")
     assert alone.err == "no agent is running: nothing starts until one does (`dcron agent`)\n"
     assert "no agent" not in alone.out
-    assert "none takes its next run: no agent is running" in sqlite.done("view", "train").out
+    assert "none can claim its next run: no agent is running" in sqlite.done("view", "train").out
     with agent(sqlite):
         listed = sqlite.done("list")
         assert listed.err == ""
@@ -100,7 +100,7 @@ def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
         assert "no agent" not in row_of(sqlite, "plain")
         found = {task["name"]: task["unserved"] for task in sqlite.done("list", "--json").json}
         assert found == {"plain": None, "train": "no agent has the tag gpu"}
-        assert "none takes its next run: no agent has the tag gpu" in sqlite.done("view", "train").out
+        assert "none can claim its next run: no agent has the tag gpu" in sqlite.done("view", "train").out
         shown = on_terminal("list", url=sqlite.url, size=(24, 80), NO_COLOR="1").out
         assert all(len(line) <= 80 for line in shown.splitlines())
         assert "no agent" in shown
@@ -122,9 +122,7 @@ def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> No
         sqlite.done("drain", "web-1")
         for words in (["run", "one"], ["add", "@yearly", "x"], ["in", "1h", "x"], ["list"]):
             told = sqlite.done(*words).err
-            assert told == "every agent is draining: nothing starts until one of them is started again\n", (
-                words
-            )
+            assert told == "every agent is draining: nothing starts until one of them is restarted\n", words
 
 
 def test_a_node_is_drained_by_its_whole_name_or_id(dcron: Dcron) -> None:
@@ -146,7 +144,7 @@ def test_a_name_drains_all_agents_that_share_it_and_says_so(dcron: Dcron) -> Non
         (one,) = dcron.done("drain", ids[1], "--json").json
         assert one["id"] == ids[1]
         both = dcron.done("drain", "web-1")
-        assert f"web-1 is the name of 2 living agents, all of them meant: {ids[0]}, {ids[1]}" in both.err
+        assert f"2 living nodes have the name web-1, and all are affected: {ids[0]}, {ids[1]}" in both.err
         assert [f"draining  {each}" in both.out for each in ids] == [True, True]
         assert [node["state"] for node in dcron.done("nodes", "--json").json] == ["draining"] * 2
 
@@ -158,7 +156,7 @@ def test_an_undrained_node_takes_runs_again(dcron: Dcron) -> None:
         run = dcron("run", "one", "--wait", "--timeout", "12s")
         assert (run.code, "every agent takes nothing new, for it drains" in run.err) == (124, True)
         assert dcron("undrain", "web").code == 4
-        assert "takes runs again" in dcron.done("undrain", "web-1").out
+        assert "claims runs again" in dcron.done("undrain", "web-1").out
         assert until(lambda: dcron.done("runs", "one", "--state", "succeeded", "--json").json)
         assert "was not draining" in dcron.done("undrain", "web-1").out
 

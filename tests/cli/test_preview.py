@@ -84,7 +84,7 @@ def test_warnings_have_codes(nowhere: Dcron) -> None:
 
 @pytest.mark.parametrize("schedule", ["H 9 * * *", "0~29 9 * * *", "@daily | 0 h/6 * * *"])
 def test_times_that_depend_on_a_name_are_not_passed_off_as_a_tasks(dcron: Dcron, schedule: str) -> None:
-    assert "the task's name decides what H and ~ pick" in dcron.done("preview", schedule).err
+    assert "H and ~ depend on the task's name" in dcron.done("preview", schedule).err
     codes = [each["code"] for each in dcron.done("preview", schedule, "--json").json["warnings"]]
     assert "no-name" in codes
     dcron.done("add", "-n", "named", schedule, "x")
@@ -209,7 +209,7 @@ def test_a_task_with_jitter_is_shown_as_it_starts(sqlite: Dcron) -> None:
     together = sqlite.done("preview", "--all", "-z", "UTC", "-n", "12")
     (line,) = [line for line in together.out.splitlines() if " task-0 " in line]
     assert f" {planned[11:19]} UTC " in line
-    assert "04:00:00, moved by its jitter" in line
+    assert "04:00:00, moved by jitter" in line
     starts = [
         each["starts_at"]
         for each in sqlite.done("preview", "--all", "-n", "12", "--json").json["occurrences"]

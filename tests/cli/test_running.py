@@ -161,7 +161,10 @@ def test_logs_of_a_run_that_failed_by_itself_are_its_output_alone(sqlite: Dcron)
 @pytest.mark.parametrize("words", [["cancel"], ["retry"], ["runs", "--flow"]])
 def test_a_run_is_named_by_its_number(dcron: Dcron, words: list[str]) -> None:
     refused = dcron(*words, "backup")
-    assert (refused.code, "'backup' is not a run's number; `dcron runs` shows" in refused.err) == (2, True)
+    assert (refused.code, "'backup' is not the number of a run; `dcron runs` shows" in refused.err) == (
+        2,
+        True,
+    )
     assert dcron(*words, "9" * 40).code == 4
 
 

@@ -41,7 +41,7 @@ def test_waiting_says_what_for_and_may_be_bounded(dcron: Dcron) -> None:
     with agent(dcron):
         picky = dcron("run", "picky", "--wait", "--timeout", "2s")
         assert (picky.code, "no agent has the tag gpu" in picky.err) == (124, True)
-        assert "is waiting still, and goes on; `dcron cancel" in picky.err
+        assert "is still waiting and continues; `dcron cancel" in picky.err
         mail = dcron("run", "mail", "--wait", "--timeout", "2s", "--json")
         assert (mail.code, mail.json["state"]) == (124, "waiting")
         assert mail.err.count("the queue mail is stopped: its limit is 0") == 1

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, inspect, select, text
 
 from dcron import migrations
-from dcron.cli.commands.db import _say_what_is_ahead
+from dcron.cli.commands.db import announce
 from dcron.database import Database
 from dcron.errors import Refused
 from dcron.migrations.estimate import outlook
@@ -223,8 +223,8 @@ def test_a_long_upgrade_says_so_and_refuses_where_agents_would_lose_what_they_ru
     assert ahead.seconds > 600
     assert ahead.stops_what_runs
     with pytest.raises(Refused, match=r"50,000,000 runs takes about .*web-1-00000000.*--force"):
-        _say_what_is_ahead(ahead, force=False)
-    _say_what_is_ahead(ahead, force=True)
+        announce(ahead, force=False)
+    announce(ahead, force=True)
     assert not outlook_of_a_stopped_fleet(database).stops_what_runs
 
 

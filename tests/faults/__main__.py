@@ -15,7 +15,7 @@ def main() -> int:
     """Play what the arguments ask for; 1 when something broke."""
     given = _arguments()
     if given.list:
-        print("\n".join(f"{each.name:20} {each.told}" for each in FAULTS.values()))
+        print("\n".join(f"{each.name:20} {each.summary}" for each in FAULTS.values()))
         return 0
     with _server() as server:
         is_clean = _play(list(FAULTS) if given.all else given.fault, given, server)
@@ -39,7 +39,7 @@ def _play(names: list[str], given: argparse.Namespace, server: PostgresServer) -
             if database in FAULTS[name].databases:
                 row = play(FAULTS[name], database, given.seed, given.seconds, server)
                 print(row, flush=True)
-                violated += [f"{name}, {each}: {told}" for each, told in row.verdict.violations.items()]
+                violated += [f"{name}, {each}: {message}" for each, message in row.verdict.violations.items()]
     print("\n".join(violated), file=sys.stderr)
     return not violated
 

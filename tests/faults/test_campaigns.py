@@ -87,7 +87,7 @@ def test_the_checker_sees_what_the_dead_write_and_what_disagrees(
                 "UPDATE runs SET state = 'lost' WHERE id = 1",
             )
             found = audit.witnessed(played.cluster.database).violations
-            assert [told.partition(":")[0] for told in found] == [
+            assert [text.partition(":")[0] for text in found] == [
                 "a dead node wrote",
                 "a dead node wrote",
                 "a final row changed",

@@ -63,7 +63,7 @@ def test_another_node_takes_over_the_tasks_and_the_run_is_lost_after_the_lease(
     wait_for(
         lambda: [run for run in team.runs(RunState.SUCCEEDED, task="tick") if run.due_at > died],
         2 * LEASE,
-        "the heir takes turns",
+        "the other node takes over",
     )
     assert max(team.starts_of_occurrences().values()) == 1
 
@@ -183,6 +183,6 @@ def test_what_outlives_agent_warden_and_guard_is_ended_by_the_next_agent_on_its_
         for pid in children:
             os.kill(pid, number)
     dying.kill()
-    assert len(processes_with(seconds)) == 2, "nobody is there to end them"
+    assert len(processes_with(seconds)) == 2, "no process is left to end them"
     team.start_agent("web")
     wait_for(lambda: not processes_with(seconds), 15, "they are ended")

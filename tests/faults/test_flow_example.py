@@ -36,7 +36,7 @@ def dcron(team: Cluster, *words: str) -> str:
 
 
 def states(team: Cluster) -> dict[str, list[RunState]]:
-    """How each task's runs stand, its turns to come left out."""
+    """Return the states of each task's runs, without waiting ones."""
     found: dict[str, list[RunState]] = {}
     for run in team.runs():
         if run.trigger != "schedule":

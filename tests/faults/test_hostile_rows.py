@@ -74,5 +74,5 @@ def test_no_value_of_any_column_stops_an_agent_or_a_list(
         result = CliRunner().invoke(app, words)
         if not isinstance(result.exception, SystemExit | DcronError | None):
             raise AssertionError(f"dcron {words}") from result.exception
-    assert "mistake in dcron" not in agent.log.read_text()
+    assert "bug in dcron" not in agent.log.read_text()
     assert not [run for run in team.runs(RunState.LOST) if run.task == "innocent"]

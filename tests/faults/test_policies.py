@@ -139,7 +139,7 @@ def test_every_node_runs_its_share_of_each_occurrence_once(team: Cluster) -> Non
         team.start_agent(name, lease=30)
     team.wait_until_alive(3)
     team.add("each", "@every 2s", team.entry("$DCRON_NODE"), every_node=True)
-    wait_for(lambda: len(team.ledger()) >= 9, 30, "three turns")
+    wait_for(lambda: len(team.ledger()) >= 9, 30, "three occurrences")
     by_turn: dict[str, list[str]] = {}
     for _, occurrence, _, node in team.ledger():
         by_turn.setdefault(occurrence, []).append(node)
@@ -160,8 +160,8 @@ def test_an_event_starts_its_tasks_once_by_hand_and_by_sql(team: Cluster) -> Non
         connection.execute(text("INSERT INTO events (name, payload) VALUES ('push', 'by-sql')"))
     wait_for(lambda: len(team.ledger()) == 4, 20, "two tasks, two events")
     time.sleep(0.3)  # a fifth one would come within this time
-    told = sorted((task, *said) for task, _, _, *said in team.ledger())
-    assert told == [
+    found = sorted((task, *said) for task, _, _, *said in team.ledger())
+    assert found == [
         ("one", "by-hand", "by-hand"),
         ("one", "by-sql", "by-sql"),
         ("two", "by-hand", "by-hand"),
@@ -189,7 +189,7 @@ def test_a_backfill_runs_what_never_ran_one_after_the_other(team: Cluster) -> No
     assert len(made.occurrences) == 5
     for name in ("web-1", "web-2"):
         team.start_agent(name, lease=30)
-    wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) == 5, 30, "five days are made up for")
+    wait_for(lambda: len(team.runs(RunState.SUCCEEDED)) == 5, 30, "five days are caught up")
     assert most_at_once(team) == 1
     assert [run.scheduled_for for run in team.runs(RunState.SUCCEEDED)] == list(made.occurrences)
     assert Triggers(team.crontab).backfill(task, start, start.replace(day=6)).occurrences == []

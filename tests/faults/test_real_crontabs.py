@@ -18,7 +18,7 @@ HARMLESS = {"anacron": True, "mdadm": True, "munin-node": True, "sysstat": True,
 
 
 def run_all(team: Cluster, name: str, scratch: Path) -> dict[str, tuple[RunState, str, bytes]]:
-    """Import a file, have an agent run each of its lines once, and tell how it ended: by task."""
+    """Import a file, let an agent run each of its jobs once, and return how it ended: by task."""
     text = (
         (FILES / name).read_text()
         if name != "user-crontab"

@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "dcron.db"
 
 
-def tells(agent: AgentProcess, what: str) -> None:
+def reports(agent: AgentProcess, what: str) -> None:
     wait_for(lambda: what in agent.log.read_text(), 15, f"the agent says that {what}")
 
 
@@ -46,12 +46,12 @@ def test_an_agent_whose_file_is_replaced_ends_its_runs_and_goes_on_in_the_other(
         run_id = start_long(team)
 
         path.unlink()
-        tells(agent, "the file is no longer there")
+        reports(agent, "the file is no longer there")
         assert not path.exists()
 
         backup.replace(path)
-        tells(agent, "was replaced")
-        tells(agent, "go on above")
+        reports(agent, "was replaced")
+        reports(agent, "go on above")
         wait_for(lambda: not processes_with(f"sleep\0{marker}"), 10, "its command is ended")
         team.database.close()
         again = team.crontab.run(team.crontab.get("again"))
@@ -65,12 +65,12 @@ def test_an_agent_whose_file_is_replaced_ends_its_runs_and_goes_on_in_the_other(
 def test_an_agent_waits_for_a_copy_that_is_not_complete(path: Path, tmp_path: Path) -> None:
     with cluster(f"sqlite:///{path}", tmp_path) as team:
         agent = team.start_agent("web", lease=LEASE)
-        tells(agent, f"lease {LEASE:g}s")  # an agent that is still starting would make its tables
+        reports(agent, f"lease {LEASE:g}s")  # an agent that is still starting would make its tables
         copy = tmp_path / "copy.db"
         shutil.copy(path, copy)
         path.unlink()
         path.touch()
-        tells(agent, "has no dcron tables")
+        reports(agent, "has no dcron tables")
         assert path.stat().st_size == 0
         path.write_bytes(copy.read_bytes())
         team.database.close()

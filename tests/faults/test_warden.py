@@ -195,7 +195,7 @@ def test_a_command_inherits_three_descriptors_and_no_signal_setting(harness: Har
     run = harness.shell("ls /proc/self/fd | wc -l; cat /proc/self/status")
     count, *status = harness.output(run).decode().splitlines()
     assert int(count) == 4  # the fourth is the directory that ls reads
-    # 32 and 33 are the C library's own: whoever was started by `make` has one of them ignored, beyond repair.
+    # 32 and 33 are the C library's own: a process started by `make` has one of them ignored, beyond repair.
     reserved = 1 << 31 | 1 << 32
     masks = {
         name: int(mask, 16) & ~reserved
@@ -489,12 +489,12 @@ def test_background_processes_hold_up_a_result_for_a_second_and_live_on(
     pid = int(harness.output(run))
     assert 0.9 < time.monotonic() - begun < 4
     assert harness.results[run].total_bytes == len(f"{pid}\n")
-    until((tmp_path / "survived").exists)  # writing to nobody has not killed it
+    until((tmp_path / "survived").exists)  # writing without a reader has not killed it
     assert Path(f"/proc/{pid}").exists()
 
 
 def test_background_output_is_drained_for_ever(harness: Harness, tmp_path: Path) -> None:
-    """A pipe nobody reads would stop the process at 64 KiB, far before its end."""
+    """A pipe without a reader would stop the process at 64 KiB, far before its end."""
     harness.result(
         harness.shell(
             "(until test -e go; do sleep 0.05; done; head -c 3000000 /dev/zero && touch survived) &",

@@ -285,8 +285,8 @@ links=$1
 link() { n=$((n + 1)); [ $((n % 20)) -ne 0 ] || echo $n >> "$links"; [ $n -gt 50000 ] || link & }
 link
 """
-"""Each process lives only long enough to start the next: in a list of all, none is there in its turn. What it
-writes tells that it lives."""
+"""Each process lives only long enough to start the next: so a list of all misses each of them. What it
+writes shows that it lives."""
 
 
 def test_what_forks_faster_than_it_can_be_found_dies_with_the_warden(tmp_path: Path, marked: Marked) -> None:
@@ -463,9 +463,9 @@ def test_of_agent_warden_and_guard_the_last_one_ends_the_commands(
                 os.kill(pids[who], number)
         until(lambda: not marked.alive(), 2.0)
         if "agent" not in dying:
-            told = [agent.line() for _ in range(1 if "warden" in dying else 3)]
-            assert told[-1] == ("gone 1 2 left" if "warden" in dying else "gone left")
-            assert set(told[:-1]) <= {"1 guard gone", "2 guard gone"}
+            lines = [agent.line() for _ in range(1 if "warden" in dying else 3)]
+            assert lines[-1] == ("gone 1 2 left" if "warden" in dying else "gone left")
+            assert set(lines[:-1]) <= {"1 guard gone", "2 guard gone"}
         until(lambda: not any(is_running(pids[who]) for who in ("warden", "guard")))
 
 
@@ -551,7 +551,7 @@ def test_more_results_than_the_socket_holds_survive_a_stop(tmp_path: Path) -> No
     assert {result.reason for result in harness.results.values()} <= {"spawn failed", "stopped"}
     assert len([event for event in harness.events if isinstance(event, Finished)]) == 500
     harness.warden.close()
-    (left,) = abandoned(tmp_path / "spool")  # nobody forgot them
+    (left,) = abandoned(tmp_path / "spool")  # they were not forgotten
     assert len(left.runs()) == 500
     left.close()
 

@@ -232,9 +232,9 @@ class SimulatedNode:
                 )
                 continue
             if self._cannot_begin(job):
-                told = f"could not be started: there is no user {job.user!r}"
+                reason = f"could not be started: there is no user {job.user!r}"
                 self.unrecorded[job.run_id] = RunResult(
-                    job.run_id, RunState.FAILED, now, told, 126, never_begun=True
+                    job.run_id, RunState.FAILED, now, reason, 126, never_begun=True
                 )
                 continue
             self.ledger.append(start)

@@ -23,10 +23,10 @@ class Broken(AssertionError):  # noqa: N818 - said as people say it
     """Something that must hold does not."""
 
 
-def require(holds: object, told: str) -> None:
+def require(holds: object, message: str) -> None:
     """Raise Broken with this sentence unless it holds."""
     if not holds:
-        raise Broken(told)
+        raise Broken(message)
 
 
 def read_rows(connection: Connection) -> list[Any]:
@@ -48,7 +48,7 @@ def check_lines(connection: Connection, rows: Sequence[Any]) -> None:
 
 
 def check_finals(seen: dict[int, tuple[Any, ...]], rows: Sequence[Any]) -> None:
-    """What is final stays: only one taken for lost may still tell the truth, or be tried again by hand."""
+    """What is final stays: only a lost one may get its result, or be retried by hand."""
     for row in rows:
         if row.state not in FINAL:
             require(row.id not in seen, f"run {row.id} was final and is {row.state}")
@@ -121,7 +121,7 @@ def check_queue(
 
 
 def check_occurrences(task: Task, since: datetime, rows: Sequence[Any]) -> None:
-    """Each occurrence from `since` until the line's next turn has exactly one row, or is told in one."""
+    """Each occurrence from `since` until the next scheduled run has exactly one row, or is covered by one."""
     mine = [row for row in rows if row.task_id == task.id and row.trigger in _TURNS]
     upcoming = [
         row.scheduled_for for row in mine if row.state in ("waiting", "claimed") and row.trigger == "schedule"
@@ -138,8 +138,8 @@ def check_occurrences(task: Task, since: datetime, rows: Sequence[Any]) -> None:
     )
     occurrence = policy.next_occurrence(task, since)
     while occurrence and occurrence < min(upcoming):
-        told = sum(first <= occurrence <= last for first, last in spans)
+        covered = sum(first <= occurrence <= last for first, last in spans)
         rows_of_it = 1 if task.every_node and own[occurrence] else own[occurrence]
-        require(told + rows_of_it >= 1, f"{task.name}: nothing tells of {occurrence}")
+        require(covered + rows_of_it >= 1, f"{task.name}: no row for {occurrence}")
         require(rows_of_it <= 1, f"{task.name}: {own[occurrence]} rows for {occurrence}")
         occurrence = policy.next_occurrence(task, occurrence)

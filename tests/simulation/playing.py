@@ -43,14 +43,14 @@ def play_on_sqlite(seeds: Iterable[int], steps: int, report_every: float | None 
         migrations.prepare(template)
         template.close()
         played = starts = 0
-        told = time.monotonic()
+        reported = time.monotonic()
         for seed in seeds:
             path = Path(directory) / f"{seed}.db"
             shutil.copyfile(empty, path)
             starts += len(play(f"sqlite:///{path}", seed, steps).ledger)
             path.unlink()
             played += 1
-            if report_every and time.monotonic() - told > report_every:
-                told = time.monotonic()
+            if report_every and time.monotonic() - reported > report_every:
+                reported = time.monotonic()
                 print(f"{played:,} seeds, {starts:,} commands started", flush=True)
         return played, starts

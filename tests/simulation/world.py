@@ -133,7 +133,7 @@ class World:
             self._note(f"{node.id} thaws")
 
     def let_life_go_on(self) -> None:
-        """Some undisturbed time: whoever is awake does what agents do all day."""
+        """Some undisturbed time: each awake node does what agents do."""
         for _ in range(self.chance.randint(1, 4)):
             self.let_time_pass(self.chance.choice((5, 10, 20)))
             for node in self._living():
@@ -149,7 +149,7 @@ class World:
                 break
 
     def be_down(self) -> None:
-        """Nobody is there for an hour, or for five."""
+        """No node is there for an hour, or for five."""
         for node in self._living():
             node.kill()
         self.let_time_pass(self.chance.choice([3600, 5 * 3600]))
@@ -197,7 +197,7 @@ class World:
         invariants.check_finals(self._finals, rows)
         invariants.check_refusals(rows)
         invariants.check_starts(self.ledger)
-        # A node is told apart where a line runs on each of them.
+        # Nodes are distinguished where a task runs on each of them.
         limits = {line["name"]: line.get("max_running", 1) for line in LINES if not line.get("every_node")}
         invariants.check_limits(self.ledger, self.time.now, limits)
         needs = {line["name"]: line.get("need", {}) for line in LINES}
@@ -209,7 +209,7 @@ class World:
         invariants.check_queue(self.ledger, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
 
     def check_history(self) -> None:
-        """That every occurrence is told of once."""
+        """Require that every occurrence is recorded once."""
         with self.database.read() as connection:
             rows = invariants.read_rows(connection)
         for task in self.crontab.tasks():
@@ -219,15 +219,15 @@ class World:
     def _living(self) -> list[SimulatedNode]:
         return [node for node in self.nodes if node.is_alive]
 
-    def _on_some_node(self, act: Callable[[SimulatedNode], object], told: str = "") -> None:
+    def _on_some_node(self, act: Callable[[SimulatedNode], object], message: str = "") -> None:
         if awake := [node for node in self._living() if not node.is_frozen]:
             node = self.chance.choice(awake)
-            if told:
-                self._note(f"{node.id} {told}")
+            if message:
+                self._note(f"{node.id} {message}")
             act(node)
 
-    def _note(self, told: str) -> None:
-        self.trace.append(f"{self.time.now:%d %H:%M:%S}  {told}")
+    def _note(self, message: str) -> None:
+        self.trace.append(f"{self.time.now:%d %H:%M:%S}  {message}")
 
     def _some_task(self) -> str:
         return str(self.chance.choice(LINES)["name"])
@@ -282,4 +282,4 @@ class World:
     def _again(self) -> None:
         task = self.crontab.get(self.chance.choice(["berlin", "extract", "all"]))
         made = Triggers(self.crontab).backfill(task, BEGINNING - timedelta(hours=1), BEGINNING)
-        self._note(f"{len(made.occurrences)} occurrences of {task.name} are made up for")
+        self._note(f"{len(made.occurrences)} occurrences of {task.name} are backfilled")

@@ -128,7 +128,7 @@ def _read(terminal: int, seconds: float = 30) -> Iterator[bytes]:
 
 
 def is_past(time_told: str) -> bool:
-    """Whether this time, as `--json` tells it, has come."""
+    """Whether this time, as `--json` shows it, has come."""
     return datetime.fromisoformat(time_told) <= datetime.now(UTC)
 
 

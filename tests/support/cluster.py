@@ -131,7 +131,7 @@ class Cluster:
         program: Sequence[str] = ("-m", "dcron"),
         environment: Mapping[str, str] | None = None,
     ) -> AgentProcess:
-        """Start an agent, and return as soon as its process runs; `program` is what Python is told to run."""
+        """Start an agent, and return as soon as its process runs; `program` is what Python runs."""
         log = self.directory / f"{name}.log"
         own = {"DCRON_DB": self.url, "DCRON_SPOOL": str(self.directory / f"spool-{name}")}
         with log.open("ab") as stream:

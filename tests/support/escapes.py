@@ -91,7 +91,7 @@ _OWN = re.compile(
     r"[0-9;:]*[mHABCDGKJ]"  # colours, the cursor, erasing
     r"|\?(?:25|1000|1002|1003|1004|1006|1015|1016|1049|2004|2026|2031|2048|7)[hl]"  # modes of the screen
     r"|\?(?:2026|2048)\$p"  # what the terminal can do
-    r"|[<>=][0-9;]*u"  # keys told in full
+    r"|[<>=][0-9;]*u"  # keys in full
     ")"
 )
 _POINTER = "\x1b]22;default\x07"

@@ -36,10 +36,10 @@ async def at(screen: Screen, field: str) -> None:
     await screen.until(lambda: row_of(screen, field).has_focus_within)
 
 
-async def complains(screen: Screen, field: str, told: str) -> None:
+async def complains(screen: Screen, field: str, error: str) -> None:
     """Wait until this is said to be wrong with the field; nothing at all for nothing."""
     row = row_of(screen, field)
-    await screen.until(lambda: told in row.error if told else not row.error)
+    await screen.until(lambda: error in row.error if error else not row.error)
 
 
 async def fill(screen: Screen, **texts: str) -> None:

@@ -42,7 +42,7 @@ class Runs:
         self.stage.finish(self._node, run_id, state, exit_code=0 if state is RunState.SUCCEEDED else 2)
 
     def done(self, *said: bytes | tuple[str, bytes]) -> int:
-        """A run that is over and has said this, on stdout where nothing else is told."""
+        """A run that is over and has said this, on stdout unless another stream is given."""
         run_id = self.begin()
         for each in said:
             stream, data = each if isinstance(each, tuple) else ("out", each)

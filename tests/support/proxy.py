@@ -1,6 +1,6 @@
 """A TCP proxy before Postgres that cuts, holds back, or swallows the answer to a COMMIT.
 
-It knows just enough of the protocol to tell messages apart: a byte of type, four of length, the rest.
+It knows just enough of the protocol to separate messages: a byte of type, four of length, the rest.
 Clients have to connect with `sslmode=disable&gssencmode=disable`, so that nothing else is said.
 """
 

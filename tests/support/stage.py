@@ -61,7 +61,7 @@ class Stage:
             connection.execute(update(crontab).where(crontab.c.id == task_id).values(values))
 
     def sql(self, statement: str, **values: Any) -> None:
-        """Any statement, as somebody types it at the database's own prompt."""
+        """Any statement, as typed at the database's own prompt."""
         with self.database.write() as connection:
             connection.execute(text(statement), values)
 

@@ -20,7 +20,7 @@ ESC, ESC_GAP = "\x1b", 0.25
 
 
 class Terminal:
-    """What a program wrote, and what it is told by keys."""
+    """What a program wrote, and the keys sent to it."""
 
     def __init__(self, handle: int, process: "subprocess.Popen[bytes]") -> None:
         self._handle = handle

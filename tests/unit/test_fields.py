@@ -1,7 +1,10 @@
 """The registry of task fields: complete, consistent, and in step with the documentation."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from dcron.errors import UsageError
 from dcron.fields import BY_KEY, CLEARABLE, FIELDS, GROUPS, OPTIONS, Field
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS
 from scripts import option_table
@@ -47,3 +50,13 @@ def test_the_option_table_of_the_documentation_is_up_to_date() -> None:
     page = option_table.PAGE.read_text()
     assert option_table.written(page) == page
     assert all(f"--{field.option}" in option_table.table() for field in OPTIONS)
+
+
+def test_a_directive_s_time_without_an_offset_is_in_utc() -> None:
+    assert FIELDS["not_before"].kind.read("2027-01-01T09:00") == datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+def test_a_count_keeps_all_its_digits_or_is_refused() -> None:
+    assert FIELDS["max_running"].kind.parse("999999999") == 999_999_999
+    with pytest.raises(UsageError, match="'1234567890' is not a whole number; give a number from 1 on"):
+        FIELDS["max_running"].kind.parse("1234567890")

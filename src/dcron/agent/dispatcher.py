@@ -103,13 +103,17 @@ class Dispatcher:
         """Set when the agent stops, or the tables are of another version: nothing new is claimed."""
         self.draining = False
         """Set while the node drains: nothing new is claimed."""
-        self.waits_for_room = False
-        """Whether, at the last step, a due run had to wait until another run on this node ends."""
+        self._waits_for_room = False
 
     @property
     def starting(self) -> frozenset[int]:
         """The runs whose start this node may be recording now."""
         return frozenset(run.id for run in self._in_doubt or ())
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether a due run waits for room on this node, or for the check of a suspected rollback."""
+        return self._waits_for_room or self._rollback_detector.is_in_doubt
 
     def step(self) -> float:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
@@ -120,7 +124,7 @@ class Dispatcher:
         if snapshot.reserved_for:
             capacity = replace(capacity, free=policy.without(capacity.free, snapshot.reserved_for))
         due = [head for head in snapshot.heads if head.due_at <= snapshot.now]
-        self.waits_for_room = not all(capacity.has_room_for(head.lane) for head in due)
+        self._waits_for_room = not all(capacity.has_room_for(head.lane) for head in due)
         if newly_cancelled := self._active_runs.cancel(snapshot.cancel_requests):
             self._kill(newly_cancelled)
         if self.closed or self.draining:

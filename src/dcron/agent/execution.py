@@ -27,8 +27,7 @@ _STOPPED_BY_US = {
 
 
 def job_for(run: ClaimedRun, node_id: str, grace: float) -> Job:
-    """Return the command of a run with its environment: cron's small one, the task's own variables, and
-    DCRON_*.
+    """Return the command of a run. Its environment is cron's small one, the task's variables, and DCRON_*.
 
     Raises: UsageError if no node can execute the run.
     """
@@ -98,9 +97,7 @@ def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | No
 
 
 def _login(user: str | None) -> dict[str, str]:
-    """Return HOME, LOGNAME and USER of the account; HOME alone if it is unknown, which the start then
-    reports.
-    """
+    """Return HOME, LOGNAME and USER of the account; only HOME if it is unknown, which the start reports."""
     try:
         account = pwd.getpwnam(user) if user else pwd.getpwuid(os.getuid())
     except KeyError:

@@ -80,9 +80,7 @@ class Lease:
         return renewal
 
     def extend(self, sent: float, renewal: Row[Any]) -> None:
-        """Move the warden's deadline after a renewal was committed: it counts from `sent`, not from the
-        reply.
-        """
+        """Move the warden's deadline after a committed renewal: it counts from `sent`, not from the reply."""
         self._rollback_detector.committed(renewal.renewals)
         with self._lock:
             if sent - self._deadline_set_at >= self._smallest_step:

@@ -18,9 +18,7 @@ _TABLES_AWAY = 60.0
 
 
 class Outage:
-    """One loop's view of an unreachable database: report the outage once, wait longer each time, report its
-    end.
-    """
+    """One loop's view of an unreachable database: report it once, wait longer each time, report its end."""
 
     def __init__(self, loop: str, longest_pause: float, patience: float = math.inf) -> None:
         """`patience`: seconds, from now, for which to wait."""

@@ -155,11 +155,11 @@ class NodeSession:
         return self._shut_down()
 
     def _run_one_pass(self) -> None:
-        """Start what is due. Go on while a due run waits for room, or while a rollback is suspected."""
+        """Start what is due, including runs that the dispatcher holds up for a while."""
         self.dispatcher.is_single_pass = True
         while self._is_serving():
             if self.dispatcher.step() > 0:
-                if not (self.dispatcher.waits_for_room or self._rollback_detector.is_in_doubt):
+                if not self.dispatcher.is_held_up:
                     break
                 self._wake_dispatcher.wait(1.0)
                 self._wake_dispatcher.clear()

@@ -118,9 +118,7 @@ class Recorder:
         self._with_new_output.discard(run_id)
 
     def _may_flush(self, run_id: int) -> bool:
-        """Return whether to flush now. Beyond the head, whose end is dropped anyway, once per second is
-        enough.
-        """
+        """Return whether to flush now: once per second beyond the head, whose end is dropped anyway."""
         in_head = self._written.get(run_id, 0) < output.HEAD_BYTES
         return in_head or time.monotonic() - self._flushed_at.get(run_id, 0.0) >= 1.0
 

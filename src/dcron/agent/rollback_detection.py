@@ -57,9 +57,7 @@ class Memory:
         return memory
 
     def save(self) -> None:
-        """Write the memory to the spool if it has changed. If the spool cannot be written, log that and go
-        on.
-        """
+        """Write the memory to the spool if it has changed. If that fails, log it and go on."""
         now = self.newest, self.timeline
         if self.path is None or now == self._saved:
             return

@@ -1,4 +1,4 @@
-"""The starts of a whole crontab, merged into one list."""
+"""The next starts of many tasks in one list, for `preview --all` and `lint`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -23,13 +23,13 @@ Starts = Callable[[datetime], datetime]
 def starts(
     lines: Sequence[Definition], after: datetime, until: datetime | None, count: int, most: int
 ) -> Iterator[TaskStart]:
-    """The starts after `after`, until `count` have run or there were `most`; computed as they are read."""
+    """Yield the starts after `after`, up to `count` that run and `most` in all; they are computed lazily."""
     each = watched((_begun(_starts_of(line, after, until)) for line in lines), "looking ahead", len(lines))
     return merged(each, count, most)
 
 
 def _begun(found: Iterator[TaskStart]) -> Iterator[TaskStart]:
-    """The same, its first one computed already."""
+    """Return the same starts, with the first computed already."""
     return chain(list(islice(found, 1)), found)
 
 
@@ -37,11 +37,11 @@ def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Ite
     try:
         yield from starts_of(line, after, until)
     except UsageError as error:
-        console.complain(f"warning: {line.name} is left out: {error}")
+        console.complain(f"warning: {line.name} is omitted: {error}")
 
 
 def print_json(found: Iterable[TaskStart], lines: Sequence[Definition], here: Any, now: datetime) -> int:
-    """The shape of a preview, each occurrence with its task's name; how many there were."""
+    """Print a preview as JSON, each occurrence with its task's name; return how many there were."""
     shown = _Shown()
     warnings = [(each.code, each.message) for each in advice(lines, now)]
     shape = json_output.preview_shape(None, here.key, None, warnings)
@@ -51,7 +51,7 @@ def print_json(found: Iterable[TaskStart], lines: Sequence[Definition], here: An
 
 
 def print_agenda(found: Iterable[TaskStart], lines: Sequence[Definition], here: Any, now: datetime) -> int:
-    """A table in one zone, the busiest minutes in it, and advice; how many starts there were."""
+    """Print a table in one zone, its busiest minutes and warnings; return how many starts there were."""
     shown = _Shown()
     columns = [
         TableColumn(f"STARTS ({here.key})"),
@@ -60,25 +60,25 @@ def print_agenda(found: Iterable[TaskStart], lines: Sequence[Definition], here: 
         TableColumn("NOTE", least=8),
     ]
     if not print_table(columns, _rows(shown.of(found), here, now)):
-        console.note("nothing runs in this window" if lines else "there are no tasks that are not paused")
+        console.note("nothing runs in this window" if lines else "there are no tasks, or all are paused")
     busy = [(minute, number) for minute, number in shown.minutes.busiest(BUSIEST) if number > 1]
     if busy:
-        told = ", ".join(f"{humanize.clock(minute, here, now)} ({number:,})" for minute, number in busy)
-        console.note(f"busiest minutes in this list: {told}")
+        minutes = ", ".join(f"{humanize.clock(minute, here, now)} ({number:,})" for minute, number in busy)
+        console.note(f"busiest minutes in this list: {minutes}")
     for each in advice(lines, now):
         console.complain(f"warning: {each.message} [{each.code}]")
     return shown.count
 
 
 class _Shown:
-    """What has been shown so far: how many, and how many run in each minute."""
+    """Counts what is shown: the starts, and the runs in each minute."""
 
     def __init__(self) -> None:
         self.count = 0
         self.minutes = Minutes()
 
     def of(self, found: Iterable[TaskStart]) -> Iterator[TaskStart]:
-        """The same starts, counted."""
+        """Yield the same starts, and count them."""
         for each in found if console.is_terminal() else watched(found, "starts"):
             self.count += 1
             if each.occurrence.reason is None:
@@ -90,13 +90,13 @@ def _rows(found: Iterable[TaskStart], here: Any, now: datetime) -> Iterator[list
     for at, task, occurrence in found:
         start = humanize.full(at.astimezone(here))
         skipped = occurrence.reason and f"skipped: {occurrence.reason}"
-        moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by its jitter"
+        moved = at != occurrence.at and f"{occurrence.at.astimezone(here):%H:%M:%S}, moved by jitter"
         remark = "; ".join(text for text in (moved, occurrence.note, skipped) if text)
         yield [humanize.Struck(start) if skipped else start, humanize.left(at, now), task, remark]
 
 
 def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:
-    """What is doubtful about the tasks together."""
+    """Return warnings about the tasks together."""
     return advise_all(_readable(watched(lines, "comparing tasks", len(lines))), now)
 
 
@@ -105,4 +105,4 @@ def _readable(lines: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any,
         try:
             yield line.name, next_runs.schedule_of(line), zone(line.timezone), partial(policy.due_at, line)
         except UsageError:
-            continue  # `_starts_of` has said so
+            continue  # `_starts_of` has printed it

@@ -1,4 +1,4 @@
-"""The verbs of `dcron`, in the order of its help; a verb's module is imported when the verb is used."""
+"""The verbs of `dcron` in the order of its help. A verb's module is imported when the verb is used."""
 
 import os
 import sys
@@ -15,74 +15,74 @@ from dcron import __version__
 SECTIONS: dict[str, dict[str, str]] = {
     "Everyday": {
         "add": "Add a task.",
-        "list": "List the tasks, when each runs next and how it went last.",
-        "view": "Show all there is to know about a task, or about one run.",
-        "set": "Change tasks: only what is given.",
-        "edit": "Change the crontab, or some tasks, as text in your editor.",
+        "list": "List the tasks with their next and last runs.",
+        "view": "Show one task or one run in full.",
+        "set": "Change the given options of tasks.",
+        "edit": "Edit the crontab, or some of its tasks, as text in your editor.",
         "rm": "Remove tasks.",
-        "pause": "Let tasks start nothing until they are resumed.",
+        "pause": "Start no runs of these tasks until they are resumed.",
         "resume": "End the pauses of tasks.",
-        "run": "Run tasks now, on whichever node is free.",
+        "run": "Run tasks now, on the first node with a free slot.",
         "at": "Run a command once, at a time.",
-        "in": "Run a command once, after so long.",
-        "runs": "List runs, the newest first: those to come, under way and past.",
-        "logs": "Print what a run wrote to stdout and stderr, in order.",
-        "emit": "Send an event: starts every task whose schedule is '@on EVENT'.",
+        "in": "Run a command once, after a delay.",
+        "runs": "List waiting, active and past runs, the newest first.",
+        "logs": "Print the output of a run: stdout and stderr, in order.",
+        "emit": "Send an event: run every task whose schedule is '@on EVENT'.",
         "cancel": "Cancel runs.",
-        "retry": "Try runs that ended badly once more, now.",
-        "dead": "List the runs that failed or were lost and are not tried again.",
-        "backfill": "Make up for a task's times in the past that never succeeded.",
-        "preview": "Show when a schedule runs, computed just as the agents do.",
-        "why": "Tell why a task did, did not, or will not run.",
+        "retry": "Retry failed, lost, skipped or cancelled runs now.",
+        "dead": "List dead letters: failed and lost runs without further attempts.",
+        "backfill": "Run a task for past occurrences that never succeeded.",
+        "preview": "Show when a schedule runs, as the agents compute it.",
+        "why": "Explain why a task ran, did not run, or will not run.",
     },
-    "Running and keeping": {
-        "calendar": "Name sets of dates for --except and --only of tasks.",
-        "lint": "Tell what is valid and probably not meant.",
+    "Administration": {
+        "calendar": "Manage calendars: named sets of dates for --except and --only.",
+        "lint": "Warn of valid tasks that are probably mistakes.",
         "agent": "Run due tasks on this server until stopped.",
-        "tui": "See everything, change anything, on one screen.",
-        "nodes": "List the running agents, and those that ended within a day.",
-        "drain": "Let a node take nothing new; what it runs runs on.",
-        "undrain": "End the draining of a node: it takes runs again.",
-        "queue": "Limit how many runs of a queue are alive at once, over all nodes.",
+        "tui": "Open the full-screen view of tasks, runs and nodes.",
+        "nodes": "List the running agents, and those that ended within the last day.",
+        "drain": "Stop a node from claiming runs; its active runs continue.",
+        "undrain": "Let a drained node claim runs again.",
+        "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "import": "Import a crontab file.",
-        "export": "Print the crontab as a file.",
+        "export": "Print the crontab as a crontab file.",
         "dump": "Write the whole crontab, without its history, to one file.",
-        "restore": "Bring back what `dcron dump` wrote.",
+        "restore": "Restore a crontab that `dcron dump` wrote.",
         "info": "Print versions, the database, and where the settings come from.",
-        "config": "Set what holds for all users of the crontab.",
-        "db": "Prepare, upgrade or name the database.",
-        "demo": "Watch agents share a crontab.",
+        "config": "Manage the settings that all users of the crontab share.",
+        "db": "Prepare or upgrade the database, or print its URL.",
+        "demo": "Show several agents that share a crontab.",
     },
 }
-"""The first help sentence of each verb. Its module is `commands/VERB.py`, which has it as `command`."""
+"""The first sentence of each verb's help. Module `commands/VERB.py` has the verb as `command`."""
 
 ALIASES = {"ls": "list", "show": "view", "delete": "rm"}
-"""Words of other tools that mean exactly a verb."""
+"""Words of other tools, and the verbs with the same meaning."""
 INSTEAD = {
     "status": "`dcron list` shows the tasks, `dcron nodes` the agents, `dcron view NAME` one task",
-    "start": "`dcron run NAME` runs a task now, `dcron resume NAME` ends its pause; `dcron agent` is one",
-    "stop": "`dcron cancel RUN` stops a run, `dcron pause NAME` a task, `dcron drain NODE` an agent's claims",
-    "enable": "`dcron resume NAME` ends a task's pause",
-    "disable": "`dcron pause NAME` lets a task start nothing until it is resumed",
+    "start": "`dcron run NAME` runs a task, `dcron resume NAME` ends its pause, `dcron agent` is one",
+    "stop": "`dcron cancel RUN` stops a run, `dcron pause NAME` a task, `dcron drain NODE` drains a node",
+    "enable": "`dcron resume NAME` ends the pause of a task",
+    "disable": "`dcron pause NAME` pauses a task until it is resumed",
 }
-"""Words that may mean several verbs, or one that does not do quite that."""
+"""Words of other tools without an exact equivalent, and the verbs to use."""
 VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.items()}
 COMMAND_LAST = ("add", "at", "in")
 
 
 class Verbs(TyperGroup):
-    """The verbs, loaded one at a time: `dcron --help` has to be quick, `dcron preview` needs no database."""
+    """The verbs, each loaded when it is used: `dcron --help` is quick, `dcron preview` needs no database."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All verbs."""
+        """Return all verbs."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Load a verb; None if there is none of this name."""
+        """Load a verb; None if there is no verb of this name."""
         return _load(cmd_name) if cmd_name in VERBS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that was typed, or the one that was probably meant, in an error."""
+        """Return the verb that was typed; the error for another word suggests the closest verb."""
         args = _understood(ctx, args)
         if args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
             if args[0] in INSTEAD:
@@ -94,7 +94,7 @@ class Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb. A closed pipe is dealt with here: typer would make it an exit code of its own."""
+        """Run the verb. Handle a closed pipe here: typer would return its own exit code."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
@@ -103,15 +103,15 @@ class Verbs(TyperGroup):
             raise typer.Exit(error_handler.explain(error)) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The verbs in their sections."""
+        """Write the verbs in their sections."""
         width = max(map(len, VERBS))
         for title, section in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{width}}", told) for name, told in section.items()])
+                formatter.write_dl([(f"{name:<{width}}", sentence) for name, sentence in section.items()])
 
 
 def _understood(ctx: Any, words: list[str]) -> list[str]:
-    """The words with an alias replaced by its verb; `help VERB` is `VERB --help`."""
+    """Return the words with aliases replaced; `help VERB` becomes `VERB --help`."""
     match words:
         case ["version"]:
             _print_version(True)
@@ -124,7 +124,7 @@ def _understood(ctx: Any, words: list[str]) -> list[str]:
 
 
 def _load(name: str) -> Any:
-    """A verb as typer makes it of its function, or of the Typer that holds verbs of its own."""
+    """Return a verb: typer's command of its function, or of its Typer if it has verbs of its own."""
     from typer.main import get_command
 
     from dcron.cli.options import CommandLast, Verb, offer_completions
@@ -141,7 +141,7 @@ def _load(name: str) -> Any:
 
 
 def _functions(found: Any) -> list[Any]:
-    """The function of a verb, or those of a Typer."""
+    """Return the function of a verb, or those of its Typer."""
     if not isinstance(found, typer.Typer):
         return [found]
     above = found.registered_callback
@@ -168,7 +168,9 @@ def dcron(
     ctx: typer.Context,
     db: Annotated[
         str | None,
-        typer.Option("--db", metavar="URL", help="The database; else $DCRON_DB, else the config file."),
+        typer.Option(
+            "--db", metavar="URL", help="Database to use [default: $DCRON_DB, or the config file's]."
+        ),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -179,7 +181,7 @@ def dcron(
     \b
     dcron add '30 2 * * *' backup --full    add a task
     dcron agent                             run due tasks, on every server
-    dcron list                              see what ran, and what is next
+    dcron list                              show their last and next runs
     """
     if ctx.invoked_subcommand is None:
         from dcron.cli.commands import tui
@@ -192,9 +194,9 @@ def dcron(
 
 
 def run() -> NoReturn:
-    """Run the command line of this process."""
+    """Run the command line of this process, and exit."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # it was closed: the next file to be opened would take its place
+        if getattr(sys, name) is None:  # it is closed: the next file to be opened would take its number
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -202,7 +204,7 @@ def run() -> NoReturn:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line, and return its exit code."""
     try:
         code = app(list(words), prog_name="dcron", standalone_mode=False)
         sys.stdout.flush()

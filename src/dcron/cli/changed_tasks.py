@@ -1,4 +1,4 @@
-"""Report changed tasks: for `set`, `pause` and `resume`."""
+"""Print changed tasks, for `set`, `pause` and `resume`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 def print_changed(done: str, task: "Task", crontab: "Crontab") -> None:
+    """Print what was done to a task, its schedule and its next runs."""
     from dcron.cli.tables import print_facts
     from dcron.presentation import next_runs
     from dcron.presentation import policies as policies
@@ -22,6 +23,7 @@ def print_changed(done: str, task: "Task", crontab: "Crontab") -> None:
 
 
 def print_json(crontab: "Crontab", changed: "Sequence[Task]") -> None:
+    """Print the tasks as JSON: one as an object, several as an array."""
     from dcron.cli import json_output
 
     now = crontab.now()

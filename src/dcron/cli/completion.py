@@ -1,7 +1,7 @@
-"""What the shell completes, by what an argument or option is called in the help: ZONE, RUN, skip|queue.
+"""Shell completion of arguments and options, chosen by the metavar: ZONE, RUN, skip|queue.
 
-Nothing that goes wrong is reported, for the line is still being typed. Only words that no shell obeys are
-offered: zsh evaluates what it is given.
+Errors are not reported, because the user is still typing. Only words without special characters are offered,
+because zsh evaluates them.
 """
 
 import os
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
 
 Offer = tuple[str, str]
-"""A word and what it is, which zsh and fish show beside it."""
+"""A word and its description, which zsh and fish show."""
 _MOST = 200
 _LITERAL = re.compile(r"[a-z][a-z-]*")
 _INERT = re.compile(r"[A-Za-z0-9_.+@][A-Za-z0-9_.:+@/=-]*")
 
 
 def completes(metavar: str | None) -> bool:
-    """Return whether there is something to offer for what the help calls so."""
+    """Return whether words can be offered for this metavar."""
     return any(part in _KINDS or _LITERAL.fullmatch(part) for part in _parts(metavar or ""))
 
 
 def offers(metavar: str, ctx: Any, beginning: str) -> list[Offer]:
-    """Return what may stand where the help says `metavar`: each of its parts between bars."""
+    """Return the words for each part of a metavar such as `N|none`."""
     found: list[Offer] = []
     for part in _parts(metavar):
         if _LITERAL.fullmatch(part):
@@ -39,23 +39,23 @@ def offers(metavar: str, ctx: Any, beginning: str) -> list[Offer]:
 
 
 def task_names(ctx: Any, beginning: str) -> list[str]:
-    """The names of tasks that begin so."""
-    return _asked(ctx, lambda crontab: crontab.names(beginning, _MOST))
+    """Return the names of tasks with this beginning."""
+    return _query(ctx, lambda crontab: crontab.names(beginning, _MOST))
 
 
 def calendar_names(ctx: Any, beginning: str) -> list[str]:
-    """The names of calendars that begin so."""
+    """Return the names of calendars with this beginning."""
     from dcron.services.calendars import Calendars
 
-    return _asked(ctx, lambda crontab: Calendars(crontab).names(beginning, _MOST))
+    return _query(ctx, lambda crontab: Calendars(crontab).names(beginning, _MOST))
 
 
 def _parts(metavar: str) -> list[str]:
     return metavar.removesuffix("...").strip("[]").split("|")
 
 
-def _asked(ctx: Any, ask: "Callable[[Crontab], Iterable[str]]") -> list[str]:
-    """What the database says; nothing where it is not there."""
+def _query(ctx: Any, read: "Callable[[Crontab], Iterable[str]]") -> list[str]:
+    """Return the answer of the database, or nothing if it cannot be read."""
     from dcron.cli.context import new_database
     from dcron.config import actor
     from dcron.services.crontab import Crontab
@@ -64,15 +64,15 @@ def _asked(ctx: Any, ask: "Callable[[Crontab], Iterable[str]]") -> list[str]:
     try:
         with closing(new_database(_url(ctx), readonly=True)) as database:
             path = database.address.path
-            if path and not path.exists():  # the Tab key makes no database
+            if path and not path.exists():  # completion must not create a database
                 return []
-            return list(ask(Crontab(database, actor())))
+            return list(read(Crontab(database, actor())))
     except DcronError:
         return []
 
 
 def _url(ctx: Any) -> str | None:
-    """The database that is named on the line, behind the verb or before it."""
+    """Return the URL given by --db, behind the verb or before it."""
     while ctx is not None:
         if url := ctx.params.get("db"):
             return str(url)
@@ -85,12 +85,12 @@ def _plain(names: Iterable[str]) -> list[Offer]:
 
 
 def _runs(ctx: Any, beginning: str) -> list[Offer]:
-    """The runs that the verb may act on, the newest first."""
+    """Return the runs that the verb can act on, the newest first."""
     from dcron.model import RunState
     from dcron.store.runs import RunFilter
 
     unfinished = [RunState.WAITING, RunState.CLAIMED, RunState.RUNNING]
-    wanted = {
+    filters = {
         "cancel": RunFilter(states=unfinished),
         "retry": RunFilter(dead=True),
         "dismiss": RunFilter(dead=True),
@@ -98,11 +98,11 @@ def _runs(ctx: Any, beginning: str) -> list[Offer]:
     found: list[Offer] = []
 
     def ask(crontab: "Crontab") -> Iterator[str]:
-        for run in crontab.runs(wanted.get(ctx.info_name, RunFilter()), _MOST):
+        for run in crontab.runs(filters.get(ctx.info_name, RunFilter()), _MOST):
             found.append((str(run.id), f"{run.task} {run.state.value}"))
             yield run.task
 
-    _asked(ctx, ask)
+    _query(ctx, ask)
     return found
 
 
@@ -110,14 +110,14 @@ def _nodes(ctx: Any, beginning: str) -> list[Offer]:
     from dcron.services.fleet import Fleet
 
     return _plain(
-        _asked(
+        _query(
             ctx, lambda crontab: (each for node in Fleet(crontab).living() for each in (node.name, node.id))
         )
     )
 
 
 def _queues(ctx: Any, beginning: str) -> list[Offer]:
-    """Those with a limit, those in which something runs, and those that agents serve."""
+    """Return the queues with a limit, with active runs, or served by an agent."""
     from dcron.services.fleet import Fleet
 
     def ask(crontab: "Crontab") -> Iterator[str]:
@@ -126,13 +126,13 @@ def _queues(ctx: Any, beginning: str) -> list[Offer]:
         for node in fleet.living():
             yield from node.queues
 
-    return _plain(["default", *_asked(ctx, ask)])
+    return _plain(["default", *_query(ctx, ask)])
 
 
 def _tags(ctx: Any, beginning: str) -> list[Offer]:
     from dcron.services.fleet import Fleet
 
-    return _plain(_asked(ctx, lambda crontab: (tag for node in Fleet(crontab).living() for tag in node.tags)))
+    return _plain(_query(ctx, lambda crontab: (tag for node in Fleet(crontab).living() for tag in node.tags)))
 
 
 def _zones(ctx: Any, beginning: str) -> list[Offer]:

@@ -1,4 +1,4 @@
-"""What is written where: data to stdout, everything else to stderr, nothing that a terminal obeys."""
+"""Write data to stdout and everything else to stderr, without escape sequences of foreign text."""
 
 import json
 import os
@@ -10,62 +10,62 @@ from dcron.errors import Refused
 from dcron.safetext import safe, safe_lines
 
 LONGEST_LINE = 2_000
-"""Characters of a message's line; what somebody typed may stand in it."""
+"""Most characters of a line of a message, which may quote what the user typed."""
 
 
 def is_terminal() -> bool:
-    """Whether a person reads stdout as it is written."""
+    """Return whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def has_colour() -> bool:
-    """Whether stdout is a terminal that may be coloured (no-color.org)."""
+    """Return whether stdout is a terminal that shows colours (no-color.org)."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def data(line: str = "") -> None:
-    """A line of data, made inert here."""
+    """Print a line of data, made safe for terminals."""
     drawn(safe(line))
 
 
 def drawn(line: str) -> None:
-    """A line with our own colours. Foreign text in it has passed `safe` before."""
+    """Print a line with our own colours. Foreign text in it must have passed `safe`."""
     sys.stdout.write(line + "\n")
 
 
 def note(text: str) -> None:
-    """Something for the person at the keyboard, made inert here; a line that nobody would read is cut."""
+    """Print a message on stderr, made safe for terminals; long lines are cut."""
     lines = (line[:LONGEST_LINE] + ("…" if len(line) > LONGEST_LINE else "") for line in text.split("\n"))
     try:
         sys.stderr.write(safe_lines("\n".join(lines)) + "\n")
         sys.stderr.flush()
-    except OSError:  # nobody is there to be told
+    except OSError:  # the terminal is gone
         drop(sys.stderr)
 
 
 def drop(stream: TextIO) -> None:
-    """Let nothing more be written to a stream that cannot be: not even at the exit."""
+    """Discard what is written to a broken stream, also when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def complain(text: str) -> None:
-    """An error or a warning, said as dcron's."""
+    """Print an error or a warning on stderr, after `dcron: `."""
     note(f"dcron: {text}")
 
 
 def emit(value: Any) -> None:
-    """One JSON document. Pure ASCII: what foreign text holds is escaped, so it is inert on a terminal."""
+    """Print a JSON document in ASCII, which is safe on a terminal."""
     drawn(json.dumps(value, indent=2))
 
 
 def emit_line(value: Any) -> None:
-    """One JSON object on a line of its own, at once: somebody follows."""
+    """Print a JSON object on one line and flush it, for readers that follow."""
     drawn(json.dumps(value))
     sys.stdout.flush()
 
 
 def emit_list(values: Iterable[Any]) -> None:
-    """A JSON array, written while it is read: it may be long."""
+    """Print a JSON array, one value at a time: it may be long."""
     separator = "[\n"
     for value in values:
         sys.stdout.write(separator + json.dumps(value))
@@ -74,7 +74,7 @@ def emit_list(values: Iterable[Any]) -> None:
 
 
 def emit_one_or_list(values: Sequence[Any]) -> None:
-    """Print one value as a document of its own, several as an array: what a verb with names did to each."""
+    """Print one value as a document, and several as an array: the results of a verb that takes names."""
     if len(values) == 1:
         emit(values[0])
     else:
@@ -82,7 +82,7 @@ def emit_one_or_list(values: Sequence[Any]) -> None:
 
 
 def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) -> None:
-    """A JSON object whose array under `key`, empty as it is given, is written while it is read."""
+    """Print a JSON object whose array under `key` is empty in `document` and filled from `values`."""
     before, after = json.dumps(document, indent=2).split(f'"{key}": []', 1)
     sys.stdout.write(f'{before}"{key}": [')
     separator = "\n"
@@ -93,20 +93,20 @@ def emit_streaming(document: dict[str, Any], key: str, values: Iterable[Any]) ->
 
 
 def is_attended() -> bool:
-    """Return whether a person can be asked and can answer."""
+    """Return whether a user can be asked on the terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def require_consent(what: str, *, force: bool) -> None:
-    """Ask before something is destroyed; silence is No. Raises Refused, also where nobody can be asked."""
+    """Ask for confirmation; the default is no. Raises Refused if the answer is no or there is no terminal."""
     if force:
         return
     if not is_attended():
-        raise Refused(f"{what}: nobody is here to say yes; repeat it with --force")
+        raise Refused(f"{what}: there is no terminal to ask on; repeat it with --force")
     sys.stderr.write(f"{safe(what)}? [y/N] ")
     sys.stderr.flush()
-    said = sys.stdin.readline()
-    if not said.endswith("\n"):
+    reply = sys.stdin.readline()
+    if not reply.endswith("\n"):
         sys.stderr.write("\n")
-    if said.strip().lower() not in ("y", "yes"):
+    if reply.strip().lower() not in ("y", "yes"):
         raise Refused("nothing was done")

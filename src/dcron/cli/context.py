@@ -1,4 +1,4 @@
-"""From what the command line, the environment and the config file say to an open crontab."""
+"""Open the crontab that the command line, the environment or the config file names."""
 
 import os
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_database(url: str | None, *, strict: bool = False) -> Iterator["Database"]:
-    """The database in force. Raises UsageError for a URL that cannot be read.
+    """Open the chosen database. Raises UsageError for a bad URL.
 
-    Warns where other accounts can change it; with `strict`, using it then raises Refused.
+    Warn if other accounts can change the database; with `strict`, using it then raises Refused.
     """
     from dcron.cli.file_warnings import print_distrust
     from dcron.config import load_config
@@ -34,9 +34,9 @@ def opened_database(url: str | None, *, strict: bool = False) -> Iterator["Datab
 
 
 def new_database(url: str | None, *, readonly: bool = False) -> "Database":
-    """The database in force, for the caller to close. Raises UsageError for a URL that cannot be read.
+    """Return the chosen database; the caller closes it. Raises UsageError for a bad URL.
 
-    With `readonly` not even a directory is made for it.
+    With `readonly`, the directory of the database is not created.
     """
     from dcron.config import load_config
 
@@ -53,14 +53,14 @@ def _database(
     database = Database(database_url(url, config), patience=_patience(PATIENCE), strict=strict)
     own = own_database()
     if own and database.address.path == own and not readonly:
-        with suppress(OSError):  # the database will say so
+        with suppress(OSError):  # the database reports it
             own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return database
 
 
 @contextmanager
 def opened_crontab(url: str | None) -> Iterator["Crontab"]:
-    """The crontab in force, its tables made when there are none. Raises DatabaseError."""
+    """Open the chosen crontab; create its tables if there are none. Raises DatabaseError."""
     from dcron.config import actor
     from dcron.services.crontab import Crontab
 
@@ -69,7 +69,7 @@ def opened_crontab(url: str | None) -> Iterator["Crontab"]:
 
 
 def new_task_zone(crontab: "Crontab") -> "ChosenZone":
-    """The zone of a new task that names none, the same for all users of the crontab where one is set."""
+    """Return the zone of a new task without --tz: the crontab's if set, else the user's or the machine's."""
     from dcron.config import load_config
     from dcron.services.settings import SharedSettings
 
@@ -77,19 +77,19 @@ def new_task_zone(crontab: "Crontab") -> "ChosenZone":
 
 
 def own_zone() -> str:
-    """The zone for times that this person is shown: the configured one, $TZ, the machine's, or UTC."""
+    """Return the zone for times that the user sees: the configured one, $TZ, the machine's, or UTC."""
     from dcron.config import load_config
     from dcron.schedule import default_zone
 
     return default_zone(load_config().timezone)
 
 
-def _patience(usual: float) -> float:
-    """Seconds to wait for a locked database: $DCRON_PATIENCE, such as 2s."""
-    from dcron.schedule import parse_duration
+def _patience(default: float) -> float:
+    """Return the seconds to wait for a locked database: $DCRON_PATIENCE, such as 2s, or the default."""
+    from dcron.quantities import parse_duration
 
     given = os.environ.get("DCRON_PATIENCE")
     try:
-        return parse_duration(given) if given else usual
+        return parse_duration(given) if given else default
     except UsageError as error:
         raise UsageError(f"$DCRON_PATIENCE: {error}") from None

@@ -1,4 +1,4 @@
-"""From what went wrong to a message on stderr and the exit code of the contract (docs/cli.md)."""
+"""Turn an exception into a message on stderr and an exit code (docs/cli.md)."""
 
 import errno
 import sys
@@ -10,15 +10,15 @@ import typer
 from dcron.cli import console
 from dcron.errors import CrontabFileError, DcronError, ExitCode
 
-# Its own classes have moved between typer's versions; this one's ancestor is what every usage error is.
+# typer moves its own classes between versions; this is the base class of all its usage errors.
 ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def explain(error: BaseException, words: Sequence[str] = ()) -> int:
-    """Say what went wrong, as shortly as it can be acted upon; the exit code.
+    """Print what is wrong, and return the exit code.
 
-    `words` are those of the command line: a database URL among them is not repeated.
+    `words` are those of the command line: passwords in their URLs are not printed.
     """
     match error:
         case CrontabFileError():
@@ -31,16 +31,16 @@ def explain(error: BaseException, words: Sequence[str] = ()) -> int:
         case KeyboardInterrupt() | typer.Abort():
             sys.stderr.write("\n")
             return ExitCode.INTERRUPTED
-        case BrokenPipeError():  # whoever read our output has seen enough
+        case BrokenPipeError():  # the reader of our output has closed it
             console.drop(sys.stdout)
             return ExitCode.DONE
         case OSError(filename=None, errno=number) if number in _FULL:
             console.drop(sys.stdout)
-            console.complain(f"cannot write what there is to write: {error.strerror}")
+            console.complain(f"cannot write the output: {error.strerror}")
             return ExitCode.FAILED
     if isinstance(error, ClickError):
         return _explain_usage(error, words)
-    return _admit(error, words)
+    return _explain_bug(error, words)
 
 
 def _explain_usage(error: Exception, words: Sequence[str]) -> int:
@@ -50,7 +50,7 @@ def _explain_usage(error: Exception, words: Sequence[str]) -> int:
     console.complain(_sentence(redact_typed(error.format_message(), words)))  # type: ignore[attr-defined]
     if context is not None:
         console.note(context.get_usage().replace("Usage:", "usage:").strip())
-        console.note(f"`{context.command_path} --help` tells more")
+        console.note(f"see `{context.command_path} --help`")
     return ExitCode.USAGE
 
 
@@ -59,11 +59,10 @@ def _sentence(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _admit(error: BaseException, words: Sequence[str]) -> int:
-    """A mistake of ours: all there is for a report, but no password."""
+def _explain_bug(error: BaseException, words: Sequence[str]) -> int:
+    """Print the traceback of a bug in dcron, without passwords."""
     from dcron.database.url import redact_typed
 
-    told = "".join(traceback.format_exception(error))
-    console.note(redact_typed(told, words))
-    console.complain("this is a mistake in dcron; please report it with the lines above")
+    console.note(redact_typed("".join(traceback.format_exception(error)), words))
+    console.complain("this is a bug in dcron; please report it with the lines above")
     return ExitCode.FAILED

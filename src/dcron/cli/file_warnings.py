@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def print_distrust(config: "Config", address: "Address") -> None:
-    """Warn of config files and a database that other accounts can change, and of a password they can read."""
+    """Warn of files that other accounts can change, and of a password that they can read."""
     for warning in config.distrusted:
         console.complain(f"warning: {warning}")
     _print_readable_password(config)
@@ -34,4 +34,4 @@ def _print_open_database(address: "Address") -> None:
     path = address.path
     if path and not address.shared and (problem := problem_with(path)):
         warning = trust.warning(f"the database {path}", problem)
-        console.complain(f"warning: {warning}; where that is meant, add ?shared=true to the URL")
+        console.complain(f"warning: {warning}; if this is intended, add ?shared=true to the URL")

@@ -1,4 +1,4 @@
-"""Whose an imported file is, and where it comes from: what its tasks run as, and what they remember."""
+"""Find the account of an imported file, and the source that its tasks record."""
 
 import os
 import pwd
@@ -10,24 +10,24 @@ from dcron.config import host_name
 from dcron.errors import Refused, UsageError
 
 SPOOLS = (Path("/var/spool/cron/crontabs"), Path("/var/spool/cron/tabs"), Path("/var/spool/cron"))
-"""Where crons keep the crontabs of users, each in a file with the account's name."""
+"""Directories of the crontabs of users; each file has the name of its account."""
 SYSTEM = (Path("/etc/crontab"), Path("/etc/cron.d"))
-"""Where each line names an account."""
+"""Files and directories of crontabs with an account in each line."""
 STDIN = "-"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A file to import, as the tasks will remember it."""
+    """The source of imported tasks."""
 
     source: str
-    """`import:HOST:ACCOUNT:PATH`: the account is that of the file, the path is absolute, or - for stdin."""
+    """`import:HOST:ACCOUNT:PATH`: the account of the file, and its absolute path or - for stdin."""
     user: str | None
-    """The account of lines that name none; None is the agent's own."""
+    """The account of tasks without one; None is the agent's."""
 
 
 def origin_of(file: str, user: str | None) -> Origin:
-    """Return whose the file is, by cron's own rule for the crontabs of users.
+    """Return the source and account of a file, by cron's rule for crontabs of users.
 
     Raises Refused for a user's crontab that cron would not run.
     """
@@ -41,14 +41,14 @@ def origin_of(file: str, user: str | None) -> Origin:
 
 
 def require_system(file: str) -> None:
-    """Raise UsageError for a file whose lines name accounts, which would be taken for commands."""
+    """Raise UsageError for a system file: without --system, its accounts would be read as commands."""
     path = _absolute(file) if file != STDIN else None
     if path and (path in SYSTEM or path.parent in SYSTEM):
         raise UsageError(f"{path} is a system file, with an account in each line: add --system")
 
 
 def account_name(uid: int) -> str:
-    """Return the name of an account, or its number where it has none."""
+    """Return the name of an account, or its number if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -56,14 +56,14 @@ def account_name(uid: int) -> str:
 
 
 def doubts_about(user: str) -> str | None:
-    """Return what may go wrong with commands of this account, judged by this machine; None if nothing."""
+    """Return why commands of this account may fail on this machine, or None."""
     if _account(user) is None:
         return f"this machine has no account {user!r}; a run fails on an agent without it"
-    return homelessness(user)
+    return missing_home(user)
 
 
-def homelessness(user: str) -> str | None:
-    """Return where commands of this account run if it has no home directory here; None if it has."""
+def missing_home(user: str) -> str | None:
+    """Return a warning if the account has no home directory on this machine, else None."""
     account = _account(user)
     if account is None or Path(account.pw_dir).is_dir():
         return None
@@ -84,25 +84,25 @@ def _source(account: str, path: str) -> str:
 
 
 def _absolute(file: str) -> Path:
-    """Without following the last link: cron runs none, and its name is what counts."""
+    """Return the absolute path, without following the last link: its name counts, and cron runs no links."""
     return Path(file).parent.resolve() / Path(file).name
 
 
 def _owner_in_spool(path: Path) -> str:
-    """Return the account whose crontab this is: cron takes it from the name, and wants it to own the file."""
+    """Return the account of a crontab in the spool: cron takes it from the name, and requires it as owner."""
     try:
         account = pwd.getpwnam(path.name)
     except KeyError:
         raise Refused(
             f"{path} has no owner: there is no account {path.name!r}, and cron does not run it;"
-            " say whose it is: --user NAME"
+            " name an account: --user USER"
         ) from None
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise Refused(f"{path} is a link, which cron does not run; say whose it is: --user NAME")
+        raise Refused(f"{path} is a link, which cron does not run; name an account: --user USER")
     if found.st_uid not in (0, account.pw_uid):
         raise Refused(
             f"{path} belongs to {account_name(found.st_uid)} and not to {path.name}, so cron does not run it;"
-            " say whose it is: --user NAME"
+            " name an account: --user USER"
         )
     return account.pw_name

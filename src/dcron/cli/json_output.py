@@ -1,4 +1,4 @@
-"""The JSON that scripts read. Keys are added, never renamed or taken away (docs/cli.md)."""
+"""The JSON that scripts read. Keys are added, never renamed or removed (docs/cli.md)."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -22,20 +22,20 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 """The keys with which a task begins."""
 
 
-def instant(moment: datetime | None) -> str | None:
-    """RFC 3339 in UTC, ending in Z."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+def instant(at: datetime | None) -> str | None:
+    """Return a time as RFC 3339 in UTC, with Z at the end."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
 
 
 def seconds(duration: float | None) -> float | int | None:
-    """A duration; whole seconds as an integer, others to the millisecond."""
+    """Return a duration in seconds: an integer if it is whole, else rounded to milliseconds."""
     if duration is None:
         return None
     return int(duration) if duration == int(duration) else round(duration, 3)
 
 
 def number(value: Any) -> Any:
-    """A plain number, whole ones as an integer; what JSON has no number for is None, and no number stays."""
+    """Return a whole float as an integer, and None for one that is not finite; keep other values."""
     if not isinstance(value, float):
         return value
     if not math.isfinite(value):
@@ -44,7 +44,7 @@ def number(value: Any) -> Any:
 
 
 def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers by name; what somebody wrote by hand in place of one stays as it is."""
+    """Return numbers by name; a value that is no number is kept."""
     return {name: number(amount) for name, amount in amounts.items()}
 
 
@@ -89,7 +89,7 @@ def _field_value(field: Field, value: Any) -> Any:
 
 
 def run_shape(run: Run, now: datetime) -> dict[str, Any]:
-    """One run."""
+    """Return a run."""
     return {
         "id": run.id,
         "task": run.task,
@@ -119,7 +119,7 @@ def run_shape(run: Run, now: datetime) -> dict[str, Any]:
 
 
 def node_shape(node: Node, now: datetime) -> dict[str, Any]:
-    """One node."""
+    """Return a node."""
     return {
         "id": node.id,
         "name": node.name,
@@ -142,12 +142,12 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
 
 
 def queue_shape(queue: Queue) -> dict[str, Any]:
-    """One queue; `max_running` is None where it has no limit."""
+    """Return a queue; `max_running` is None without a limit."""
     return {"name": queue.name, "max_running": queue.max_running, "running": queue.alive}
 
 
 def event_shape(event: Event) -> dict[str, Any]:
-    """One event, without its payload."""
+    """Return an event, without its payload."""
     return {
         "id": event.id,
         "name": event.name,
@@ -158,7 +158,7 @@ def event_shape(event: Event) -> dict[str, Any]:
 
 
 def emitted_shape(emitted: "Emitted", now: datetime) -> dict[str, Any]:
-    """What became of an event; none was taken in when one of its key had come before."""
+    """Return the effect of an event; its event is None if one with the same key was sent before."""
     return {
         "event": event_shape(emitted.event) if emitted.event else None,
         "runs": [run_shape(run, now) for run in emitted.runs],
@@ -169,7 +169,7 @@ def emitted_shape(emitted: "Emitted", now: datetime) -> dict[str, Any]:
 def backfill_shape(
     task: str, first: datetime, last: datetime, filled: "Backfill", *, dry_run: bool
 ) -> dict[str, Any]:
-    """What a backfill of this span made, or would make."""
+    """Return the runs that a backfill of this span has created, or would create."""
     return {
         "task": task,
         "from": instant(first),
@@ -184,9 +184,9 @@ def backfill_shape(
 def preview_shape(
     schedule: str | None, timezone: str, explanation: str | None, warnings: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """What `preview` shows of one schedule, or of all (None), but for its occurrences.
+    """Return the preview of a schedule, or of all (None), without occurrences.
 
-    A warning is its code and its message.
+    A warning is a code and a message.
     """
     return {
         "schedule": schedule,
@@ -198,7 +198,7 @@ def preview_shape(
 
 
 def occurrence_shape(start: "TaskStart") -> dict[str, Any]:
-    """One turn in a preview; one that is skipped does not start."""
+    """Return an occurrence of a preview; one that is skipped does not start."""
     occurrence = start.occurrence
     return {
         "at": instant(occurrence.at),
@@ -211,7 +211,7 @@ def occurrence_shape(start: "TaskStart") -> dict[str, Any]:
 
 
 def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
-    """A piece of a run's output. `offset` counts the bytes of both streams; a gap is what was dropped."""
+    """Return a chunk of output. `offset` counts bytes of both streams; a gap means dropped bytes."""
     return {
         "run": chunk.run_id,
         "offset": chunk.byte_offset,

@@ -1,9 +1,7 @@
 """The nodes that `drain` and `undrain` act on."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from dcron.cli import console
 from dcron.model import Node
@@ -12,24 +10,19 @@ if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
 
 
-NodeName = Annotated[
-    str, typer.Argument(metavar="NODE", help="A node's whole name or ID, as `dcron nodes` shows it.")
-]
-
-
 def mention_namesakes(found: Sequence[Node], does: str) -> None:
-    """Say so where a name has more than one living node."""
+    """Note if several living nodes have the name that was given."""
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
         console.note(
-            f"{found[0].name} is the name of {len(found)} living agents, all of them meant: {ids};"
-            f" an ID {does} one"
+            f"{len(found)} living nodes have the name {found[0].name}, and all are affected: {ids};"
+            f" an ID {does} only one"
         )
 
 
-def print_nodes_as_json(crontab: "Crontab", wanted: Sequence[Node]) -> None:
+def print_nodes_as_json(crontab: "Crontab", nodes: Sequence[Node]) -> None:
     """Print these nodes as they are now."""
     from dcron.cli import json_output
 
-    now, ids = crontab.now(), {each.id for each in wanted}
+    now, ids = crontab.now(), {each.id for each in nodes}
     console.emit([json_output.node_shape(each, now) for each in crontab.nodes() if each.id in ids])

@@ -1,4 +1,4 @@
-"""What `add`, `at` and `in` share: make a task of the options, and report what was added."""
+"""Make a task from command-line options and report it: for `add`, `at` and `in`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dcron.cli import console
 from dcron.cli.context import new_task_zone
 from dcron.cli.task_options import TaskOptions, command_text, with_tries
-from dcron.cli.warnings import mention_idleness
 from dcron.fields import OPTIONS
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ _OPTION_OF_ADD = re.compile(rf"(?:--(?:{_LONG_OPTIONS}|json|db)(?:=.*)?|-[nz])",
 
 
 def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
-    """The zone that was asked for, else that of new tasks. Raises ZoneError."""
+    """Return the zone given by --tz, else that of new tasks. Raises ZoneError."""
     from dcron.schedule import zone
     from dcron.services.settings import ChosenZone
 
@@ -34,7 +33,7 @@ def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
 
 def add_one_off(
     crontab: "Crontab",
-    moment: datetime,
+    at: datetime,
     command: Sequence[str],
     options: TaskOptions,
     chosen: "ChosenZone",
@@ -42,13 +41,16 @@ def add_one_off(
     now: datetime,
     as_json: bool,
 ) -> None:
-    """Add a task that runs once, at `moment`. It runs even if that time passes while it is being added."""
-    if moment.microsecond:  # a schedule has whole seconds; never early
-        moment = moment.replace(microsecond=0) + timedelta(seconds=1)
-    # A time on the zone's clock stays one: then it is told what daylight saving does to it.
-    zulu = "" if moment.tzinfo is None else "Z"
-    line = new_definition(f"@at {moment:%Y-%m-%dT%H:%M:%S}{zulu}", command, options, chosen)
-    task = crontab.add(line, once=True, numbered=options["name"] is None, since=now)
+    """Add and report a task that runs once: at an instant in UTC, or at a local time of the zone.
+
+    It runs even if this time passes while it is being added.
+    """
+    if at.microsecond:  # a schedule has whole seconds; never run early
+        at = at.replace(microsecond=0) + timedelta(seconds=1)
+    # A local time stays one: the report then says what daylight saving does to it.
+    utc = "" if at.tzinfo is None else "Z"
+    definition = new_definition(f"@at {at:%Y-%m-%dT%H:%M:%S}{utc}", command, options, chosen)
+    task = crontab.add(definition, once=True, numbered=options["name"] is None, since=now)
     report_added(crontab, task, options, chosen, now=now, as_json=as_json)
     warn_of_late_options(command)
 
@@ -56,6 +58,7 @@ def add_one_off(
 def new_definition(
     schedule: str, command: Sequence[str], options: TaskOptions, chosen: "ChosenZone"
 ) -> "Definition":
+    """Return the task that the options describe. Raises UsageError."""
     from dcron.crontabfile.names import default_name
     from dcron.model import Definition
 
@@ -77,6 +80,7 @@ def report_added(
     now: datetime | None = None,
     as_json: bool,
 ) -> None:
+    """Print the new task, and warnings about it."""
     from dcron.cli import json_output, warnings
     from dcron.cli.tables import print_facts
 
@@ -87,10 +91,10 @@ def report_added(
     else:
         print_facts(_facts(view, options, chosen, now))
     warnings.print_warnings(task, now)
-    warnings.print_homelessness(task)
+    warnings.print_missing_home(task)
     warnings.print_crowd(crontab, view, now)
     warnings.print_unserved(crontab, view)
-    mention_idleness(crontab)
+    warnings.print_idle_agents(crontab)
 
 
 def _facts(
@@ -105,19 +109,19 @@ def _facts(
     count = 1 if task.once else 3
     yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
     if options["timezone"] is None:
-        hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all"
+        hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all users"
         yield "zone", f"{chosen.name}, {chosen.origin}{hint}"
     yield "command", next_runs.command_line(task)
     yield "with", policies.lines(task)
     if options["on_lost"] == "retry" and options["tries"] is None:
-        yield "tries", f"{task.tries}, for a lost attempt counts as one; --tries N for another number"
+        yield "tries", f"{task.tries}: a lost attempt counts; --tries N sets another number"
 
 
 def warn_of_late_options(command: Sequence[str]) -> None:
-    """`add '0 9 * * *' backup --timeout 5m` gives backup an option that was meant for dcron."""
+    """Warn of an option of dcron after the command, such as `add '0 9 * * *' backup --timeout 5m`."""
     late = next((word for word in command[1:] if _OPTION_OF_ADD.fullmatch(word)), None)
     if len(command) > 1 and late is not None:
         console.complain(
-            f"warning: {late} stands after the command, so the command gets it;"
-            " options for dcron stand before the command"
+            f"warning: {late} follows the command, so it is passed to the command;"
+            " write options for dcron before the command"
         )

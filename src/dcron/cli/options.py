@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs share."""
+"""Arguments and options that several verbs share, and the classes of verbs."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
-from dcron.cli import completion
+from dcron.cli import completion, help
 from dcron.model import LAST_RUN
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
-    """`dcron --db URL list` means the same as `dcron list --db URL`."""
+    """Return the URL given behind the verb, or before it: `dcron --db URL list` is `dcron list --db URL`."""
     above: Any = ctx
     while not value and (above := above.parent):
         value = above.params.get("db")
@@ -30,98 +30,89 @@ Db = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        help="The database, if not that of $DCRON_DB or the config file.",
+        help="Database to use [default: $DCRON_DB, or the config file's].",
         callback=_or_before_the_verb,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask.")]
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="The task's name, or a beginning of it that no other has.",
-        show_default=False,
-    ),
-]
-ReadName = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME",
-        help="The task's name, or a beginning of it that no other has.",
-        show_default=False,
-    ),
-]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=help.OUTPUT)]
+Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask for confirmation.")]
+_UNIQUE_PREFIX = typer.Argument(
+    metavar="NAME", help="Name of the task, or a prefix that fits no other.", show_default=False
+)
+Name = Annotated[str, _UNIQUE_PREFIX]
+OptionalName = Annotated[str | None, _UNIQUE_PREFIX]
 WholeName = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="The task's whole name; of a beginning you are asked on a terminal.",
+        help="Whole name of the task; a prefix needs your confirmation.",
         show_default=False,
     ),
 ]
-WholeNames = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="NAME...",
-        help="The tasks' whole names; of a beginning you are asked on a terminal.",
-        show_default=False,
-    ),
-]
-SomeNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME...",
-        help="Only these tasks, by their whole names; of a beginning you are asked on a terminal.",
-        show_default=False,
-    ),
-]
-MaybeName = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", help="Only this task.", show_default=False),
-]
+_WHOLE_NAMES = typer.Argument(
+    metavar="NAME...",
+    help="Whole names of tasks; a prefix needs your confirmation.",
+    show_default=False,
+)
+WholeNames = Annotated[list[str], _WHOLE_NAMES]
+OptionalWholeNames = Annotated[list[str] | None, _WHOLE_NAMES]
 Words = Annotated[
     list[str],
     typer.Argument(
         metavar="COMMAND...",
-        help="One word is a shell line; several are executed as they are.",
+        help="One word is a shell line; several run without a shell.",
         show_default=False,
+        rich_help_panel="What",
+    ),
+]
+Payload = Annotated[
+    str | None,
+    typer.Option(
+        "--payload", metavar="TEXT|@FILE", help="Text for the command, on stdin and in $DCRON_PAYLOAD."
+    ),
+]
+NodeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NODE", help="Whole name or ID of a node, as `dcron nodes` shows it.", show_default=False
     ),
 ]
 
 
 def run_number(text: str) -> int:
-    """A run's number as it was typed. Raises BadParameter, which typer tells with the place."""
+    """Return a run's number. Raises BadParameter, to which typer adds the name of the option."""
     if not (text.isascii() and text.isdigit()):
-        raise typer.BadParameter(f"{text!r} is not a run's number; `dcron runs` shows the runs by number")
+        raise typer.BadParameter(f"{text!r} is not the number of a run; `dcron runs` shows the numbers")
     return min(int(text), LAST_RUN) if len(text) < 20 else LAST_RUN
 
 
 RunIds = Annotated[
     list[int],
-    typer.Argument(
-        metavar="RUN...", help="The runs' numbers, as `dcron runs` shows them.", parser=run_number
-    ),
+    typer.Argument(metavar="RUN...", help="Numbers of runs, as `dcron runs` shows them.", parser=run_number),
 ]
 
 
 class Verb(TyperCommand):
-    """A verb whose usage line reads as people write it: `dcron view NAME`."""
+    """A verb: its usage line has no braces, its help lists the options in sections."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Without the braces that typer puts around what is required."""
+        """Return the usage line without the braces that typer puts around required arguments."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options in sections."""
+        help.format_options(self, ctx, formatter)
 
 
 class CommandLast(Verb):
-    """A verb that ends in a command, whose words are its own: `dcron add '0 9 * * *' backup --full`.
+    """A verb that ends in a command: `dcron add '0 9 * * *' backup --full`.
 
-    Options of dcron stand before the command. After a command in quotes, `'backup --full'`, they may follow:
-    it is a whole line, so nothing that follows can belong to it.
+    Options of dcron come before the command. They may also follow a command in quotes, `'backup --full'`: it
+    is a whole line, so no later word belongs to it.
     """
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Bring the options together, and the rest behind a `--`."""
+        """Move the options to the front, and the rest behind a `--`."""
         options, rest = split_options(self.params, args)
         if not rest:
             return super().parse_args(ctx, options)
@@ -151,7 +142,7 @@ def split_options(parameters: Sequence[Any], words: list[str]) -> tuple[list[str
 
 
 def _wants_next(word: str, takes_value: dict[str, bool]) -> bool:
-    """Whether an option's value is the word that follows it."""
+    """Return whether the next word is the value of this option."""
     if word.startswith("--"):
         return "=" not in word and takes_value.get(word, False)
     for position, letter in enumerate(word[1:], 2):
@@ -161,7 +152,10 @@ def _wants_next(word: str, takes_value: dict[str, bool]) -> bool:
 
 
 def offer_completions(verb: Callable[..., Any]) -> None:
-    """Let the shell complete what the verb takes, by what its help calls it. Options name new things NAME."""
+    """Let the shell complete the parameters of a verb by their metavar.
+
+    An option with the metavar NAME gives a new name: it is not completed.
+    """
     for parameter in inspect.signature(verb).parameters.values():
         for info in getattr(parameter.annotation, "__metadata__", ()):
             if not isinstance(info, ArgumentInfo | OptionInfo) or info.autocompletion or not info.metavar:
@@ -180,37 +174,51 @@ def _completer(metavar: str) -> Callable[[typer.Context, str], list[completion.O
 
 @dataclass
 class _Offered:
-    """A word for the shell, as typer's own class has it, which moves between its versions."""
+    """A completion, like typer's own class, which moves between versions of typer."""
 
     value: str
     type: str = "plain"
     help: str | None = None
 
 
-class NounGroup(TyperGroup):
-    """A verb with verbs of its own that also takes one name: `dead backup`, `dead dismiss 12`."""
+class Group(TyperGroup):
+    """A verb with verbs of its own, such as `queue set` and `queue list`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options in sections, then the verbs."""
+        help.format_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def group(sentence: str) -> typer.Typer:
+    """Return a verb that has verbs of its own."""
+    return typer.Typer(cls=Group, help=sentence, rich_markup_mode=None, add_completion=False)
+
+
+class GroupWithName(Group):
+    """A group that also takes one name: `dead backup`, `dead dismiss 12`."""
 
     name_option = ""
-    """The hidden option that gets the name."""
+    """The hidden option that receives the name."""
 
     def shell_complete(self, ctx: typer.Context, incomplete: str) -> list[Any]:  # type: ignore[override]
-        """Offer the verbs, the options and the names of tasks."""
+        """Return the verbs, the options and the names of tasks."""
         names = completion.offers("NAME", ctx, incomplete)
         return [*super().shell_complete(ctx, incomplete), *(_Offered(name) for name, _ in names)]
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Give a word that is none of the verbs to the option, with or without options around it."""
+        """Pass a word that is no verb to the hidden option."""
         options, rest = split_options(self.params, args)
         if rest and rest[0] not in self.commands:
             more, too_many = split_options(self.params, rest[1:])
             if too_many:
-                ctx.fail(f"{ctx.info_name} takes one name; {too_many[0]!r} is one too many")
+                ctx.fail(f"{ctx.info_name} takes one name; leave out {too_many[0]!r}")
             args = [*options, *more, self.name_option, rest[0]]
         return super().parse_args(ctx, args)
 
 
 def takes(group: "type[TaskOptions]") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb a group of task options, which it gets as one value named `options`."""
+    """Add a group of task options to a verb, which receives them as one value named `options`."""
     shared = group.parameters()
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""How far a long computation is: one line on stderr, for a person who has waited a second."""
+"""Show the progress of a long computation on stderr, after one second."""
 
 import sys
 import threading
@@ -11,24 +11,25 @@ from dcron.presentation.humanize import rough_span
 
 T = TypeVar("T")
 PATIENCE = 1.0
-"""Seconds before anything is said."""
+"""Seconds before the first message."""
 EVERY = 0.1
-"""Seconds between two words."""
+"""Seconds between two messages on a terminal."""
 EVERY_IN_A_LOG = 30.0
+"""Seconds between two messages elsewhere."""
 
 
 def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """The same items; while they are long in coming, a terminal is told how many there were."""
+    """Yield the items; on a terminal, show how many there were if they take long."""
     if not sys.stderr.isatty():
         yield from items
         return
-    begun = told = time.monotonic()
+    begun = shown = time.monotonic()
     width = 0
     try:
         for number, item in enumerate(items, 1):
             now = time.monotonic()
-            if now - begun > PATIENCE and now - told > EVERY:
-                told = now
+            if now - begun > PATIENCE and now - shown > EVERY:
+                shown = now
                 line = f"{what}: {number:,}" + (f" of {total:,}" if total else "")
                 sys.stderr.write(f"\r{line:<{width}}")
                 sys.stderr.flush()
@@ -42,9 +43,9 @@ def watched(items: Iterable[T], what: str, total: int | None = None) -> Iterator
 
 @contextmanager
 def ticking(what: str, expected: float) -> Iterator[None]:
-    """While the block runs, say on stderr how long it has taken and what was `expected`, in seconds.
+    """While the block runs, print on stderr how long it has taken and the `expected` seconds.
 
-    A terminal has one line that changes; a log gets a line every half minute.
+    A terminal shows one line that changes; a log gets one line every half minute.
     """
     is_terminal = sys.stderr.isatty()
     over = threading.Event()

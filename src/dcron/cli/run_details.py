@@ -18,7 +18,7 @@ Fact = tuple[str, str | list[str] | None]
 
 
 def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
-    """Print all there is to know about a run. Raises NotFound."""
+    """Print one run in full. Raises NotFound."""
     run = crontab.find_run(run_id)
     retry, size, now = crontab.retry_of(run), crontab.output_size(run_id), crontab.now()
     if as_json:
@@ -75,14 +75,14 @@ def _times(run: Run, now: datetime) -> Iterator[Fact]:
         "started": run.started_at,
         "ended": run.finished_at,
     }
-    for name, moment in times.items():
-        yield name, humanize.full(moment.astimezone(here)) if moment else None
+    for name, at in times.items():
+        yield name, humanize.full(at.astimezone(here)) if at else None
     duration = run.duration(now)
     yield "took" if run.state.is_final else "runs for", None if duration is None else humanize.took(duration)
 
 
 def _command(spec: Mapping[str, Any]) -> Iterator[Fact]:
-    """What it executes, as copied from its task; values that tasks have by default are left out."""
+    """Yield the command and the fields that the run has copied from its task, without defaults."""
     for name, value in spec.items():
         if name == "env":
             yield from (("env", f"{key}={text}") for key, text in value.items())

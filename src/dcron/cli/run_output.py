@@ -1,4 +1,4 @@
-"""What a run wrote, printed while it comes: as bytes to a pipe, inert on a terminal, or as JSON lines."""
+"""Print the output of a run: as bytes to a pipe, as safe text on a terminal, or as JSON lines."""
 
 import codecs
 import sys
@@ -18,14 +18,14 @@ class OutputPrinter(Protocol):
         """Print the next chunk."""
 
     def flush(self) -> None:
-        """Show all there is: nothing may follow for a while."""
+        """Show what was written so far."""
 
     def end(self) -> None:
-        """Print what is left; nothing follows."""
+        """Print the rest."""
 
 
 def output_here(*, raw: bool = False) -> OutputPrinter:
-    """Return what suits stdout: inert text on a terminal, unless `raw`, and the bytes elsewhere."""
+    """Return the printer for stdout: safe text on a terminal, unless `raw`, else bytes."""
     return ByteOutput() if raw or not console.is_terminal() else InertOutput()
 
 
@@ -39,7 +39,7 @@ class JsonOutput:
         console.emit_line(chunk_shape(chunk))
 
     def flush(self) -> None:
-        """Each line was flushed as it was printed."""
+        """Do nothing: each line was flushed when it was printed."""
 
     end = flush
 
@@ -48,7 +48,7 @@ class ByteOutput:
     """Writes the bytes as they are."""
 
     def __init__(self) -> None:
-        """Begin at the first byte, behind what was printed before."""
+        """Start at the first byte, after earlier text on stdout."""
         sys.stdout.flush()
         self._offset = 0
 
@@ -66,13 +66,13 @@ class ByteOutput:
 
 
 class InertOutput:
-    """Puts the chunks of both streams together to lines and prints these inert.
+    """Prints whole lines of both streams, safe for terminals.
 
-    An unfinished line is shown when nothing follows it for a while.
+    An unfinished line is printed by `flush`.
     """
 
     def __init__(self) -> None:
-        """Begin at the first byte."""
+        """Start at the first byte."""
         decoder = codecs.getincrementaldecoder("utf-8")
         self._decoders = {stream: decoder(errors="replace") for stream in ("out", "err")}
         self._offset = 0
@@ -81,7 +81,7 @@ class InertOutput:
         self._shown = False
 
     def write(self, chunk: "Chunk") -> None:
-        """Print the lines that are whole by now."""
+        """Print the lines that are complete."""
         if chunk.byte_offset != self._offset:
             self.end()
             _mention_gap(self._offset, chunk)
@@ -95,14 +95,14 @@ class InertOutput:
             self._shown = False
 
     def flush(self) -> None:
-        """Print what there is of a line that has not ended."""
+        """Print the unfinished line."""
         if self._open:
             sys.stdout.write(safe_line(self._open))
             self._open, self._shown = "", True
         sys.stdout.flush()
 
     def end(self) -> None:
-        """End the line that is open."""
+        """Print and end the unfinished line."""
         if self._stream:
             self._open += self._decoders[self._stream].decode(b"", final=True)
         self.flush()

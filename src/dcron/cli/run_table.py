@@ -1,4 +1,4 @@
-"""The table of runs, for `runs` and `demo`, and lists of runs read in pages."""
+"""The table of runs, for `runs` and `demo`, and runs read page by page."""
 
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
 
 PAGE = 500
+"""Runs that one query reads."""
 
 
-def pages(crontab: "Crontab", wanted: "RunFilter", count: int) -> Iterator[Run]:
-    """The newest `count` runs, read a page at a time."""
+def pages(crontab: "Crontab", matching: "RunFilter", count: int) -> Iterator[Run]:
+    """Yield the newest `count` runs that match, read a page at a time."""
     from dataclasses import replace
 
     while count > 0:
-        page = crontab.runs(wanted, min(count, PAGE))
+        page = crontab.runs(matching, min(count, PAGE))
         yield from page
         if len(page) < min(count, PAGE):
             return
         count -= len(page)
-        wanted = replace(wanted, before_id=page[-1].id)
+        matching = replace(matching, before_id=page[-1].id)
 
 
 def run_columns(here: tzinfo) -> list[TableColumn]:
-    """The table of runs, its times in one zone."""
+    """Return the columns of the table; times are in one zone."""
     return [
         TableColumn("RUN", right=True),
         TableColumn("TASK", least=10),
@@ -45,7 +46,7 @@ def run_columns(here: tzinfo) -> list[TableColumn]:
 
 
 def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> list[str]:
-    """A run as this table shows it; `tries` is how many attempts its task has."""
+    """Return the cells of a run; `tries` is how many attempts its task allows."""
     duration = run.duration(now)
     return [
         str(run.id),
@@ -60,7 +61,7 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
 
 
 def _trigger(run: Run, tries: int | None) -> str:
-    told = run.trigger.value
+    text = run.trigger.value
     if run.attempt > 1:
-        told += f" {run.attempt}/{tries}" if tries and run.attempt <= tries else f" {run.attempt}"
-    return told if run.flow is None else f"{told}, flow {run.flow}"
+        text += f" {run.attempt}/{tries}" if tries and run.attempt <= tries else f" {run.attempt}"
+    return text if run.flow is None else f"{text}, flow {run.flow}"

@@ -1,4 +1,4 @@
-"""Whether there is a terminal for the TUI, and how it is shown."""
+"""Run the TUI on the terminal, for `tui` and `demo`."""
 
 import os
 import sys
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 def show(app: "DcronApp", *, mouse: bool = True) -> None:
-    """Run the screen until it is left. Raises what it could not go on with."""
+    """Run the TUI until the user quits. Raises the error that ended it."""
     error = app.run(mouse=mouse)
     if error:
         raise error
-    if app.return_code:  # it broke, and has told how
+    if app.return_code:  # it crashed, and has printed the traceback
         raise typer.Exit(ExitCode.FAILED)
 
 
 def require_screen() -> None:
-    """Raise Refused where there is nothing to draw on, or nobody to press a key."""
+    """Raise Refused without a terminal that can show the TUI."""
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise Refused("tui needs a terminal; `dcron list`, `dcron runs` and `dcron nodes` print without one")
+        raise Refused("tui needs a terminal; `dcron list`, `dcron runs` and `dcron nodes` work without one")
     if os.environ.get("TERM", "dumb") in ("", "dumb"):
-        raise Refused("tui cannot draw on a terminal that calls itself dumb ($TERM); use `dcron list`")
+        raise Refused("tui cannot draw on a dumb terminal ($TERM); use `dcron list`")
 
 
 def has_screen() -> bool:
-    """Whether `tui` would start."""
+    """Return whether the TUI can start here."""
     try:
         require_screen()
     except Refused:

@@ -1,4 +1,4 @@
-"""Tables for people: aligned, without borders, cut to the terminal, and printed while they are read."""
+"""Print tables: aligned, without borders, cut to the width of the terminal, row by row."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,27 +10,27 @@ from dcron.presentation.humanize import Struck
 from dcron.safetext import cells, safe, shorten
 
 SAMPLE = 200
-"""Rows that decide how wide the columns are; those that follow are cut or stick out."""
+"""Rows that set the widths of the columns; cells of later rows are cut or stick out."""
 GAP = "  "
 _RED, _BOLD, _STRUCK, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[9m", "\x1b[0m"
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column, and how far it may be cut where the terminal is narrow."""
+    """A column, and how far it may be cut on a narrow terminal."""
 
     title: str
     least: int | None = None
-    """The cells that must stay; None if it is never cut."""
+    """Fewest cells to keep; None if the column is never cut."""
     right: bool = False
     keep_end: bool = False
-    """Cut at the front: the end tells more, as in a zone's name."""
+    """Cut the beginning, not the end, as in the name of a zone."""
     spare: bool = False
-    """Left out before the others are, where the terminal is too narrow for all."""
+    """Omit this column first if the terminal is too narrow."""
 
 
 class AlarmCell(str):
-    """A cell that should catch the eye."""
+    """A cell that is highlighted."""
 
 
 class Title(str):
@@ -41,15 +41,15 @@ _COLOURS = {Title: _BOLD, AlarmCell: _RED, Struck: _STRUCK}
 
 
 def print_table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> int:
-    """Print the rows under their titles, streaming; how many there were. None at all print nothing."""
+    """Print the rows under their titles and return their number. Without rows, print nothing."""
     count = 0
-    for count, line in enumerate(table_lines(columns, rows), 0):  # noqa: B007 - the titles are no row
+    for count, line in enumerate(table_lines(columns, rows), 0):  # noqa: B007 - the titles are not a row
         console.drawn(line)
     return count
 
 
 def table_lines(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """The lines of the table, its titles first; none at all where there are no rows."""
+    """Yield the lines of the table, the titles first; none if there are no rows."""
     rows = iter(rows)
     sample = [_inert(row) for row in islice(rows, SAMPLE)]
     if not sample:
@@ -61,7 +61,7 @@ def table_lines(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -
 
 
 def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None:
-    """Names and values, one pair a line; those without a value are left out. A value may have lines."""
+    """Print names and values, one pair per line, except those without a value. A value may have lines."""
     shown = [(name, value) for name, value in facts if value is not None]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
@@ -70,7 +70,7 @@ def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None
 
 
 def shown_line(line: str) -> str:
-    """The line, inert, and struck through where that can be shown."""
+    """Return the line, safe for terminals, struck through if it is `Struck`."""
     return _coloured(safe(line), line)
 
 
@@ -86,9 +86,9 @@ def _widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> li
 
 
 def _fit(columns: Sequence[TableColumn], widths: list[int]) -> list[int]:
-    """Take from the column that can spare most, until the table fits. A pipe has no width.
+    """Return widths that fit the terminal: the column with the most room shrinks first. A pipe has no width.
 
-    Where it cannot fit, the last columns are left out, those that are spare first: their width is 0.
+    If the table cannot fit, the last columns get width 0 and are omitted, spare columns first.
     """
     if not console.is_terminal():
         return widths
@@ -109,7 +109,7 @@ def _fit(columns: Sequence[TableColumn], widths: list[int]) -> list[int]:
 
 
 def _taken(widths: Sequence[int]) -> int:
-    """The cells of a line whose columns are so wide."""
+    """Return the cells of a line with these widths."""
     return sum(widths) + len(GAP) * (sum(map(bool, widths)) - 1)
 
 

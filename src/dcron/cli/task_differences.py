@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 50
-"""Changes that are shown in full; the rest are counted. The same for mistakes."""
+"""Changes that are shown; further ones are counted."""
 
 
 LONGEST = 1_000
@@ -20,7 +20,7 @@ LONGEST = 1_000
 
 
 def show(changes: "Changes", now: "datetime") -> None:
-    """Print changes of tasks as differences, with the runs they move."""
+    """Print changes of tasks as differences, with the runs that move."""
     for change in changes.changes[:SHOWN]:
         _show_change(change, now)
     if rest := changes.changes[SHOWN:]:

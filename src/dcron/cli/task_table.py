@@ -24,7 +24,7 @@ COLUMNS = [
 
 
 def row(view: "TaskRow", now: datetime) -> list[str]:
-    """A task as TASKS shows it, whoever may be there to run it."""
+    """Return the cells of a task, whether or not an agent can run it."""
     task, latest = view.task, view.alive[-1] if view.alive else view.last_run
     return [
         task.name,
@@ -57,5 +57,5 @@ def _next(view: "TaskRow", now: datetime) -> str:
 
 
 def _result(run: Run, now: datetime) -> str:
-    told = humanize.result(run, now)
-    return AlarmCell(told) if run.state.is_failure else told
+    result = humanize.result(run, now)
+    return AlarmCell(result) if run.state.is_failure else result

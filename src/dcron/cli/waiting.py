@@ -1,4 +1,4 @@
-"""Waiting for runs: for their last attempts, saying meanwhile what they wait for and what they print."""
+"""Wait until the last attempts of runs have ended; print why they wait, and their output."""
 
 import sys
 import time
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
-"""Seconds between two looks at a run that is waited for."""
+"""Seconds between two polls of a run."""
 EXPLAIN_AFTER, EXPLAIN_EVERY = 1.0, 3.0
-"""Seconds until the causes are looked up first, and from then on."""
+"""Seconds until the causes are first looked up, and between later lookups."""
 QUIET = ("due", "running", "starting")
-"""Causes that only a person on a terminal wants to read: nothing is in the way."""
+"""Codes of causes that are printed only on a terminal: nothing blocks the run."""
 
 
 def exit_code(run: Run) -> int:
-    """Return what a command that waited for the run exits with: the command's own code, as shells have it."""
+    """Return the exit code of a verb that waited for the run: the command's own, as in shells."""
     if run.state is RunState.SUCCEEDED:
         return 0
     if run.state is not RunState.FAILED:
@@ -34,7 +34,7 @@ def exit_code(run: Run) -> int:
 
 
 def pauses() -> Iterator[float]:
-    """Yield seconds to wait between looks: ever longer."""
+    """Yield the seconds between polls, growing to the longest pause."""
     pause = FIRST_PAUSE
     while True:
         yield pause
@@ -49,12 +49,12 @@ class _Awaited:
     output: "OutputPrinter | None"
     offset: int = 0
     ended: bool = False
-    said: set[tuple[int, str]] = field(default_factory=set)
-    """The causes that were printed, by run and code."""
+    printed: set[tuple[int, str]] = field(default_factory=set)
+    """The causes that were printed, as run and code."""
 
 
 class Waiting:
-    """Follows runs to the ends of their last attempts."""
+    """Follows runs until their last attempts have ended."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class Waiting:
         *,
         new_output: "Callable[[], OutputPrinter] | None" = None,
     ) -> None:
-        """With `new_output` also print what they write; a line on stderr says which run does."""
+        """With `new_output`, also print the output; a line on stderr names the run."""
         self._crontab = crontab
         self._new_output = new_output
         self._groups = [{run.id: self._new(run)} for run in runs]
         self._heading: int | None = runs[0].id if len(runs) == 1 else None
 
     def wait(self, seconds: float | None) -> bool:
-        """Return whether all runs have ended within this time; None is no bound."""
+        """Wait at most this long, or without a limit for None; return whether all runs have ended."""
         begun = time.monotonic()
         explain_at, waiting = begun + EXPLAIN_AFTER, pauses()
         while True:
@@ -89,7 +89,7 @@ class Waiting:
 
     @property
     def ends(self) -> list[list[Run]]:
-        """The last attempts as they were last seen: of each run one, or one for each node's share."""
+        """The last attempts of each run: one, or one per node for a run on every node."""
         return [[each.run for each in group.values()] for group in self._groups]
 
     @property
@@ -100,14 +100,14 @@ class Waiting:
         return _Awaited(run, self._new_output() if self._new_output else None)
 
     def _look(self) -> bool:
-        """Look at each run that has not ended; return whether there was news."""
+        """Poll each run that has not ended; return whether something has changed."""
         news = [self._look_at(each) for each in self._awaited if not each.ended]
         for group in self._groups:
             self._add_shares(group)
         return any(news)
 
     def _add_shares(self, group: dict[int, _Awaited]) -> None:
-        """Wait for the shares of all nodes, too: they are made when an agent sees the run."""
+        """Add the runs of each node, which exist once an agent has seen a run on every node."""
         first, latest = next(iter(group.items()))
         if latest.run.for_node:
             for share in self._crontab.fan_out(first):
@@ -116,7 +116,7 @@ class Waiting:
 
     def _look_at(self, each: _Awaited) -> bool:
         before = each.run
-        each.run = self._crontab.find_run(before.id)  # looked at first: then no output is missed
+        each.run = self._crontab.find_run(before.id)  # read before the output, so none is missed
         news = self._print_output(each) or each.run.state is not before.state
         if not each.run.state.is_final:
             return news
@@ -153,7 +153,7 @@ class Waiting:
         )
 
     def _explain(self) -> None:
-        """Print what the runs wait for, where that was not printed before."""
+        """Print why the runs wait, unless it was printed before."""
         from dcron.services.why import Why
 
         why = Why(self._crontab)
@@ -161,7 +161,7 @@ class Waiting:
             if each.ended:
                 continue
             for cause in why.not_over(each.run):
-                is_news = (each.run.id, cause.code) not in each.said
+                is_news = (each.run.id, cause.code) not in each.printed
                 if is_news and (cause.code not in QUIET or (sys.stderr.isatty() and not each.output)):
-                    each.said.add((each.run.id, cause.code))
+                    each.printed.add((each.run.id, cause.code))
                     console.note(cause.sentence)

@@ -1,4 +1,4 @@
-"""Crontab files: text to definitions (`read`) and back (`write`). Pure: no database, no clock."""
+"""Crontab files: `read` text into definitions, and `write` them back. No database, no clock."""
 
 from dcron.crontabfile.problems import BadFile
 from dcron.crontabfile.reading import CrontabFile, ParserNotice, read

@@ -1,4 +1,4 @@
-"""What a comment above a line tells about it, and what only looks as if it did."""
+"""Find the description of a task in the comments above it."""
 
 import re
 
@@ -6,7 +6,7 @@ from dcron.crontabfile.lines import BLANK
 
 EDGE = "#=*~-_"
 RULE = re.compile(r"[#=*~_-]{3}")
-TELLING = re.compile(r"[^\W_]")
+HAS_WORDS = re.compile(r"[^\W_]")
 FIELD = r"(?:[\d*]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)[\w*,/~#-]*+"
 CRON_WORD = r"@(?:reboot|yearly|annually|monthly|weekly|daily|midnight|hourly|every|delay|at|on|after)"
 DISABLED_JOB = re.compile(
@@ -20,19 +20,19 @@ HEADING_LENGTH = 200
 
 
 def describe(comments: list[str]) -> str | None:
-    """The description in the comment lines directly above a task, or None.
+    """Return the description in the comment lines directly above a task, or None.
 
-    A disabled task or assignment and a heading such as `# m h dom mon dow command` take the comments above
-    them along: those were about that line.
+    A disabled task or assignment and a heading such as `# m h dom mon dow command` are no description, and
+    neither are the comments above them.
     """
-    told: list[str] = []
+    found: list[str] = []
     for comment in comments:
         text = _bare(comment)
         if _is_disabled_line(text):
-            told.clear()
-        elif TELLING.search(text):
-            told.append(text)
-    return "\n".join(told) or None
+            found.clear()
+        elif HAS_WORDS.search(text):
+            found.append(text)
+    return "\n".join(found) or None
 
 
 def _bare(comment: str) -> str:

@@ -1,4 +1,4 @@
-"""The spelling of `#dcron:` comments: words as a shell splits them, on one line whatever they hold."""
+"""Read and write the words of `#dcron:` comments, which are quoted as for a shell, on one line."""
 
 import re
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Word:
 
 
 def read_words(line: str, start: int) -> list[Word]:
-    """The words of a directive line from offset `start` on."""
+    """Return the words of a directive line from offset `start` on. Raises BadLine."""
     words = []
     while (start := _skip_blanks(line, start)) < len(line):
         token = TOKEN.match(line, start)
@@ -47,12 +47,12 @@ def read_words(line: str, start: int) -> list[Word]:
 
 
 def write_word(key: str, value: str | None) -> str:
-    """One word of a directive, quoted as little as it can be."""
+    """Return one word of a directive, with no more quotes than it needs."""
     return key if value is None else f"{key}={quote(value)}"
 
 
 def quote(value: str) -> str:
-    """A value as it stands in a directive; printable, and without line ends."""
+    """Return a value as a directive has it: printable, without line ends."""
     if BARE.fullmatch(value):
         return value
     if not TO_ESCAPE.search(value):

@@ -1,4 +1,4 @@
-"""Jobs that belong to every host by itself: what packages put into /etc/cron.d."""
+"""Recognise the jobs that packages put into /etc/cron.d of every host."""
 
 import re
 
@@ -41,6 +41,6 @@ LOOKED_AT = 500
 
 
 def known(source: str, command: str) -> str | None:
-    """Return which well-known job of a host this line of a file is, and what it does; None for another."""
+    """Return the name of a well-known job of a host, and what it does; None for any other line."""
     words = [shellwords.base(source), *WORD.findall(command[:LOOKED_AT])]
     return next((f"{word} {KNOWN[word]}" for word in words if word in KNOWN), None)

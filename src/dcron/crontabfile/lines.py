@@ -1,4 +1,4 @@
-"""The two kinds of line that crontab(5) knows: an assignment, and a schedule with its command."""
+"""Read the two kinds of line of crontab(5): an assignment, and a schedule with its command."""
 
 import re
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ RECURRENCE = {"RRULE": 1, "DTSTART": 2}
 
 @dataclass(frozen=True)
 class Placed:
-    """A schedule's text, and where its pieces stand: (offset in the text, column in the line)."""
+    """The text of a schedule, and the places of its parts: (offset in the text, column in the line)."""
 
     text: str
     pieces: tuple[tuple[int, int], ...]
 
     def column(self, offset: int) -> int:
-        """The column in the file's line of a character of the schedule."""
+        """Return the column in the file's line of a character of the schedule."""
         start, column = max((piece for piece in self.pieces if piece[0] <= offset), default=self.pieces[0])
         return column + offset - start
 
 
 @dataclass(frozen=True)
 class JobLine:
-    """A schedule and a command, taken apart."""
+    """The parts of a line with a schedule and a command."""
 
     schedule: Placed
     user: str | None
@@ -43,7 +43,7 @@ class JobLine:
     stdin: str | None
     command_column: int
     quiet: bool = False
-    """The schedule had cronie's "-" before it, which keeps the run out of syslog."""
+    """Whether cronie's "-", which keeps the run out of syslog, was before the schedule."""
 
 
 class Assignment(NamedTuple):
@@ -52,11 +52,11 @@ class Assignment(NamedTuple):
     name: str
     value: str
     column: int
-    """Where the value stands."""
+    """The column of the value."""
 
 
 def read_assignment(line: str) -> Assignment | None:
-    """The parts of an environment line; None for any other line."""
+    """Return the parts of an environment line; None for any other line."""
     match = ASSIGNMENT.match(line)
     if match is None:
         return None
@@ -65,7 +65,7 @@ def read_assignment(line: str) -> Assignment | None:
 
 
 def _value(text: str, column: int) -> str:
-    """Quotes keep blanks at the ends; nothing within is expanded or escaped."""
+    """Return the value. Quotes keep blanks at its ends; nothing is expanded or escaped."""
     text = text.rstrip(BLANK)
     if not text or text[0] not in "\"'":
         return text
@@ -78,7 +78,7 @@ def _value(text: str, column: int) -> str:
 
 
 def read_job(line: str, *, system: bool) -> JobLine:
-    """Take a task's line apart; with `system` an account stands between schedule and command."""
+    """Return the parts of a task's line; with `system`, an account is between schedule and command."""
     words = list(islice(WORD.finditer(line), FIELDS + 1))
     quiet = len(words[0][0]) > 1 and words[0][0].startswith("-")
     count = schedule_length(words[0][0][quiet:])
@@ -102,7 +102,7 @@ def read_job(line: str, *, system: bool) -> JobLine:
 
 
 def schedule_length(first: str) -> int:
-    """How many words the schedule has that begins with this one."""
+    """Return how many words the schedule has that begins with this one."""
     if first.startswith("@"):
         return 2 if first.lower() in WITH_ARGUMENT else 1
     return RECURRENCE.get(first.partition(":")[0].upper(), FIELDS)
@@ -115,7 +115,7 @@ def _too_short(count: int) -> str:
 
 
 def _placed(words: list[re.Match[str]], *, skip: int) -> Placed:
-    """The schedule with single spaces; the file's own spacing is layout."""
+    """Return the schedule with single spaces between its words."""
     texts = [words[0][0][skip:], *(word[0] for word in words[1:])]
     columns = [words[0].start() + 1 + skip, *(word.start() + 1 for word in words[1:])]
     offsets = [0]
@@ -132,7 +132,7 @@ def _account(words: list[re.Match[str]], count: int, line: str) -> tuple[str, in
     word = words[count]
     if not ACCOUNT.fullmatch(word[0]):
         message = (
-            f"{shown(word[0])} is not an account; in a system crontab one stands between schedule and command"
+            f"{shown(word[0])} is not an account; in a system crontab one is between schedule and command"
         )
         raise BadLine(word.start() + 1, message)
     return word[0], word.end()

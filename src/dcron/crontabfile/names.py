@@ -1,7 +1,7 @@
-"""Names for tasks that have none: readable, made from the command, the same again at the next import.
+"""Make names for tasks that have none: readable, from the command, and the same at the next import.
 
-Lines that would get one name all move on to a longer one, whichever stands first: so moving lines about
-renames nothing. The last resort is a hash of what the line says; only lines that say the same are counted.
+If several lines would get the same name, all of them get a longer one. So a name does not depend on the order
+of lines. The last resort is a hash of the line. Only identical lines get numbers.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ URL = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@]*@)?(?P<host>[^/:?#]*)[^/?#]*(?P<
 UNTELLING = re.compile(r"\$\(|`|^\$\w+$|^/dev/")
 NO_PREFIX = {"", "crontab", "crontabs", "cron", "stdin", "root"}
 Line = tuple[str | None, ...]
-"""What a task says: its command first, then whatever else tells it from another."""
+"""The command of a task, then all else in which two tasks can differ."""
 
 
 def assign(lines: Sequence[Line], *, taken: Iterable[str], prefix: str) -> list[str]:
-    """A name for each line, different from each other and from those taken."""
+    """Return a name for each line. No two are the same, and none is taken."""
     reserved = set(taken)
-    chosen = _choose({line: _ladder(line, prefix) for line in lines}, reserved)
+    chosen = _choose({line: _candidates(line, prefix) for line in lines}, reserved)
     used = reserved.union(chosen.values())
     seen: Counter[Line] = Counter()
     names = []
@@ -48,30 +48,30 @@ def default_name(command: str) -> str:
 
 
 def prefix_for(source: str) -> str:
-    """What a system file's own name adds to its tasks' names: /etc/cron.d/munin-node gives munin-node."""
+    """Return the prefix of names of a system file's tasks: munin-node for /etc/cron.d/munin-node."""
     stem = _slug(shellwords.base(source), SHORT)
     return "" if stem in NO_PREFIX else stem
 
 
-def _choose(ladders: dict[Line, list[str]], used: set[str]) -> dict[Line, str]:
-    """The lowest rung of each ladder that nobody else stands on."""
-    rung = dict.fromkeys(ladders, 0)
+def _choose(candidates: dict[Line, list[str]], used: set[str]) -> dict[Line, str]:
+    """Return the first candidate of each line that no other line has."""
+    step_of = dict.fromkeys(candidates, 0)
     while True:
-        crowd = Counter(ladders[line][step] for line, step in rung.items())
+        crowd = Counter(candidates[line][step] for line, step in step_of.items())
         stuck = [
             line
-            for line, step in rung.items()
-            if (crowd[ladders[line][step]] > 1 or ladders[line][step] in used)
-            and step + 1 < len(ladders[line])
+            for line, step in step_of.items()
+            if (crowd[candidates[line][step]] > 1 or candidates[line][step] in used)
+            and step + 1 < len(candidates[line])
         ]
         if not stuck:
-            return {line: ladders[line][step] for line, step in rung.items()}
+            return {line: candidates[line][step] for line, step in step_of.items()}
         for line in stuck:
-            rung[line] += 1
+            step_of[line] += 1
 
 
-def _ladder(line: Line, prefix: str) -> list[str]:
-    """Ever longer names; the last ones cannot meet another line's."""
+def _candidates(line: Line, prefix: str) -> list[str]:
+    """Return candidates, each longer than the one before. No other line can have the last ones."""
     words = shellwords.program(line[0] or "")
     short = _join(prefix, _words(words, SHORT_ARGUMENTS, telling=True), SHORT)
     long = _join(prefix, _words(words, LONG_ARGUMENTS, telling=False), LONG)
@@ -91,7 +91,7 @@ def _words(words: list[str], most: int, *, telling: bool) -> list[str]:
 
 
 def _argument(word: str, *, telling: bool) -> list[str]:
-    """What an argument adds to a name: hosts and last parts of paths; options and numbers tell little."""
+    """Return what an argument adds to a name: hosts and last parts of paths, but no options or numbers."""
     if UNTELLING.search(word) or (telling and (word.startswith("-") or not LETTER.search(word))):
         return []
     if url := URL.match(word):
@@ -100,7 +100,7 @@ def _argument(word: str, *, telling: bool) -> list[str]:
 
 
 def _slug(text: str, longest: int) -> str:
-    """Lower case, dashes for everything a name cannot hold, cut between words where that is possible."""
+    """Return the text in lower case, with dashes for other characters, cut between words if possible."""
     slug = NOT_IN_NAMES.sub("-", text[: 4 * longest].lower()).strip("-.")
     if len(slug) > longest:
         slug = slug[: longest + 1].rpartition("-")[0] or slug[:longest]
@@ -108,7 +108,7 @@ def _slug(text: str, longest: int) -> str:
 
 
 def _join(prefix: str, words: list[str], longest: int) -> str:
-    """What prefix and program both say is said once."""
+    """Return prefix and words as one name. What both contain appears once."""
     if words and words[0].startswith(prefix):
         prefix = ""
     elif words and prefix.startswith(f"{words[0]}-"):
@@ -119,7 +119,7 @@ def _join(prefix: str, words: list[str], longest: int) -> str:
 
 
 def _numbered(name: str, number: int, used: set[str]) -> str:
-    """For the second and later of lines that are the same: only their order tells them apart."""
+    """Return a numbered name, for the second and later of identical lines."""
     while (candidate := f"{name[: LONGEST - 7]}-{number}") in used:
         number += 1
     used.add(candidate)

@@ -41,7 +41,7 @@ def read_option(word: Word) -> Any:
 
 
 def write_option(field: Field, value: Any) -> str | None:
-    """Return the value as a directive has it; None for a word that stands alone."""
+    """Return the value as a directive has it; None for a word without a value."""
     return None if isinstance(value, FromCommand) else field.kind.write(value)
 
 

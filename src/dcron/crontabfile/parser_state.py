@@ -1,4 +1,4 @@
-"""What gathers while a file is read: the settings in force, the comments above a line, the tasks so far."""
+"""What the parser remembers: settings, the comments above a line, and the tasks so far."""
 
 import shlex
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ DEFAULT_SHELL = str(SPEC_DEFAULTS["shell"])
 
 @dataclass
 class ParserContext:
-    """What the lines so far have set for those below."""
+    """Settings of the lines so far that apply to those below."""
 
     timezone: str
     shell: str = DEFAULT_SHELL
@@ -26,7 +26,7 @@ class ParserContext:
     _shared: bool = False
 
     def env(self) -> dict[str, str]:
-        """The environment as it is here; the caller keeps it, unchanged."""
+        """Return the environment at this line. The caller keeps it and does not change it."""
         self._shared = True
         return self._env
 
@@ -37,7 +37,7 @@ class ParserContext:
         self._own_env()[name] = value
 
     def unset(self, name: str) -> None:
-        """Take a variable away from the lines below."""
+        """Remove a variable for the lines below."""
         self._own_env().pop(name, None)
 
     def _own_env(self) -> dict[str, str]:
@@ -50,7 +50,7 @@ class ParserContext:
 
 @dataclass
 class ParsedTask:
-    """A task whose name and schedule are still to be settled."""
+    """A task without a final name and with an unchecked schedule."""
 
     line: int
     schedule: Placed
@@ -62,7 +62,7 @@ class ParsedTask:
 
 @dataclass
 class CommentBlock:
-    """Comments and directives that stand together, waiting for the task they are about."""
+    """Comments and directives in a row, before the task to which they belong."""
 
     comments: list[str] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class CommentBlock:
     script_line: int = 0
 
     def add(self, word: Word, line: int) -> None:
-        """Take in one word of a directive."""
+        """Add one word of a directive. Raises BadLine."""
         value = read_option(word)
         field = BY_KEY[word.key].name
         if field in self.places and field != "env":
@@ -85,23 +85,23 @@ class CommentBlock:
             self.options[field] = value
 
     def add_script(self, text: str, line: int, column: int) -> None:
-        """Take in one `#dcron$` line of a command."""
+        """Add one `#dcron$` line of a command. Raises BadLine."""
         if "schedule" not in self.places:
             raise BadLine(column, "#dcron$ needs schedule=… in a #dcron: line directly above it")
         self.script_line = self.script_line or line
         self.script.append(text)
 
     def refuse(self, option: str, message: str) -> BadLine:
-        """An error at the place of an option."""
+        """Return an error at the place of an option."""
         line, word = self.places[option]
         return BadLine(word.column, message, line=line)
 
     def standing_alone(self, surroundings: ParserContext) -> ParsedTask | None:
-        """The task that this block is by itself, without a crontab line below it."""
+        """Return the task of a block without a crontab line below it, or None."""
         if not self.places:
             return None
         if "schedule" not in self.places:
-            raise self.refuse(next(iter(self.places)), "this directive stands above no task")
+            raise self.refuse(next(iter(self.places)), "there is no task below this directive")
         if "command" in self.places and self.script:
             raise self.refuse("command", "the command is given twice, here and as #dcron$")
         if "command" not in self.places and not self.script:
@@ -112,19 +112,21 @@ class CommentBlock:
         return self._draft(self.script_line or line, schedule, line, {"command": command}, surroundings)
 
     def above(
-        self, line: int, schedule: Placed, said: dict[str, Any], surroundings: ParserContext
+        self, line: int, schedule: Placed, values_of_line: dict[str, Any], surroundings: ParserContext
     ) -> ParsedTask:
-        """The task of the crontab line below this block; `said` is what that line says."""
-        for option in self.places.keys() & {option for option, value in said.items() if value is not None}:
-            raise self.refuse(option, f"the line below says the {option} too")
-        return self._draft(line, schedule, line, said, surroundings)
+        """Return the task of the crontab line below this block; `values_of_line` is what that line sets."""
+        for option in self.places.keys() & {
+            option for option, value in values_of_line.items() if value is not None
+        }:
+            raise self.refuse(option, f"the line below sets the {option} too")
+        return self._draft(line, schedule, line, values_of_line, surroundings)
 
     def _draft(
         self,
         line: int,
         schedule: Placed,
         schedule_line: int,
-        said: dict[str, Any],
+        values_of_line: dict[str, Any],
         surroundings: ParserContext,
     ) -> ParsedTask:
         values = {
@@ -132,7 +134,7 @@ class CommentBlock:
             "shell": surroundings.shell,
             "env": self._env(surroundings.env()),
             "describe": None if "describe" in self.places else describe(self.comments),
-            **{option: value for option, value in said.items() if value is not None},
+            **{option: value for option, value in values_of_line.items() if value is not None},
             **self.options,
         }
         if values.get("argv") is FROM_COMMAND:

@@ -1,9 +1,8 @@
 """The percent sign of crontab(5): it ends the command, and what follows is the command's standard input.
 
-The two halves escape differently in cron's own code, and so they do here: in the command a backslash pairs
-with the character after it (two backslashes and % are two backslashes and the end), in the input a backslash
-and % are a percent sign whatever stands before. Some texts therefore cannot be said; `join` does not care,
-its caller reads the result back.
+As in cron's own code, the two halves have different escapes. In the command, a backslash pairs with the
+character after it: two backslashes and % are two backslashes and the end. In the input, a backslash and % are
+always a percent sign. So some texts cannot be expressed: the caller of `join` reads the result back.
 """
 
 import re
@@ -13,7 +12,7 @@ INPUT_MARK = re.compile(r"\\?%")
 
 
 def split(text: str) -> tuple[str, str | None]:
-    """The command and the standard input that the rest of a crontab line stands for."""
+    """Return the command and the standard input of the rest of a crontab line."""
     pieces: list[str] = []
     begin = 0
     for mark in PAIR_OR_END.finditer(text):
@@ -28,7 +27,7 @@ def split(text: str) -> tuple[str, str | None]:
 
 
 def join(command: str, stdin: str | None) -> str:
-    """The rest of a crontab line for this command and input, as near as crontab(5) can say it."""
+    """Return the rest of a crontab line for this command and input, as far as crontab(5) can express it."""
     line = command.replace("%", r"\%")
     if stdin is None:
         return line
@@ -36,6 +35,6 @@ def join(command: str, stdin: str | None) -> str:
 
 
 def _input(text: str) -> str:
-    """Cron ends the input with a newline, unless there is none at all."""
+    """Return the input with a newline at its end, as cron does, unless it is empty."""
     lines = INPUT_MARK.sub(lambda mark: "\n" if mark[0] == "%" else "%", text)
     return lines if not lines or lines.endswith("\n") else lines + "\n"

@@ -1,4 +1,4 @@
-"""What a plain cron understands. Every answer is read back before it is given, so none has to be believed."""
+"""Write what a plain cron understands. Each result is read back before it is returned."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ SCHEDULE = re.compile(f"{FIELDS}|{CRON_WORDS}", re.ASCII)
 
 
 def job_line(definition: Definition, *, system: bool) -> str | None:
-    """The task as a crontab line, or None if cron cannot say when, as whom, or what it runs."""
+    """Return the task as a crontab line, or None if cron cannot express its time, account or command."""
     if not SCHEDULE.fullmatch(definition.schedule) or (definition.user is not None) != system:
         return None
     if definition.argv is not None and not is_split(definition):
@@ -40,12 +40,12 @@ def job_line(definition: Definition, *, system: bool) -> str | None:
 
 
 def is_zone(name: str) -> bool:
-    """Return whether CRON_TZ can name this zone; one written by hand, in SQL, may be any text."""
+    """Return whether CRON_TZ can name this zone. A zone written by hand, in SQL, may be any text."""
     return name in zone_names()
 
 
 def is_split(definition: Definition) -> bool:
-    """Whether the words to execute are those a shell would find in the command."""
+    """Return whether the words to execute are those that a shell finds in the command."""
     return bool(definition.argv) and definition.command == shlex.join(definition.argv or ())
 
 
@@ -56,17 +56,17 @@ def _reads_as(line: str, definition: Definition, system: bool) -> bool:
         job = read_job(line, system=system)
     except BadLine:
         return False
-    said = (job.schedule.text, job.user, job.command, job.stdin)
-    return said == (definition.schedule, definition.user, definition.command, definition.stdin)
+    read = (job.schedule.text, job.user, job.command, job.stdin)
+    return read == (definition.schedule, definition.user, definition.command, definition.stdin)
 
 
 def assignment(name: str, value: str) -> str | None:
-    """A variable as an environment line, or None if it has to be said otherwise."""
+    """Return a variable as an environment line, or None if no such line can express it."""
     return None if name in SETTINGS else setting(name, value)
 
 
 def setting(name: str, value: str) -> str | None:
-    """An assignment that reads back as this name and value, or None if there is none."""
+    """Return an assignment that reads back as this name and value, or None."""
     for quote in ("", '"', "'"):
         line = f"{name}={quote}{value}{quote}"
         if _assigns(line, name, value) and (value or quote):
@@ -85,7 +85,7 @@ def _assigns(line: str, name: str, value: str) -> bool:
 
 
 def comments(text: str) -> list[str] | None:
-    """A description as comment lines, or None if they would not read back as it."""
+    """Return a description as comment lines, or None if they would not read back the same."""
     if UNPRINTABLE.search(text.replace("\n", "")):
         return None
     lines = [f"# {line}" for line in text.split("\n")]

@@ -1,4 +1,4 @@
-"""What is wrong with a file, gathered line by line and told all at once."""
+"""Collect what is wrong with a file, line by line, and report it in one error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ SHOWN = 40
 
 
 class BadLine(Exception):  # noqa: N818 - caught within the package, never seen outside
-    """What is wrong with the line being read (or another, if given), and the column (from 1) where it is."""
+    """What is wrong with the current line (or another, if given), and the column, from 1."""
 
     def __init__(self, column: int, message: str, *, line: int | None = None) -> None:
         super().__init__(message)
@@ -19,34 +19,34 @@ class BadLine(Exception):  # noqa: N818 - caught within the package, never seen 
         self.line = line
 
 
-class BadFile(CrontabFileError):  # noqa: N818 - as people say it
-    """All that is wrong with a file, by line and column, a line of the message each."""
+class BadFile(CrontabFileError):  # noqa: N818 - a name like those of the other errors
+    """All that is wrong with a file: one line of the message for each problem, with its line and column."""
 
     def __init__(self, source: str, found: Sequence[tuple[int, int, str]], rest: str = "") -> None:
-        told = [f"{source}:{line}:{column}: {message}" for line, column, message in found]
-        super().__init__("\n".join([*told, rest] if rest else told))
+        lines = [f"{source}:{line}:{column}: {message}" for line, column, message in found]
+        super().__init__("\n".join([*lines, rest] if rest else lines))
         self.found = found
 
 
 class Enough(Exception):  # noqa: N818 - ends the reading, is no error of its own
-    """Reading on would tell nobody anything more."""
+    """The file has too many problems to go on reading."""
 
 
 @dataclass
 class Problems:
-    """The bad lines of one file."""
+    """The problems of one file."""
 
     source: str
     found: list[tuple[int, int, str]] = field(default_factory=list)
 
     def add(self, line: int, column: int, message: str) -> None:
-        """Note one; gives up on a file that is nothing but bad lines."""
+        """Add a problem. Raises Enough when there are too many."""
         self.found.append((line, column, message))
         if len(self.found) >= MAX_PROBLEMS:
             raise Enough
 
     def raise_any(self) -> None:
-        """Refuse the file if anything is wrong with it."""
+        """Raise BadFile if there are any."""
         if not self.found:
             return
         rest = ""
@@ -56,5 +56,5 @@ class Problems:
 
 
 def shown(text: str) -> str:
-    """Text from the file, quoted and short enough for a message."""
+    """Return text from the file, quoted and short enough for a message."""
     return f'"{text}"' if len(text) <= SHOWN else f'"{text[:SHOWN]}…"'

@@ -1,4 +1,4 @@
-"""Text to definitions. A file is used whole or not at all, and every bad line is told at once."""
+"""Read a crontab file into definitions, whole or not at all. One error reports all bad lines."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ WITHIN_SCHEDULE = re.compile(r" \(column (?P<column>\d{1,4})\)")
 
 @dataclass(frozen=True)
 class ParserNotice:
-    """Something about a line that a person should know although it was read."""
+    """A warning about a line that was read."""
 
     line: int
     message: str
@@ -35,21 +35,22 @@ class ParserNotice:
 
 @dataclass(frozen=True)
 class CrontabFile:
-    """What a crontab file says."""
+    """The contents of a crontab file."""
 
     definitions: tuple[Definition, ...]
     warnings: tuple[ParserNotice, ...]
     lines: Mapping[str, int]
-    """By name, the line each task stands on, for what is checked only later."""
+    """The line of each task, by name, for later checks."""
     system: bool = False
-    """Whether the file names an account in each line."""
+    """Whether each line names an account."""
 
 
 def read(text: str, *, source: str, timezone: str, system: bool = False) -> CrontabFile:
-    """The definitions in a crontab file.
+    """Return the definitions in a crontab file.
 
-    `source` names the file in messages, `timezone` is the zone of lines with no CRON_TZ above them, `system`
-    expects an account before each command. Raises CrontabFileError with a line for each bad line.
+    `source` names the file in messages. `timezone` is the zone of lines without CRON_TZ above them. With
+    `system`, each line has an account before its command.
+    Raises CrontabFileError, with one line for each bad line.
     """
     _refuse_unreadable(text, source)
     reader = _Reader(source, timezone, system)
@@ -74,7 +75,7 @@ def _refuse_unreadable(text: str, source: str) -> None:
 
 
 class _Reader:
-    """One pass over the lines, then names and schedules once all tasks are known."""
+    """Read the lines in one pass, then choose names and check schedules when all tasks are known."""
 
     def __init__(self, source: str, timezone: str, system: bool) -> None:
         self.problems = Problems(source)
@@ -85,10 +86,10 @@ class _Reader:
         self._block = CommentBlock()
         self._drafts: list[ParsedTask] = []
         self._line = 0
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def read_lines(self, text: str) -> None:
-        """Take in the whole text."""
+        """Read all lines."""
         for self._line, line in enumerate(text.split("\n"), 1):
             if line.endswith("\r"):
                 self._warn_once("the lines end in CR LF, as on Windows; the CRs are left out")
@@ -100,7 +101,7 @@ class _Reader:
         self._close_block()
 
     def definitions(self) -> list[Definition]:
-        """The tasks, named and with their schedules checked."""
+        """Return the tasks, named and with checked schedules."""
         self._name_drafts()
         checked: set[tuple[str, str]] = set()
         found = []
@@ -110,7 +111,7 @@ class _Reader:
         return found
 
     def lines(self) -> dict[str, int]:
-        """Where each task stands."""
+        """Return the line of each task, by name."""
         return {draft.name or "": draft.line for draft in self._drafts}
 
     def _refuse(self, bad: BadLine) -> None:
@@ -120,8 +121,8 @@ class _Reader:
         self.notices.append(ParserNotice(self._line, message))
 
     def _warn_once(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._warned:
+            self._warned.add(message)
             self._warn(message)
 
     def _read_line(self, line: str) -> None:
@@ -137,7 +138,7 @@ class _Reader:
             self._read_job(line)
 
     def _close_block(self) -> None:
-        """The comments end here: a task of their own, or none."""
+        """End the current comments. They are a task of their own, or none."""
         if not self._block.comments and not self._block.places:
             return
         block, self._block = self._block, CommentBlock()
@@ -184,7 +185,7 @@ class _Reader:
 
     def _expect_accounts(self, word: Word) -> None:
         if self._drafts:
-            raise BadLine(word.column, "system stands above the first task, for the whole file")
+            raise BadLine(word.column, "system belongs above the first task: it is for the whole file")
         self.system = True
 
     def _assign(self, assignment: Assignment) -> None:
@@ -195,8 +196,8 @@ class _Reader:
             self._change_zone(value, column)
         else:
             self._surroundings.assign(name, value)
-            if name in MAIL and value and not self._told.intersection(MAIL):
-                self._told.add(name)
+            if name in MAIL and value and not self._warned.intersection(MAIL):
+                self._warned.add(name)
                 self._warn(f"dcron sends no mail; {name} is only a variable of the commands below")
 
     def _change_zone(self, name: str, column: int) -> None:
@@ -213,8 +214,8 @@ class _Reader:
             self._close_block()
             block = self._block
         job = read_job(line, system=self.system)
-        said = {"user": job.user, "command": job.command, "stdin": job.stdin}
-        self._keep(block.above(self._line, job.schedule, said, self._surroundings))
+        values = {"user": job.user, "command": job.command, "stdin": job.stdin}
+        self._keep(block.above(self._line, job.schedule, values, self._surroundings))
         if job.quiet:
             self._warn_once('the "-" before a schedule, which keeps runs out of syslog, is left out')
         for message in suspicions(job):
@@ -230,20 +231,18 @@ class _Reader:
                 )
                 self._refuse(BadLine(column, message, line=line))
         unnamed = [draft for draft in self._drafts if draft.name is None]
-        said = [_said(draft) for draft in unnamed]
+        lines = [_content(draft) for draft in unnamed]
         prefix = names.prefix_for(self._source) if self.system else ""
-        for draft, name in zip(unnamed, names.assign(said, taken=by_name, prefix=prefix), strict=True):
+        for draft, name in zip(unnamed, names.assign(lines, taken=by_name, prefix=prefix), strict=True):
             draft.name = name
-        self._tell_duplicates(unnamed, said)
+        self._warn_of_duplicates(unnamed, lines)
 
-    def _tell_duplicates(self, drafts: list[ParsedTask], said: list[names.Line]) -> None:
+    def _warn_of_duplicates(self, drafts: list[ParsedTask], lines: list[names.Line]) -> None:
         first: dict[names.Line, ParsedTask] = {}
-        for draft, line in zip(drafts, said, strict=True):
+        for draft, line in zip(drafts, lines, strict=True):
             earlier = first.setdefault(line, draft)
             if earlier is not draft:
-                message = (
-                    f"this says the same as line {earlier.line}; it is a task of its own, named {draft.name}"
-                )
+                message = f"this is the same as line {earlier.line}; it becomes another task, {draft.name}"
                 self.notices.append(ParserNotice(draft.line, message))
 
     def _check_schedule(self, draft: ParsedTask, checked: set[tuple[str, str]]) -> None:
@@ -262,15 +261,15 @@ class _Reader:
 
 
 def _located(message: str) -> tuple[str, int]:
-    """The message of a schedule's error without its own column, and that column as an offset."""
+    """Return the message of a schedule's error without its column, and that column as an offset."""
     match = WITHIN_SCHEDULE.search(message)
     if match is None:
         return message, 0
     return message[: match.start()] + message[match.end() :], int(match["column"]) - 1
 
 
-def _said(draft: ParsedTask) -> names.Line:
-    """What makes a task that line and no other, its command first."""
+def _content(draft: ParsedTask) -> names.Line:
+    """Return all in which two tasks can differ, the command first."""
     values = draft.values
     others = (values["timezone"], values.get("user"), values.get("stdin"))
     return values["command"], draft.schedule.text, *others

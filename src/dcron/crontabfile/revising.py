@@ -1,4 +1,4 @@
-"""The crontab as a text that a person changes by hand: what stands above it, and what became of each task."""
+"""Prepare the crontab as text for an editor, and compare tasks before and after."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -25,13 +25,13 @@ WITHOUT_ONE_OFFS = """\
 
 
 def greet(definitions: Iterable[Definition], *, whole: bool) -> str:
-    """The tasks as `write` has them, below a few lines that say what can be done."""
+    """Return the tasks as text, below a few lines that say what can be done."""
     greeting = GREETING + (WITHOUT_ONE_OFFS if whole else "")
     return greeting + write(definitions).removeprefix(HEADER)
 
 
 def mark(text: str, mistakes: Sequence[tuple[int, str]]) -> tuple[str, int]:
-    """The text below what is wrong with its lines; and the line where the first of it then stands."""
+    """Return the text below comments that say what is wrong, and the new number of the first bad line."""
     shown = mistakes[:MARKS_SHOWN]
     more = len(mistakes) - len(shown)
     height = len(shown) + (1 if more else 0) + 1
@@ -42,18 +42,19 @@ def mark(text: str, mistakes: Sequence[tuple[int, str]]) -> tuple[str, int]:
 
 
 def unmark(text: str) -> str:
-    """The text without what `mark` put on top of it."""
+    """Return the text without the comments of `mark`."""
     return MARKS.sub("", text, count=1)
 
 
 def difference(before: Definition | None, after: Definition | None) -> list[str]:
-    """The lines of a task as a unified diff: each begins with a space, a minus or a plus."""
+    """Return the lines of a task as a unified diff: each begins with a space, a minus or a plus."""
     lines = unified_diff(_lines(before), _lines(after), lineterm="")
     return [line for line in list(lines)[2:] if not line.startswith("@@")]
 
 
 def pair_renamed(gone: Sequence[Definition], new: Sequence[Definition]) -> dict[str, str]:
-    """By new name, the old one: of lines that are else the same, then of the only two with one command."""
+    """Return old names by new names: of tasks that are otherwise the same, then of a single pair with the
+    same command."""
     pairs = _pair(gone, new, lambda line: write([replace(line, name="")]), alone=False)
     gone = [line for line in gone if line.name not in pairs.values()]
     new = [line for line in new if line.name not in pairs]

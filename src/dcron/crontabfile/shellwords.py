@@ -7,7 +7,7 @@ import re
 from itertools import pairwise
 
 SKIMMED = 500
-"""Characters; the telling words stand in front."""
+"""Characters. The program is near the beginning."""
 DEPTH = 3
 TOKEN = re.compile(
     r"""(?P<break>&&|\|\||[;|&\n()])
@@ -64,7 +64,7 @@ Words = list[str]
 
 
 def program(command: str, depth: int = DEPTH) -> Words:
-    """The program a shell line is there for and its arguments; empty if there is none to be seen."""
+    """Return the program that a shell line is for, and its arguments; empty if there is none."""
     prepared: Words = []
     for words in _simple_commands(command[:SKIMMED]):
         found, main = _peel(words, depth)
@@ -93,7 +93,7 @@ def _unquoted(word: str) -> str:
 
 
 def _peel(words: Words, depth: int) -> tuple[Words, bool]:
-    """Without keywords, assignments and wrappers; and whether it does the work or only prepares it."""
+    """Return the words without keywords, assignments and wrappers, and whether they do the work."""
     while words:
         name = base(words[0])
         if name in KEYWORDS or ASSIGNMENT.match(words[0]):
@@ -114,12 +114,12 @@ def _peel(words: Words, depth: int) -> tuple[Words, bool]:
 
 
 def base(word: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return word.rstrip("/").rpartition("/")[2]
 
 
 def _inner(name: str, words: Words) -> str | None:
-    """The line that a wrapper hands to a shell of its own."""
+    """Return the line that a wrapper gives to a shell of its own."""
     if name not in SHELLS | {"su", "runuser", "flock"}:
         return None
     for option, value in pairwise(words):
@@ -138,7 +138,7 @@ def _after_options(words: Words, valued: set[str], own: int) -> Words:
 
 
 def _interpreted(name: str, words: Words) -> tuple[Words, bool]:
-    """A script counts, not the interpreter that reads it; a program typed in line tells nothing."""
+    """Return the script instead of its interpreter. A program typed in the line has no name."""
     if name not in SHELLS and not INTERPRETER.fullmatch(name):
         return words, name not in PREPARATIONS
     rest = words[1:]

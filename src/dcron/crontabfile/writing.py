@@ -1,7 +1,7 @@
-"""Definitions to text: a crontab that reads back as the same definitions, and reads well to people.
+"""Write definitions as a crontab that people can read, and that reads back as the same definitions.
 
-A plain cron that is given the file runs what it can say and passes over the rest: a task that it would run at
-another time, in another place, as another user or with another input is written in comments alone.
+A plain cron can use the file. A task that it would run at another time, in another place, as another user or
+with another input is written in comments only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ Words = dict[str, Any]
 
 
 def write(definitions: Iterable[Definition], *, system: bool = False) -> str:
-    """A crontab that reads back as these definitions, in this order.
+    """Return a crontab that reads back as these definitions, in this order.
 
     With `system`, a file for /etc/cron.d: each line names its account, and a task without one is in comments.
     """
@@ -33,7 +33,7 @@ def write(definitions: Iterable[Definition], *, system: bool = False) -> str:
 
 
 class _Writer:
-    """Remembers what the lines so far have set for those below."""
+    """Write tasks one after the other, and remember what the lines so far set for those below."""
 
     def __init__(self, system: bool) -> None:
         self._system = system
@@ -42,7 +42,7 @@ class _Writer:
         self._env: dict[str, str] = {}
 
     def sections(self, definition: Definition) -> list[str]:
-        """The changed settings, if any, and the task: parts to be set off by blank lines."""
+        """Return the changed settings, if any, and the task: parts with blank lines between them."""
         settings = [*self._zone(definition), *self._set_shell(definition), *self._variables(definition.env)]
         lines = self._task(definition)
         return ["".join(f"{line}\n" for line in part) for part in (settings, lines) if part]
@@ -61,7 +61,7 @@ class _Writer:
         return [line]
 
     def _variables(self, env: Mapping[str, str]) -> list[str]:
-        """The steps from the variables of the task above to those of this one."""
+        """Return the changes from the variables of the task above to those of this one."""
         gone = [name for name in self._env if name not in env]
         for name in gone:
             del self._env[name]
@@ -82,7 +82,7 @@ class _Writer:
         return self._in_comments(definition, words)
 
     def _words(self, definition: Definition) -> Words:
-        """What no crontab line, assignment or comment says for this task."""
+        """Return what no crontab line, assignment or comment expresses."""
         words: Words = {"name": definition.name}
         for name, field in FIELDS.items():
             if name not in PLACED and field.is_given(definition):
@@ -101,14 +101,14 @@ class _Writer:
         return words
 
     def _above(self, definition: Definition, words: Words) -> list[str]:
-        """The comment lines over a task: its description, then the directive."""
+        """Return the comment lines above a task: its description, then the directive."""
         described = None if definition.describe is None else plain.comments(definition.describe)
         if described is None and definition.describe is not None:
             words = {**words, "describe": definition.describe}
         return [*(described or []), "#dcron: " + " ".join(_spell(words))]
 
     def _in_comments(self, definition: Definition, words: Words) -> list[str]:
-        """A task that is none of a plain cron's business."""
+        """Return a task that a plain cron does not see."""
         words = {**words, "schedule": definition.schedule}
         for option in ("user", "stdin"):
             if getattr(definition, option) is not None:
@@ -120,7 +120,7 @@ class _Writer:
 
 
 def _spell(words: Words) -> list[str]:
-    """The words of a directive, in the order of the table."""
+    """Return the words of a directive, in their order."""
     spelt = []
     for name in ORDER:
         if name in words:

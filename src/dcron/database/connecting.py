@@ -122,9 +122,7 @@ def parameters(address: Address) -> dict[str, Any]:
 
 
 def connect(*arguments: Any, **given: Any) -> PatientConnection:
-    """Open a connection and pin its search path to the schema of dcron's tables. Raises
-    psycopg.OperationalError.
-    """
+    """Open a connection whose search path is pinned to dcron's schema. Raises psycopg.OperationalError."""
     connection: PatientConnection = PatientConnection.connect(*arguments, **given)
     try:
         connection.execute(pin_schema(for_transaction=False))
@@ -148,14 +146,14 @@ def _protection(url: URL) -> dict[str, str]:
     hosts = [url.host or "", *_listed(said.get("host")), *_listed(said.get("hostaddr"))]
     if _are_local(hosts):
         return {}
-    wanted: dict[str, str] = {}
+    required: dict[str, str] = {}
     if "sslmode" not in said:
-        wanted["sslmode"] = "verify-full"
+        required["sslmode"] = "verify-full"
         if "sslrootcert" not in said and (roots := _roots()):
-            wanted["sslrootcert"] = roots
+            required["sslrootcert"] = roots
     if "require_auth" not in said and "sslcert" not in said:
-        wanted["require_auth"] = "scram-sha-256"
-    return wanted
+        required["require_auth"] = "scram-sha-256"
+    return required
 
 
 def _libpq_settings(url: URL) -> dict[str, Any]:

@@ -140,9 +140,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Open a transaction that only reads, and whose statements all see the same state. Raises
-        DatabaseError.
-        """
+        """Open a read-only transaction whose statements all see the same state. Raises DatabaseError."""
         with self._transaction("BEGIN") as connection:
             if not self.is_sqlite:  # a reader of SQLite sees one state anyway
                 connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
@@ -169,17 +167,14 @@ class Database:
         return at.astimezone(UTC)
 
     def rows(self, columns: Columns) -> FromClause:
-        """Return a batch of values as a table to join, update or insert from: one statement for the whole
-        batch.
+        """Return a batch of values as a table to join, update or insert from, in one statement.
 
         The table depends only on the columns; `values` returns the statement's parameters.
         """
         return rows.of_sqlite(columns) if self.is_sqlite else rows.of_postgres(columns)
 
     def values(self, columns: Columns, batch: Iterable[Sequence[Any]]) -> Values:
-        """Return the parameters for a statement with `rows` of these columns. Each row has a value per
-        column.
-        """
+        """Return the parameters for a statement with `rows` of these columns."""
         return rows.for_sqlite(columns, batch) if self.is_sqlite else rows.for_postgres(columns, batch)
 
     def insert_if_absent(self, table: Table) -> sqlite.Insert | postgresql.Insert:

@@ -30,9 +30,7 @@ _BESIDE = ("-wal", "-shm", "-journal")
 
 
 def problem_with(path: Path) -> str | None:
-    """Return how other accounts can change the database, and the command that prevents it; None if they
-    cannot.
-    """
+    """Return how other accounts can change the database, and what prevents it; None if they cannot."""
     real = Path(os.path.realpath(path))
     beside = (real.with_name(real.name + suffix) for suffix in _BESIDE)
     return next(filter(None, map(trust.problem_with, (path, *beside))), None)

@@ -34,17 +34,13 @@ def advance_sqlite(connection: Connection, to: int) -> None:
 
 
 def advance_postgres(connection: Connection, to: int) -> None:
-    """Make the next run on Postgres get an id above `to`. The caller holds the lock. A counter does not roll
-    back.
-    """
+    """Make the next run on Postgres get an id above `to`. The caller holds the lock; there is no rollback."""
     moved = text("SELECT setval('runs_id_seq', greatest(last_value, :to)) FROM runs_id_seq")
     connection.execute(moved, {"to": to})
 
 
 def postgres_timeline(connection: Connection) -> str | None:
-    """Return the timeline of the server, which changes at each failover; None if the server does not report
-    it.
-    """
+    """Return the server's timeline, which changes at each failover; None if it reports none."""
     try:
         with connection.begin_nested():
             found = connection.scalar(text("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"))

@@ -14,9 +14,7 @@ T = TypeVar("T")
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """Closes itself if a statement gets no reply within `answer` seconds. The statement's outcome is then
-    unknown.
-    """
+    """Closes itself if a statement gets no reply within `answer` seconds: its outcome is then unknown."""
 
     answer = 45.0
     """Seconds without a reply; more than the server's own limit for a statement."""

@@ -93,8 +93,3 @@ class Field:
     def is_given(self, line: Definition) -> bool:
         """Return whether the task has another value than the default."""
         return bool(getattr(line, self.name) != self.default)
-
-    def problem(self, line: Definition) -> str | None:
-        """Return what is wrong with the task's value, with the option's name, or None."""
-        problem = self.kind.problem(getattr(line, self.name))
-        return f"{self.option}: {problem}" if problem else None

@@ -1,7 +1,7 @@
 """The kinds of single values that task fields have: how each is typed, written and checked.
 
 One value has three spellings. The command line and the form have a text (`parse`, `format`), a `#dcron:`
-directive has a word (`read`, `write`), which may stand alone, without a value.
+directive has a word (`read`, `write`), which may have no value.
 """
 
 import re
@@ -58,7 +58,7 @@ class Kind:
         return text.replace(",", " ").split()
 
     def read(self, word: str | None) -> Any:
-        """Return the value of a directive's word, None for one that stands alone. Raises UsageError."""
+        """Return the value of a directive's word; None is a word without a value. Raises UsageError."""
         return self.parse(required(word))
 
     def write(self, value: Any) -> str | None:
@@ -235,7 +235,7 @@ class Choice(Kind):
 
 
 class Flag(Kind):
-    """Yes or no; a directive's word may stand alone, for yes."""
+    """Yes or no; a directive's word without a value is yes."""
 
     typed = bool
     choices = ("no", "yes")
@@ -251,13 +251,13 @@ class Flag(Kind):
         return "yes" if value else "no"
 
     def read(self, word: str | None) -> bool:
-        """Return whether the word stands alone, or is yes."""
+        """Return whether the word has no value, or is yes."""
         if word is not None and word not in self.choices:
             raise UsageError("write it alone, or with yes or no")
         return word != "no"
 
     def write(self, value: Any) -> str | None:
-        """Return None for yes: the word stands alone."""
+        """Return None for yes: the word needs no value."""
         return None if value else "no"
 
 
@@ -398,7 +398,7 @@ def json_problem(value: Any, example: str) -> Problem:
 
 
 def short(value: Any) -> str:
-    """Return a value as it stands in messages."""
+    """Return a value as messages show it."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
 

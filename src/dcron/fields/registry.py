@@ -86,7 +86,7 @@ def _what() -> Iterator[Field]:
         name="stdin",
         group="what",
         kind=kinds.TextOrFile(may_be_none=True, most_bytes=MAX_STDIN),
-        help="Text that the command reads on stdin, or @FILE",
+        help="Text for the command's stdin, or @FILE",
         metavar="TEXT|@FILE",
         details="`@-` takes dcron's own stdin, `@@x` is the text `@x`. Up to 1 MiB of UTF-8.",
     )
@@ -120,8 +120,8 @@ def _when() -> Iterator[Field]:
         name="gap",
         group="when",
         kind=_choices("gap"),
-        help="Run after a local time that the clock skips, or skip it",
-        details="`after` runs when the gap ends.",
+        help="Skipped local time: run after it, or skip it",
+        details="The clock skips it when daylight saving begins. `after` runs when the gap ends.",
         is_rule=True,
         cron_may_ignore=True,
     )
@@ -129,7 +129,8 @@ def _when() -> Iterator[Field]:
         name="fold",
         group="when",
         kind=_choices("fold"),
-        help="Run at the first of a local time that comes twice, or at both",
+        help="Repeated local time: run at the first, or both",
+        details="The clock shows it twice when daylight saving ends.",
         is_rule=True,
         cron_may_ignore=True,
     )
@@ -204,9 +205,10 @@ def _limits() -> Iterator[Field]:
         name="overlap",
         group="limits",
         kind=_choices("overlap"),
-        help="Skip a run while --max-running are alive, queue it, or replace the oldest",
+        help="Beyond --max-running: skip, queue, or replace",
         phrase="{}",
-        details="A skipped run is recorded. `replace` stops the oldest run.",
+        details="A run that is due while that many are alive is recorded as skipped, waits, or stops the"
+        " oldest run and starts.",
         cron_may_ignore=True,
     )
     yield Field(
@@ -232,12 +234,13 @@ def _limits() -> Iterator[Field]:
         kind=collection_kinds.Amounts(
             parse_limit, format_limit, require_limit, example='{"files": 100}, memory in bytes'
         ),
-        help="Limit of the command's mem, cpu-time, files, procs, file-size or core; repeatable",
+        help="Limit of the operating system, such as mem; repeatable",
         example="mem=2G cpu-time=2m files=100",
         metavar="mem=2G",
         phrase="{}",
         fact="limits",
-        details="`mem`, `file-size` and `core` are sizes, `cpu-time` is seconds or a duration such as `2m`.",
+        details="`mem`, `file-size` and `core` are sizes, `cpu-time` is seconds or a duration such as `2m`,"
+        " `files` and `procs` are counts.",
         cron_may_ignore=True,
     )
 
@@ -247,7 +250,7 @@ def _retries() -> Iterator[Field]:
         name="tries",
         group="retries",
         kind=kinds.Whole(1, MOST_TRIES, f"1 to {MOST_TRIES}, the first included"),
-        help="Number of attempts, the first included, when it fails",
+        help="Number of attempts, the first included",
         metavar="N",
         cron_may_ignore=True,
     )
@@ -265,7 +268,7 @@ def _retries() -> Iterator[Field]:
         name="backoff_factor",
         group="retries",
         kind=kinds.Number(1, MOST_BACKOFF_FACTOR, f"1 to {MOST_BACKOFF_FACTOR}, such as 2"),
-        help="How many times longer each further delay is",
+        help="Factor of each further delay",
         example="2",
         metavar="2",
         cron_may_ignore=True,
@@ -283,7 +286,7 @@ def _retries() -> Iterator[Field]:
         name="on_lost",
         group="retries",
         kind=_choices("on_lost"),
-        help="Keep a run whose node died as a dead letter, or retry it",
+        help="Run whose node died: dead letter, or retry",
         phrase="tried again when its node dies",
         fact="when lost",
         details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
@@ -304,7 +307,7 @@ def _where() -> Iterator[Field]:
         name="priority",
         group="where",
         kind=_choices("priority"),
-        help="Which runs start first when slots are short",
+        help="Which runs get free slots first",
         phrase="{}",
         cron_may_ignore=True,
     )
@@ -312,7 +315,7 @@ def _where() -> Iterator[Field]:
         name="require",
         group="where",
         kind=collection_kinds.Tags(),
-        help="Tag that its node must have, such as ssd or zone=eu-1; repeatable",
+        help="Tag of its node, such as ssd or zone=eu-1; repeatable",
         example="ssd zone=eu-1",
         metavar="TAG",
         phrase="{}",
@@ -323,7 +326,7 @@ def _where() -> Iterator[Field]:
         name="every_node",
         group="where",
         kind=kinds.Flag(),
-        help="Start each run once on every node that can run it",
+        help="Repeat each run once on every node that can run it",
         phrase="once on every node that can run it",
     )
     yield Field(
@@ -336,7 +339,7 @@ def _where() -> Iterator[Field]:
             example='{"gpu": 1}, memory in bytes',
             most=MOST_NEEDS,
         ),
-        help="Share of its node's capacity that a run takes; repeatable",
+        help="Part of its node's capacity that a run takes; repeatable",
         example="gpu=1 mem=8G",
         metavar="gpu=1",
         phrase="{}",
@@ -366,7 +369,7 @@ def _where() -> Iterator[Field]:
         name="cwd",
         group="where",
         kind=kinds.Path(may_be_none=True, keeps_blanks=True),
-        help="Directory in which the command runs",
+        help="Working directory",
         metavar="DIR",
         default_text="the account's home",
         details="An absolute path.",

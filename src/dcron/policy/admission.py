@@ -5,7 +5,7 @@ from datetime import datetime
 
 from dcron.model import Block, SkipCode, Task, Trigger
 from dcron.policy.skips import Skip
-from dcron.schedule import format_duration
+from dcron.quantities import format_duration
 
 _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 """Runs that another one will follow, or somebody is watching: these may be skipped. All others wait."""

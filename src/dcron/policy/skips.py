@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dcron.model import Definition, SkipCode, Task
 from dcron.policy.catch_up import MissedRange
-from dcron.schedule import format_duration
+from dcron.quantities import format_duration
 
 
 @dataclass(frozen=True)

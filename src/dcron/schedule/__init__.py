@@ -4,7 +4,6 @@ The functions are pure. This package alone imports croniter, dateutil and zonein
 naive datetime: what a wall clock in the zone shows. An *instant* is an aware datetime in UTC.
 """
 
-from dcron.quantities import format_duration, parse_duration
 from dcron.schedule.calendars import (
     Calendar,
     calendar_from_ics,
@@ -58,14 +57,12 @@ __all__ = [
     "configured_zone",
     "default_zone",
     "explain",
-    "format_duration",
     "is_calendar_json",
     "is_short_of_time",
     "machine_zone",
     "next_run",
     "parse",
     "parse_calendar",
-    "parse_duration",
     "parse_local_time",
     "parse_time",
     "repeatable",

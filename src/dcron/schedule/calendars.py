@@ -119,9 +119,7 @@ class Calendar:
 
 
 def _anniversaries(annual: Iterable[tuple[int, int]], day: date) -> Iterator[date]:
-    """Yield the annual dates from this date on, of nine years: the next 29 February may be eight years
-    away.
-    """
+    """Yield the annual dates of nine years, from this date on: 29 February may be eight years away."""
     for year in range(day.year, day.year + 9):
         for month, number in annual:
             if ((month, number) != (2, 29) or isleap(year)) and date(year, month, number) >= day:
@@ -356,9 +354,7 @@ def _values(event: Any, name: str) -> list[Any]:
 
 
 def _rule_text(rule: Any, start: date | datetime) -> str:
-    """Return the rule with its UNTIL on the clock of the event's start; as a date for an event of
-    whole days.
-    """
+    """Return the rule with its UNTIL on the clock of the event's start; a date for an event of whole days."""
     text: str = rule.to_ical().decode().upper()
     if "UNTIL" not in rule:
         return text

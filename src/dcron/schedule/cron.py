@@ -49,8 +49,8 @@ class Cron:
 
     @property
     def either_day(self) -> bool:
-        """Whether day of month OR weekday must match: crontab(5), if neither begins with `*`. Otherwise both
-        must.
+        """Whether day of month OR weekday must match: crontab(5), if neither begins with `*`. Else
+        both must.
         """
         return not (self.day.starred or self.weekday.starred)
 

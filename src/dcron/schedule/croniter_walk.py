@@ -17,8 +17,7 @@ LAST_LOCAL_TIME = datetime(9997, 1, 1)  # noqa: DTZ001 a local time
 _CALL, _YEAR = 50, 100
 """Steps (see `effort`) of one call, and of each year without a match."""
 HORIZON_YEARS = 50
-"""A schedule without a match for this long never fires. 29 February on a given weekday takes up to 40
-years."""
+"""Years without a match after which a schedule never fires. 29 February on one weekday takes up to 40."""
 
 
 class Enumerator:

@@ -232,7 +232,7 @@ class _Reader:
         if text == "?":
             return "write *"
         if text.upper() == "L" and self.field is DAY:
-            return "L is the last day of the month, and stands alone"
+            return "L is the last day of the month; write it alone"
         if text.upper() == "L" and self.field is WEEKDAY:
             return "L is for the day of month; the last Friday is 5L"
         names = f" or {', '.join(self.field.names)}" if self.field.names else ""

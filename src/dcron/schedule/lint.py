@@ -257,8 +257,7 @@ def advise_all(
     *,
     many: int = _MANY,
 ) -> list[Advice]:
-    """Return advice on a whole crontab: the five busiest minutes of the coming day with `many` starts or
-    more.
+    """Return advice on a whole crontab: the five busiest minutes of the coming day, from `many` starts on.
 
     `tasks` are tuples of name, schedule, zone, and a function from an occurrence to its start time. Tasks
     that run more often than 48 times a day are ignored.

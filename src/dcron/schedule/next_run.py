@@ -41,8 +41,7 @@ class Occurrence:
 
 
 def next_run(schedule: Schedule, zone: ZoneInfo, after: datetime, rules: Rules = DEFAULT) -> datetime | None:
-    """Return the first instant, in UTC, strictly after `after` at which the schedule runs; None if there is
-    none.
+    """Return the first instant, in UTC, strictly after `after` at which the schedule runs; None if none.
 
     The result depends only on the arguments and the tzdata version. `after` must be aware. Occurrences that
     the window or a calendar excludes are left out; `until_next_run` returns them.

@@ -85,7 +85,7 @@ def _word(text: str, column: int, name: str) -> Form:
     word, rest = word.lower(), rest.strip()
     if word in WORDS or word == "@reboot":
         if rest:
-            raise ScheduleError(f"{word} stands alone; {rest!r} follows it (column {column})")
+            raise ScheduleError(f"{word} takes no value; {rest!r} follows it (column {column})")
         return Reboot() if word == "@reboot" else _named(word, column, name)
     if word not in _READERS:
         raise ScheduleError(f"{word} is not known{_hint(word)} (column {column})")

@@ -76,9 +76,7 @@ class Recurrence:
 
     @cached_property
     def _last(self) -> datetime | None:
-        """The last local time, if it is known without a walk: from UNTIL, or from COUNT and INTERVAL
-        alone.
-        """
+        """The last local time if no walk is needed: from UNTIL, or from COUNT and INTERVAL alone."""
         if self.count is None or self.numbers or self.weekdays:
             return self.last_local_time
         steps = (self.count - 1) * self.interval
@@ -122,7 +120,7 @@ class Recurrence:
             yield from self._local_times_on(day, begin)
 
     def _periods_of(self, year: int, today: datetime) -> Iterator[Sequence[datetime]]:
-        """Yield the matching days of each year, month or week that begins in this year, counts, and is not
+        """Yield the matching days of each counted year, month or week that begins in this year and is not
         over.
         """
         if self.frequency == WEEKLY:
@@ -190,9 +188,7 @@ class Recurrence:
             self._idle.add(first)
 
     def _named(self, counted: range, floor: int) -> Iterator[int]:
-        """Yield those of these seconds of a day, from `floor` on, that BYHOUR, BYMINUTE and BYSECOND
-        allow.
-        """
+        """Yield those of these seconds of a day, from `floor` on, that the BYHOUR to BYSECOND parts allow."""
         hours, minutes, seconds = self._clock
         named = len(hours) * len(minutes) * len(seconds)
         spend(min(named, len(counted)) // 4)
@@ -329,12 +325,10 @@ class _Walk:
         self._found: list[datetime] = []
         self._rest = self._local_times()
         self._year = self._limit = 0
-        """Where the search stands, and the last year that it is to go through."""
+        """The position of the search, and the last year it covers."""
 
     def _local_times(self) -> Iterator[datetime | None]:
-        """Yield the local times from the beginning of the walk; None, repeatedly, if there is none up to the
-        limit.
-        """
+        """Yield the local times from the beginning of the walk; None, repeatedly, at the limit."""
         begin = max(self._from, self._rule.start - SECOND)
         first = begin.year - (self._rule.frequency == WEEKLY)  # a week may begin in the year before
         for self._year in range(first, LAST_LOCAL_TIME.year):
@@ -369,9 +363,7 @@ class _Walk:
         )
 
     def _note_effort(self, found: datetime) -> None:
-        """Record how many steps it took to come here: with COUNT every process must walk here from the
-        start.
-        """
+        """Record the steps to come here: with COUNT every process must walk here from the start."""
         if self._count is None:
             return
         years = found.year - self._rule.start.year + 1

@@ -123,7 +123,7 @@ def _by_day(value: str) -> tuple[tuple[int, int], ...]:
 
 
 def _until(value: str) -> tuple[datetime | None, datetime | None]:
-    """Return UNTIL as the last local time, or as the last instant if it ends in Z. A date includes the whole
+    """Return UNTIL as the last local time, or as the last instant if it ends in Z. A date includes its
     day.
     """
     if value.endswith("Z"):

@@ -17,8 +17,7 @@ DAY = timedelta(days=1)
 REACH = timedelta(hours=26)
 """Longer than any offset from UTC (14 h) and any transition's size (a day)."""
 PROBE = timedelta(days=3)
-"""Two transitions of one zone are never closer than 167 hours, so a probe every 72 hours finds each of
-them."""
+"""Two transitions of one zone are at least 167 hours apart, so a probe every 72 hours finds each."""
 
 EARLIEST = datetime(3, 1, 1, tzinfo=UTC)
 LATEST = datetime(9998, 1, 1, tzinfo=UTC)
@@ -36,8 +35,8 @@ class Transition:
 
     @property
     def is_gap(self) -> bool:
-        """Whether clocks go forward, leaving local times out. Otherwise they go back: local times come
-        twice.
+        """Whether clocks go forward, so that local times are left out. Else they go back: local times
+        repeat.
         """
         return self.new > self.old
 

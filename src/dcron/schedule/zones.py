@@ -25,9 +25,7 @@ _NO_PLACE = "Factory"  # in the list, but it means "the clock was never set up"
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Return every zone name a task may use: those of the wheel, without `localtime`, `posix/…`,
-    `right/…`.
-    """
+    """Return every zone name a task may use: the wheel's, without `localtime`, `posix/…`, `right/…`."""
     names = (_WHEEL / "zones").read_text(encoding="ascii").split()
     return frozenset(names) - {_NO_PLACE}
 

@@ -29,7 +29,7 @@ RESET_SIGNALS = (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Plan(NamedTuple):
-    """What the child has to do, prepared by the warden: the child has little time and may have little
+    """What the child has to do. The warden prepares it: the child has little time and perhaps little
     memory.
     """
 

@@ -180,8 +180,7 @@ class Warden:
         self._send(encode({"do": "kill", "runs": list(run_ids), "reason": reason}))
 
     def set_deadline(self, boottime: float, grace: float = 0.5) -> None:
-        """Set the time (`linux.boottime` seconds) at which everything is killed, unless it is set again
-        before.
+        """Set the time (`linux.boottime` seconds) at which everything is killed, unless it is moved before.
 
         `grace` is the time between SIGTERM and SIGKILL then. `math.inf` means no deadline. Only one thread
         may call this.

@@ -66,9 +66,7 @@ class Processes:
         return self._by_parent[pid]
 
     def below(self, *pids: int) -> list[Process]:
-        """Return all descendants of these processes, including dead ones, without the processes
-        themselves.
-        """
+        """Return all descendants of these processes, including dead ones."""
         found: list[Process] = []
         parents = list(pids)
         while parents:
@@ -80,6 +78,23 @@ class Processes:
 
 def process(pid: int) -> Process | None:
     """Return what /proc says about a process; None if it is gone."""
+    fields = _stat(pid)
+    if fields is None:
+        return None
+    state, ppid, group, session, threads, started = (fields[i] for i in (0, 1, 2, 3, 17, 19))
+    # In a zombie with other threads, only the main thread has ended.
+    alive = state not in (b"Z", b"X") or int(threads) > 1
+    return Process(pid, int(ppid), int(group), int(session), int(started), alive)
+
+
+def never_executed(pid: int) -> bool:
+    """Return whether a process, not yet waited for, was only forked and never became a program."""
+    fields = _stat(pid)
+    return fields is not None and bool(int(fields[6]) & _FORKED_ONLY)
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    """Return the fields of /proc/PID/stat from the state on; None if the process is gone."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last with the option hidepid
@@ -90,25 +105,7 @@ def process(pid: int) -> Process | None:
         return None
     finally:
         os.close(fd)
-    # A command name may contain anything, but it is in brackets.
-    fields = line[line.rindex(b")") + 2 :].split()
-    state, ppid, group, session, threads, started = (fields[i] for i in (0, 1, 2, 3, 17, 19))
-    # In a zombie with other threads, only the main thread has ended.
-    alive = state not in (b"Z", b"X") or int(threads) > 1
-    return Process(pid, int(ppid), int(group), int(session), int(started), alive)
-
-
-def never_executed(pid: int) -> bool:
-    """Return whether a process, not yet waited for, was only forked and never became a program."""
-    try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        line = os.read(fd, 1024)
-    finally:
-        os.close(fd)
-    return bool(int(line[line.rindex(b")") + 2 :].split()[6]) & _FORKED_ONLY)
+    return line[line.rindex(b")") + 2 :].split()  # the command name may contain anything, in brackets
 
 
 def children() -> list[int]:

@@ -74,9 +74,7 @@ def members(
 
 
 def _only_owner(suspects: Collection[int], by_id: Mapping[int, Owner]) -> Owner | None:
-    """Return the run with which an orphan is ended: the only possible one, or any if all possible ones
-    end.
-    """
+    """Return the run with which an orphan ends: the only possible one, or any if all of them are ending."""
     owners = [by_id[each] for each in suspects if each in by_id]
     if not owners or len(owners) < len(suspects):  # a finished run may have left it in the background
         return None

@@ -128,9 +128,7 @@ def _is_time(seconds: float) -> bool:
 
 
 class JournalWriter:
-    """Appends to a run's journal. Never fails: output that the disk does not take is dropped and
-    leaves a gap.
-    """
+    """Appends to a run's journal. Never fails: output that the disk does not take is dropped."""
 
     def __init__(self, path: str, head: int, tail: int) -> None:
         """Write to `path` + `.0` and so on. A file is made when there is something to write."""

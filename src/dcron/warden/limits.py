@@ -62,22 +62,20 @@ def rlimits(limits: Mapping[str, int]) -> dict[str, Rlimit]:
     return {name: _rlimit(name, value) for name, value in limits.items()}
 
 
-def apply_limits(wanted: Mapping[str, Rlimit], entrance: int = -1, counted: Container[str] = ()) -> None:
+def apply_limits(limits: Mapping[str, Rlimit], entrance: int = -1, counted: Container[str] = ()) -> None:
     """Limit this process: a child that is about to become the command.
 
     `entrance` is the open `cgroup.procs` of a cgroup that enforces the `counted` limits. Without one (-1),
     or if we cannot enter it, rlimits replace those as well.
     """
     inside = _enter(entrance)
-    for name, (number, soft, hard) in wanted.items():
+    for name, (number, soft, hard) in limits.items():
         if not (inside and name in counted):
             resource.setrlimit(number, (soft, hard))
 
 
 def spelled(kind: Kind, value: int) -> str:
-    """Return the number for people: bytes with the largest unit that divides them, such as `2G` or
-    `1536K`.
-    """
+    """Return the number for people: bytes with the largest unit that divides them, such as `2G`."""
     if kind == "bytes" and value:
         for unit, shift in (("T", 40), ("G", 30), ("M", 20), ("K", 10)):
             if value % (1 << shift) == 0:

@@ -352,9 +352,7 @@ class WardenProcess:
                     self._orphans.forget(pid)
 
     def _next_to_reap(self) -> int | None:
-        """Return a dead child whose start was checked; -1 for any, if all starts were; None if none is
-        dead.
-        """
+        """Return a dead child whose start was checked; -1 for any child; None if none is dead."""
         if not self._beginning:
             return -1
         dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -401,9 +399,7 @@ class WardenProcess:
         self._cgroups.remove(run.cgroup)
 
     def _notice_orphans(self) -> None:
-        """Note which processes the finished runs leave behind, so that they are not taken for another
-        run's.
-        """
+        """Note what the finished runs leave behind, so that it is not taken for another run's."""
         if len(self._runs) > 1:
             new = (
                 process(pid)

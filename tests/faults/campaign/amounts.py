@@ -75,7 +75,7 @@ def _succeeded(stage: Stage) -> int:
 
 @fault("downtime")
 def downtime(stage: Stage) -> Figures:
-    """A week in which nobody was there, with 20 minutely tasks."""
+    """A week without agents, with 20 minutely tasks."""
     week = timedelta(days=7)
     lines = [Load(f"minutely-{n}", "* * * * *", 0.1) for n in range(20)]
     stage.load(lines)
@@ -87,18 +87,18 @@ def downtime(stage: Stage) -> Figures:
     for name in ("web-1", "web-2", "web-3"):
         stage.start(name)
     stage.cluster.wait_until_alive(3, within=60)
-    wait_for(lambda: _succeeded(stage) >= len(lines), 120, "each task has made up for its week once")
-    told = [run for run in stage.cluster.runs(RunState.SKIPPED) if "occurrences" in (run.reason or "")]
-    stage.require(len(told) >= len(lines), f"{len(told)} rows tell of what was missed")
+    wait_for(lambda: _succeeded(stage) >= len(lines), 120, "each task has caught up once")
+    ranges = [run for run in stage.cluster.runs(RunState.SKIPPED) if "occurrences" in (run.reason or "")]
+    stage.require(len(ranges) >= len(lines), f"{len(ranges)} rows record what was missed")
     starts = len(stage.cluster.ledger()) // 2
     stage.require(starts <= 3 * len(lines), f"{starts} starts: a stampede")
-    example = told[0].reason if told else "nothing"
-    return {"made up for within": f"{time.monotonic() - began:.1f} s", "told as": f"“{example}”"}
+    example = ranges[0].reason if ranges else "nothing"
+    return {"caught up within": f"{time.monotonic() - began:.1f} s", "recorded as": f"“{example}”"}
 
 
 @fault("poison")
 def poison(stage: Stage) -> Figures:
-    """Rows written by SQL that nobody can run: bad schedule, bad zone, NUL, a command of 1 MB, a bad spec."""
+    """Rows written by SQL that no agent can run: bad schedule, zone, spec, NUL, a command of 1 MB."""
     stage.begin()
     lines: dict[str, dict[str, Any]] = {
         "bad-schedule": {"schedule": "99 99 * * *"},
@@ -118,17 +118,17 @@ def poison(stage: Stage) -> Figures:
         waits = text("UPDATE runs SET spec = '[1' WHERE task = 'bad-spec' AND state = 'waiting'")
         connection.execute(waits)
     time.sleep(stage.seconds)
-    told = {name: _told_of(stage, name) for name in lines}
-    for name, words in told.items():
-        stage.require(words, f"nothing tells what is wrong with {name}")
+    complaints = {name: _complaint_about(stage, name) for name in lines}
+    for name, words in complaints.items():
+        stage.require(words, f"nothing says what is wrong with {name}")
     stage.require(stage.cluster.crontab.find_run(run.id).state.is_final, "the run with a bad spec waits on")
     with stage.cluster.database.write() as connection:
         for name in lines:
             connection.execute(update(crontab).where(crontab.c.name == name).values(enabled=False))
-    return {name: f"“{words[:60]}”" for name, words in told.items()}
+    return {name: f"“{words[:60]}”" for name, words in complaints.items()}
 
 
-def _told_of(stage: Stage, name: str) -> str:
+def _complaint_about(stage: Stage, name: str) -> str:
     with stage.cluster.database.read() as connection:
         error = connection.scalar(select(crontab.c.error).where(crontab.c.name == name))
         query = select(runs.c.reason).where(runs.c.task == name, runs.c.reason.is_not(None))

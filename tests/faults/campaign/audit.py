@@ -32,17 +32,17 @@ class Witnessed:
 
     violations: list[str]
     late_truths: int
-    """Lost runs whose owners told how they ended after all."""
+    """Lost runs whose owners reported the result after all."""
 
 
 def install(database: Database) -> None:
     """Watch every change of a run from now on."""
     with database.write() as connection:
-        connection.execute(text("CREATE TABLE faults_audit (rule text, run_id bigint, told text)"))
-        told = "OLD.state || ' of ' || COALESCE(OLD.owner, 'nobody') || ' became ' || NEW.state"
-        told += " || ' of ' || COALESCE(NEW.owner, 'nobody')"
+        connection.execute(text("CREATE TABLE faults_audit (rule text, run_id bigint, message text)"))
+        message = "OLD.state || ' of ' || COALESCE(OLD.owner, 'nobody') || ' became ' || NEW.state"
+        message += " || ' of ' || COALESCE(NEW.owner, 'nobody')"
         for number, (rule, condition) in enumerate(_RULES.items()):
-            row = f"INSERT INTO faults_audit VALUES ('{rule}', NEW.id, {told})"
+            row = f"INSERT INTO faults_audit VALUES ('{rule}', NEW.id, {message})"
             if database.is_sqlite:
                 watch = f"AFTER UPDATE ON runs WHEN {condition} BEGIN {row}; END"
                 connection.execute(text(f"CREATE TRIGGER faults_audit_{number} {watch}"))
@@ -57,7 +57,7 @@ def install(database: Database) -> None:
 def witnessed(database: Database) -> Witnessed:
     """What was seen since `install`."""
     with database.read() as connection:
-        rows = connection.execute(text("SELECT rule, run_id, told FROM faults_audit")).all()
+        rows = connection.execute(text("SELECT rule, run_id, message FROM faults_audit")).all()
     late = [row for row in rows if row.rule == "late truth"]
-    violations = [f"{row.rule}: run {row.run_id}, {row.told}" for row in rows if row.rule != "late truth"]
+    violations = [f"{row.rule}: run {row.run_id}, {row.message}" for row in rows if row.rule != "late truth"]
     return Witnessed(violations, len(late))

@@ -55,7 +55,7 @@ def judge_damaged(stage: Stage) -> Verdict:
     verdict.add("I2", [_overlap(entry, entries) for entry in entries if entry.kind == "overlap"])
     verdict.add("I6", leftovers.processes(stage))
     silent = [path.name for path in stage.directory.glob("*.log") if "is damaged" not in path.read_text()]
-    verdict.add("told", [f"{name} does not say that the database is damaged" for name in sorted(silent)])
+    verdict.add("silent", [f"{name} does not say that the database is damaged" for name in sorted(silent)])
     return verdict
 
 
@@ -72,7 +72,7 @@ def _overlap(entry: Entry, entries: Sequence[Entry]) -> str:
 
 
 def _untold(stage: Stage, rows: Sequence[Any]) -> list[str]:
-    """Occurrences that nothing tells of, and ends without a reason."""
+    """Occurrences without a row, and ends without a reason."""
     found = []
     for task in stage.tasks:
         mine = [row.scheduled_for for row in rows if row.task_id == task.id and row.trigger == "schedule"]

@@ -87,12 +87,12 @@ def boot_clock(stage: Stage) -> Figures:
         _shift(stage, name, -3600, 0, ends)
     left = [run.id for run in stage.cluster.runs(RunState.RUNNING)]
     stage.restart_dead()
-    took = wait_for(lambda: _are_over(stage, left), 42, "what ran at the power cut is told of")
+    took = wait_for(lambda: _are_over(stage, left), 42, "the runs of the power cut are recorded")
     time.sleep(max(0.0, ends - time.monotonic()) + max(12.0, stage.seconds / 3))
     _require_starts(stage, ("tick", "tock", "slow", "many", "long"), within=15.0)
     _require_log(stage, "the database's clock is behind")
     _require_log(stage, "the database's clock was set forward by 3")
-    return {"runs left by the power cut": len(left), "told of after": f"{took:.1f} s"}
+    return {"runs left by the power cut": len(left), "recorded after": f"{took:.1f} s"}
 
 
 def _are_over(stage: Stage, run_ids: list[int]) -> bool:
@@ -114,9 +114,9 @@ def _require_starts(stage: Stage, names: tuple[str, ...], within: float) -> None
         stage.require(now - last <= within, f"{name} has not started for {now - last:.0f} s")
 
 
-def _require_log(stage: Stage, told: str) -> None:
+def _require_log(stage: Stage, message: str) -> None:
     logs = [path.read_text(errors="replace") for path in stage.directory.glob("*.log")]
-    stage.require(any(told in log for log in logs), f"no agent says: {told}")
+    stage.require(any(message in log for log in logs), f"no agent says: {message}")
 
 
 @contextmanager

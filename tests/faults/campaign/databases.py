@@ -47,7 +47,7 @@ def postgres_frozen(stage: Stage) -> Figures:
 
 @fault("sqlite-locked", ("sqlite",))
 def sqlite_locked(stage: Stage) -> Figures:
-    """The write lock of the SQLite file held by somebody else for 30 s."""
+    """The write lock of the SQLite file held by another process for 30 s."""
     stage.begin()
     time.sleep(3)
     held = max(12.0, min(30.0, stage.seconds))
@@ -64,7 +64,7 @@ def damaged_page(stage: Stage) -> Figures:
     stage.begin()
     time.sleep(4)
     agents = stage.living()
-    for agent in agents:  # nobody holds the file while it is damaged
+    for agent in agents:  # no process holds the file while it is damaged
         agent.freeze()
     path = file_of(stage)
     with path.open("r+b") as file:
@@ -74,9 +74,9 @@ def damaged_page(stage: Stage) -> Figures:
     for agent in agents:
         agent.thaw()
     time.sleep(12)
-    told = sum("is damaged" in agent.log.read_text() for agent in agents)
+    reports = sum("is damaged" in agent.log.read_text() for agent in agents)
     stage.expected_exits |= set(range(1, 128)) | {-signal.SIGTERM}
-    return {"agents that said so": f"{told} of {len(agents)}"}
+    return {"agents that said so": f"{reports} of {len(agents)}"}
 
 
 def file_of(stage: Stage) -> Path:

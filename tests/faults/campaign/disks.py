@@ -63,10 +63,10 @@ def disk_full_for_the_database(stage: Stage) -> Figures:
     while time.monotonic() < end:  # SQLite gives blocks back, and takes them again
         with filled(disk):
             time.sleep(min(2.0, max(0.0, end - time.monotonic())))
-    told = sum(
+    reports = sum(
         "full" in agent.log.read_text() or "53100" in agent.log.read_text() for agent in stage.living()
     )
-    return {"full for": f"{full:g} s", "agents that said so": f"{told} of {len(stage.living())}"}
+    return {"full for": f"{full:g} s", "agents that said so": f"{reports} of {len(stage.living())}"}
 
 
 @fault("disk-full-output")
@@ -86,9 +86,9 @@ def disk_full_for_output(stage: Stage) -> Figures:
         with filled(disk):
             time.sleep(stage.chance.uniform(2.0, 6.0))
         times += 1
-    told = [run for run in stage.cluster.runs() if "space" in (run.reason or "")]
-    stage.require(told, "no run says that its output was not kept")
-    return {"times full": times, "runs that say so": len(told)}
+    reports = [run for run in stage.cluster.runs() if "space" in (run.reason or "")]
+    stage.require(reports, "no run says that its output was not kept")
+    return {"times full": times, "runs that say so": len(reports)}
 
 
 @contextmanager

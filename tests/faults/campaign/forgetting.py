@@ -35,16 +35,16 @@ def judge(stage: Stage) -> Verdict:
     verdict.add("I6", leftovers.found(stage))
     verdict.add("epoch", [] if epoch else ["no agent declared a new epoch"])
     logs = [path.read_text(errors="replace") for path in stage.directory.glob("*.log")]
-    verdict.add("told", [] if any("go on above" in log for log in logs) else ["no log tells of the epoch"])
+    verdict.add("epoch", [] if any("go on above" in log for log in logs) else ["no log mentions the epoch"])
     return verdict
 
 
 def judge_clock(stage: Stage) -> Verdict:
-    """The invariants where clocks were wrong: occurrences may be told of twice, as skipped and as run."""
+    """The invariants where clocks were wrong: occurrences may be recorded twice, as skipped and as run."""
     verdict = checks.judge(stage)
-    gaps = [told for told in verdict.violations.get("I3", []) if "for ever" not in told]
-    for told in gaps:
-        verdict.violations["I3"].remove(told)
+    gaps = [gap for gap in verdict.violations.get("I3", []) if "for ever" not in gap]
+    for gap in gaps:
+        verdict.violations["I3"].remove(gap)
     if not verdict.violations.get("I3"):
         verdict.violations.pop("I3", None)
     return verdict

@@ -37,11 +37,11 @@ class Growth:
     seconds: float
 
     def __str__(self) -> str:
-        def told(of: str, unit: str = "") -> str:
+        def column(of: str, unit: str = "") -> str:
             return f"{getattr(self.before, of)} → {getattr(self.after, of)}{unit}"
 
-        files = (told("agent_files"), told("warden_files"))
-        memory = (told("agent_kib", " KiB"), told("warden_kib", " KiB"))
+        files = (column("agent_files"), column("warden_files"))
+        memory = (column("agent_kib", " KiB"), column("warden_kib", " KiB"))
         return f"| {self.database} | {self.jobs:,} | {' | '.join((*memory, *files))} |"
 
 

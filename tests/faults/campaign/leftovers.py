@@ -28,7 +28,7 @@ def _left(stage: Stage) -> list[str]:
 
 def processes(stage: Stage) -> list[str]:
     """Processes of the campaign that still live."""
-    return [f"process {pid} is left: {told}" for pid, told in marked_processes(str(stage.directory))]
+    return [f"process {pid} is left: {found}" for pid, found in marked_processes(str(stage.directory))]
 
 
 def marked_processes(marker: str) -> list[tuple[int, str]]:

@@ -27,7 +27,7 @@ class Fault:
     """Something that goes wrong, and how it is made to."""
 
     name: str
-    told: str
+    summary: str
     act: Callable[[Stage], Figures | None]
     databases: tuple[str, ...]
     judge: Callable[[Stage], Verdict]
@@ -45,8 +45,8 @@ def fault(
     """Make a fault of the function; its docstring says what it does."""
 
     def make(act: Callable[[Stage], Figures | None]) -> Fault:
-        told = (act.__doc__ or name).strip().splitlines()[0].rstrip(".")
-        return Fault(name, told, act, databases, judge, comes_to_rest)
+        summary = (act.__doc__ or name).strip().splitlines()[0].rstrip(".")
+        return Fault(name, summary, act, databases, judge, comes_to_rest)
 
     return make
 
@@ -71,12 +71,12 @@ class Row:
         return not self.verdict.violations
 
     def __str__(self) -> str:
-        told = "; ".join(f"{name} {value}" for name, value in self.figures.items())
+        figures = "; ".join(f"{name} {value}" for name, value in self.figures.items())
         found = ", ".join(f"{key}: {len(each)}" for key, each in self.verdict.violations.items()) or "none"
         if self.missing:
-            found, told = "not played", self.missing
+            found, figures = "not played", self.missing
         command = f"--fault {self.fault.name} --database {self.database} --seed {self.seed}"
-        cells = (self.fault.told, self.database, f"{self.took:.0f} s", self.verdict.starts, found, told)
+        cells = (self.fault.summary, self.database, f"{self.took:.0f} s", self.verdict.starts, found, figures)
         return f"| {' | '.join(map(str, cells))} | `{command} --seconds {self.seconds:g}` |"
 
 

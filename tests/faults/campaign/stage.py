@@ -23,7 +23,7 @@ from tests.support.databases import PostgresServer, new_database
 
 LEASES = {"web-1": 4.0, "web-2": 5.0, "web-3": 6.0}
 SETTLED_WITHIN = 90.0
-"""Seconds in which, after a fault, all that was left has to be told of and the turns go on: generous, for
+"""Seconds in which, after a fault, all that was left has to be recorded and runs go on: generous, for
 machines that do more than this."""
 RESTS_FOR = 2.0
 """Seconds that it has to stay so."""
@@ -55,10 +55,10 @@ class Stage:
     problems: list[str] = field(default_factory=list)
     """What the fault itself found wrong."""
 
-    def require(self, holds: object, told: str) -> None:
+    def require(self, holds: object, problem: str) -> None:
         """Note what is wrong unless it holds."""
         if not holds:
-            self.problems.append(told)
+            self.problems.append(problem)
 
     @property
     def directory(self) -> Path:
@@ -139,7 +139,7 @@ class Stage:
         return self.resources.enter_context(resource)
 
     def is_settled(self) -> bool:
-        """Whether nobody's runs are left over, and no turn is late."""
+        """Whether no dead node's runs are left, and no run is late."""
         with self.cluster.database.read() as connection:
             now = self.cluster.database.now(connection)
             dead = select(nodes.c.id).where(nodes.c.died_at.is_not(None))

@@ -47,8 +47,10 @@ def rolling_upgrade(stage: Stage) -> Figures:
     newest = _count(stage, "runs WHERE started_at IS NOT NULL")
     time.sleep(max(LEASES.values()))
     taken = _count(stage, "runs WHERE started_at IS NOT NULL") - newest
-    told = _count(stage, "nodes WHERE died_at IS NULL AND draining")
-    stage.require(told == len(LEASES), f"{told} agents of the previous release are marked as draining")
+    draining = _count(stage, "nodes WHERE died_at IS NULL AND draining")
+    stage.require(
+        draining == len(LEASES), f"{draining} agents of the previous release are marked as draining"
+    )
     stage.require(taken == 0, f"agents of the previous release took {taken} runs from newer tables")
     for name, agent in list(stage.agents.items()):
         said = agent.log.read_text()

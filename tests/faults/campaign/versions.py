@@ -16,7 +16,7 @@ NEXT, PREVIOUS = "9999", "0001"
 def versions(stage: Stage) -> Figures:
     """A newer and an older schema under running agents: all say so, finish what they run, and stop."""
     stage.begin()
-    told = {}
+    codes = {}
     for version, words in ((NEXT, "made by a newer dcron"), (PREVIOUS, "run `dcron db upgrade`")):
         _pretend(stage, version)
         newcomer = stage.start(f"late-{version}")
@@ -24,7 +24,7 @@ def versions(stage: Stage) -> Figures:
         said = newcomer.log.read_text().strip()
         stage.require(code not in (0, None), f"an agent that meets {version} ended with {code}")
         stage.require(words in said, f"an agent that meets {version} says only: {said[-200:]}")
-        told[version] = code
+        codes[version] = code
         del stage.agents[newcomer.name]
         for agent in stage.living():
             ended = agent.wait(60)
@@ -36,8 +36,8 @@ def versions(stage: Stage) -> Figures:
         _pretend(stage, SCHEMA_VERSION)
         stage.restart_dead()
         time.sleep(stage.seconds / 4)
-    stage.expected_exits |= set(told.values())
-    return {f"exit code of an agent that meets {version}": code for version, code in told.items()}
+    stage.expected_exits |= set(codes.values())
+    return {f"exit code of an agent that meets {version}": code for version, code in codes.items()}
 
 
 def _pretend(stage: Stage, version: str) -> None:

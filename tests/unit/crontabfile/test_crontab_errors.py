@@ -76,9 +76,9 @@ def refused(text: str, *, system: bool = False) -> str:
         ),
         ("#dcron: env=A\n@daily x", '1:13: env="A": an environment variable is written env=NAME=value'),
         ("#dcron: name=a\n#dcron: name=b\n@daily x", "2:9: name is given twice"),
-        ("#dcron: name=a\n\n@daily x", "1:9: this directive stands above no task"),
-        ("#dcron: name=a\nA=b\n@daily x", "1:9: this directive stands above no task"),
-        ("#dcron: stdin=a\n@daily x%b", "1:9: the line below says the stdin too"),
+        ("#dcron: name=a\n\n@daily x", "1:9: there is no task below this directive"),
+        ("#dcron: name=a\nA=b\n@daily x", "1:9: there is no task below this directive"),
+        ("#dcron: stdin=a\n@daily x%b", "1:9: the line below sets the stdin too"),
         (
             "#dcron: schedule=@daily\n@hourly x",
             "1:9: schedule= needs its command directly below it: #dcron$ COMMAND",
@@ -93,7 +93,7 @@ def refused(text: str, *, system: bool = False) -> str:
             "1:9: the command cannot be split into words: no closing quotation",
         ),
         ("#dcron: unset", "1:9: unset needs the name of a variable: unset=NAME"),
-        ("@daily x\n#dcron: system", "2:9: system stands above the first task, for the whole file"),
+        ("@daily x\n#dcron: system", "2:9: system belongs above the first task: it is for the whole file"),
         (
             "#dcron: name=a\n@daily x\n#dcron: name=a\n@daily y",
             '3:14: the name "a" is taken by the task of line 2',
@@ -117,9 +117,9 @@ def test_a_bad_duration_says_what_would_be_right() -> None:
         ("0 5 * * * root", "1:15: there is no command after the account"),
         (
             "0 5 * * * /bin/x y",
-            '1:11: "/bin/x" is not an account; in a system crontab one stands between schedule and command',
+            '1:11: "/bin/x" is not an account; in a system crontab one is between schedule and command',
         ),
-        ("#dcron: user=a\n@daily root x", "1:9: the line below says the user too"),
+        ("#dcron: user=a\n@daily root x", "1:9: the line below sets the user too"),
     ],
 )
 def test_a_bad_system_line_is_told_with_its_line_and_column(text: str, told: str) -> None:

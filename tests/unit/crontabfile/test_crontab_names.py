@@ -112,8 +112,8 @@ def test_identical_lines_are_numbered_with_a_warning() -> None:
     crontab = read("@daily x\n@hourly y\n@daily x\n@daily x\n", source="c", timezone="UTC")
     assert [task.name for task in crontab.definitions] == ["x", "y", "x-2", "x-3"]
     assert [(notice.line, notice.message) for notice in crontab.warnings] == [
-        (3, "this says the same as line 1; it is a task of its own, named x-2"),
-        (4, "this says the same as line 1; it is a task of its own, named x-3"),
+        (3, "this is the same as line 1; it becomes another task, x-2"),
+        (4, "this is the same as line 1; it becomes another task, x-3"),
     ]
 
 

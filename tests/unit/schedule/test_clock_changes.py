@@ -160,8 +160,8 @@ def test_a_gap_that_no_occurrence_notes_is_listed_beside_them() -> None:
     schedule, skip = parse("30 2 28 3,5 *"), Rules(gap="skip")
     shown = list(upcoming(schedule, BERLIN, SPRING, skip, count=2))
     assert [each.local.month for each in shown] == [5, 3]
-    told = clock_transitions(schedule, BERLIN, SPRING, skip, shown=shown)
-    assert [change.at.year for change in told] == [2027, 2032]
+    found = clock_transitions(schedule, BERLIN, SPRING, skip, shown=shown)
+    assert [change.at.year for change in found] == [2027, 2032]
     daily = list(upcoming(parse("30 2 * * *"), BERLIN, SPRING, skip, count=2))
     beyond = clock_transitions(parse("30 2 * * *"), BERLIN, SPRING, skip, shown=daily)
     assert [f"{change.local:%Y-%m-%d}" for change in beyond] == ["2027-10-31", "2028-03-26"]

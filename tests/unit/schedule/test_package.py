@@ -50,7 +50,7 @@ def test_threads_share_a_schedule(text: str) -> None:
     starts = [datetime(2027, 1, 1, 12, tzinfo=UTC) + timedelta(days=day) for day in range(360)]
     alone = [next_run(schedule, here, start) for start in starts]
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # else a step is over before another thread gets its turn
+    sys.setswitchinterval(1e-6)  # else a step ends before another thread runs
     try:
         with ThreadPoolExecutor(8) as threads:
             together = list(threads.map(lambda start: next_run(schedule, here, start), starts * 4))

@@ -109,7 +109,7 @@ def test_a_schedule_becomes_expressions_of_numbers(text: str, canonical: tuple[s
         ("|", "missing beside |"),
         ("0 9 * * * |", "missing beside | (column 12)"),
         ("@dayly", "@dayly is not known; did you mean @daily?"),
-        ("@daily 5", "@daily stands alone; '5' follows it"),
+        ("@daily 5", "@daily takes no value; '5' follows it"),
         ("@every", "@every needs a value, as in @every 90s"),
         ("@every 0s", "@every counts whole seconds, from 1s up"),
         ("@every 1.5s", "@every counts whole seconds"),

@@ -117,8 +117,8 @@ def samples(
 def walk(sample: Sample, here: ZoneInfo, start: datetime, end: datetime) -> Iterator[datetime]:
     """The instants after `start` up to `end`, minute by minute: what the rules say, not how to find it.
 
-    An interval runs whenever the clock shows a face of it. Fixed times run as soon as the clock has reached
-    a face of theirs that it had not reached before, unless the face is of a date that the clock passes over.
+    An interval runs whenever the clock shows one of its local times. Fixed times run once the clock reaches
+    one of their local times for the first time, unless the clock leaves out the whole date.
     """
     instant = start - 2 * DAY
     highest = instant.astimezone(here).replace(tzinfo=None)

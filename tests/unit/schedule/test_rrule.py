@@ -50,7 +50,7 @@ LONG_AGO = datetime(1990, 1, 1, tzinfo=UTC)
 
 
 def from_dateutil(rule: str, start: datetime, count: int) -> list[datetime]:
-    """The first faces; none if dateutil sees at once that INTERVAL and the BY… parts exclude each other."""
+    """Return the first local times; none if INTERVAL and the BY… parts exclude each other."""
     try:
         return list(islice(rrulestr(f"RRULE:{rule}", dtstart=start), count))
     except ValueError:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcron.errors import UsageError
-from dcron.schedule import format_duration, parse_duration, parse_time, zone
+from dcron.quantities import format_duration, parse_duration
+from dcron.schedule import parse_time, zone
 
 BERLIN = zone("Europe/Berlin")
 NOW = datetime(2027, 3, 27, 12, 30, tzinfo=UTC)  # 13:30 in Berlin, a day before clocks go forward

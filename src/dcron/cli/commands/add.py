@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 Schedule = Annotated[
     str,
-    typer.Argument(metavar="SCHEDULE", help="When: '30 2 * * *', @daily, '@every 90s'…", show_default=False),
+    typer.Argument(
+        metavar="SCHEDULE",
+        help="Schedule: '30 2 * * *', @daily, '@every 90s'.",
+        show_default=False,
+        rich_help_panel="When",
+    ),
 ]
 
 
@@ -31,13 +36,10 @@ def command(
 ) -> None:
     """Add a task.
 
-    Prints its name, its schedule in words, and the next three runs.
-
     \b
-    dcron add '*/15 * * * *' 'df -h / | mail -s disk ops'
     dcron add -n backup -z Europe/Berlin '30 2 * * *' /usr/local/bin/backup --full
-    dcron add --timeout 5m '@every 90s' ./poll
-    dcron add --except holidays '0 9 * * mon-fri' ./report
+    dcron add '*/15 * * * *' 'df -h / | mail -s disk ops'
+    dcron add --timeout 5m --except holidays '0 9 * * mon-fri' ./report
     """
     with opened_crontab(db) as crontab:
         chosen = chosen_zone(crontab, options)
@@ -51,6 +53,6 @@ def command(
 
 
 def _quotes_forgotten(schedule: str, command: Sequence[str]) -> str:
-    """The shell takes `*/5 * * * * cmd` apart, and puts file names for the stars."""
+    """Return a hint for a schedule without quotes, which the shell splits: `*/5 * * * * cmd`."""
     is_field = _FIELD.fullmatch(schedule) is not None
     return "; put the schedule in quotes" if is_field and len(command) > 4 else ""

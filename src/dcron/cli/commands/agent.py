@@ -1,4 +1,4 @@
-"""`agent`: the process that runs due tasks on a server."""
+"""`agent`: run due tasks on a server."""
 
 import logging
 import os
@@ -19,50 +19,64 @@ from dcron.safetext import safe
 
 def command(
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="This node's name, else the host's.")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of this node [default: the host's name]."),
     ] = None,
     slots: Annotated[
-        int | None, typer.Option("--slots", metavar="N", help="Runs at once, else four for each core.", min=1)
+        int | None,
+        typer.Option("--slots", metavar="N", help="Most runs at once [default: four per core].", min=1),
     ] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option("--queue", metavar="QUEUE", help="Take runs of this queue only; repeatable."),
+        typer.Option("--queue", metavar="QUEUE", help="Run only tasks of this queue; repeatable."),
     ] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option("--tag", metavar="TAG", help="What tasks may require: ssd, zone=eu-1; repeatable."),
+        typer.Option(
+            "--tag", metavar="TAG", help="Tag that tasks can --require: ssd, zone=eu-1; repeatable."
+        ),
     ] = None,
     capacity: Annotated[
         list[str] | None,
-        typer.Option("--capacity", metavar="gpu=1", help="What tasks may need: cpu=4, mem=8G; repeatable."),
+        typer.Option(
+            "--capacity", metavar="gpu=1", help="Amount that tasks can --need: gpu=1, mem=8G; repeatable."
+        ),
     ] = None,
     lease: Annotated[
         str | None,
         typer.Option(
-            "--lease", metavar="DURATION", help="Without a heartbeat for so long a node is dead; else 60s."
+            "--lease",
+            metavar="DURATION",
+            help="Time without a heartbeat after which this node is dead [default: 60s].",
         ),
     ] = None,
     grace: Annotated[
         str | None,
         typer.Option(
-            "--grace", metavar="DURATION", help="What running commands get when the agent stops; else 30s."
+            "--grace",
+            metavar="DURATION",
+            help="Time that active runs have to end when the agent stops [default: 30s].",
         ),
     ] = None,
     isolate: Annotated[
         bool,
         typer.Option(
-            "--isolate", help="Run commands in a pid namespace that ends with the agent; needs root."
+            "--isolate", help="Run commands in a PID namespace that ends with the agent; needs root."
         ),
     ] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="Run what is due now, wait for its end, and stop.")
+        bool, typer.Option("--once", help="Run what is due now, wait for it to end, and stop.")
     ] = False,
     db: Db = None,
 ) -> None:
     """Run due tasks on this server until stopped.
 
-    Start one on every server that shares the crontab. SIGTERM or Ctrl-C lets running commands end
-    (--grace); a second one stops them at once. Whoever may write the crontab can run commands here.
+    \b
+    dcron agent
+    dcron agent --name web-1 --slots 8 --tag ssd
+
+    Start one agent on every server that shares the crontab. SIGTERM or Ctrl-C lets active runs end (--grace);
+    a second signal stops them at once. Everyone who can write to the crontab can run commands here.
     """
     from dcron.agent.agent import Agent
     from dcron.agent.settings import AgentSettings, default_slots
@@ -73,18 +87,18 @@ def command(
     if strict and config.distrusted:
         raise Refused(config.distrusted[0])
     for problem in config.unread:
-        console.complain(f"warning: {problem}; what it says under [agent] is not heeded")
-    said = config.agent
+        console.complain(f"warning: {problem}; its [agent] settings are ignored")
+    configured = config.agent
     settings = AgentSettings(
-        name=name or said.get("name") or own_node_name(),
+        name=name or configured.get("name") or own_node_name(),
         spool=spool_directory(config),
-        slots=slots or said.get("slots") or default_slots(),
-        lease=_duration(lease or said.get("lease", "60s"), "--lease"),
-        grace=_duration(grace or said.get("grace", "30s"), "--grace"),
-        tags=tuple(tag or said.get("tag", ())),
-        queues=tuple(dict.fromkeys(queue or said.get("queue", ()))),
+        slots=slots or configured.get("slots") or default_slots(),
+        lease=_duration(lease or configured.get("lease", "60s"), "--lease"),
+        grace=_duration(grace or configured.get("grace", "30s"), "--grace"),
+        tags=tuple(tag or configured.get("tag", ())),
+        queues=tuple(dict.fromkeys(queue or configured.get("queue", ()))),
         isolate=isolate,
-        capacity=_capacity(capacity or said.get("capacity", [])),
+        capacity=_capacity(capacity or configured.get("capacity", [])),
     )
     _require_trust_in_spool(settings.spool, strict=strict)
     _log_to_stderr()
@@ -93,7 +107,7 @@ def command(
 
 
 def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
-    """Warn where other accounts can change the spool. Raises Refused if `strict`."""
+    """Warn if other accounts can change the spool. Raises Refused if `strict`."""
     if problem := trust.problem_with(spool):
         if strict:
             raise Refused(trust.refusal(f"the spool {spool}", problem))
@@ -110,7 +124,7 @@ def _capacity(texts: list[str]) -> dict[str, float]:
 
 
 def _duration(text: str, option: str) -> float:
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     try:
         return parse_duration(text)
@@ -119,12 +133,12 @@ def _duration(text: str, option: str) -> float:
 
 
 class _OneLine(logging.Formatter):
-    """`2026-11-21T02:13:22Z info node web-1-3f9c2a7e: …`: one line a message, inert, in UTC."""
+    """Format messages as `2026-11-21T02:13:22Z info node web-1-3f9c2a7e: …`, in UTC and safe to print."""
 
     converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Whatever was logged, on one line and without passwords; a traceback keeps its lines."""
+        """Return the message on one line and without passwords; a traceback keeps its lines."""
         from dcron.database.url import redact
 
         stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ")

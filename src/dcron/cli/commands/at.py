@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 When = Annotated[
     str,
-    typer.Argument(metavar="WHEN", help="'2027-01-01 09:00', 09:00, 'tomorrow 09:00'…", show_default=False),
+    typer.Argument(
+        metavar="WHEN",
+        help="Time in the task's zone: '2027-01-01 09:00', 09:00, 'tomorrow 09:00'.",
+        show_default=False,
+        rich_help_panel="When",
+    ),
 ]
 
 
@@ -24,11 +29,11 @@ When = Annotated[
 def command(when: When, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None) -> None:
     """Run a command once, at a time.
 
-    The task leaves the crontab when its run has succeeded.
-
     \b
     dcron at 'tomorrow 03:00' /usr/local/bin/reindex --all
     dcron at -z America/New_York '2027-01-01 09:00' 'echo happy new year'
+
+    The task is removed from the crontab after its run has succeeded.
     """
     from dcron.schedule import parse_local_time, resolve, zone
 

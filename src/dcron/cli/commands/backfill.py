@@ -12,7 +12,7 @@ from dcron.cli.name_arguments import to_change
 from dcron.cli.options import Db, Json, WholeName
 from dcron.cli.tables import print_facts
 from dcron.cli.times import past_time
-from dcron.cli.warnings import mention_idleness
+from dcron.cli.warnings import print_idle_agents
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
@@ -24,25 +24,23 @@ def command(
     name: WholeName,
     first: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="TIME", help="From then on: 2027-01-01, '2027-01-01 09:00', 2d (ago)…"
-        ),
+        typer.Option("--from", metavar="TIME", help="First time: 2027-01-01, '2027-01-01 09:00', 2d (ago)."),
     ],
     last: Annotated[
-        str, typer.Option("--to", metavar="TIME", help="Up to and with then; a date alone is its midnight.")
+        str, typer.Option("--to", metavar="TIME", help="Last time, included; a date alone is its midnight.")
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what it would do.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Make up for a task's times in the past that never succeeded.
-
-    They run one after the other, as far as the task's limits let them, and behind what is due today; each
-    sees its own time in $DCRON_SCHEDULED_FOR. Times are in the task's zone.
+    """Run a task for past occurrences that never succeeded.
 
     \b
     dcron backfill report --from 2027-01-01 --to 2027-02-01 --dry-run
     dcron backfill report --from 2d --to now
+
+    The runs start within the task's limits, after runs that are due now. Each has its occurrence in
+    $DCRON_SCHEDULED_FOR. Times are in the task's zone.
     """
     from dcron.cli import json_output
     from dcron.schedule import zone
@@ -60,8 +58,8 @@ def command(
             print_facts(_facts(task, filled, dry_run=dry_run))
         if filled.occurrences and not dry_run:
             if not task.enabled:
-                console.note(f"{task.name} is paused: they wait until it is resumed")
-            mention_idleness(crontab)
+                console.note(f"{task.name} is paused: the runs wait until it is resumed")
+            print_idle_agents(crontab)
 
 
 def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple[str, str | None]]:
@@ -71,10 +69,10 @@ def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple
         yield "first", _local(filled.occurrences[0], task)
         yield "last", _local(filled.occurrences[-1], task)
     if filled.there_already:
-        yield "left alone", f"{filled.there_already:,} that succeeded, or wait or run already"
+        yield "left alone", f"{filled.there_already:,} that have succeeded, wait, or are running"
 
 
-def _local(moment: datetime, task: "Task") -> str:
+def _local(at: datetime, task: "Task") -> str:
     from dcron.schedule import zone
 
-    return humanize.full(moment.astimezone(zone(task.timezone)))
+    return humanize.full(at.astimezone(zone(task.timezone)))

@@ -1,4 +1,4 @@
-"""`calendar`: named sets of dates, for the options --except and --only of tasks."""
+"""`calendar`: manage named sets of dates, for --except and --only of tasks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
@@ -10,7 +10,7 @@ import typer
 from dcron.cli import completion, console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, Json, Verb
+from dcron.cli.options import Db, Force, Json, Verb, group
 from dcron.cli.tables import TableColumn, print_facts, print_table
 from dcron.errors import UsageError
 from dcron.presentation import humanize
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from dcron.services.calendars import Calendars
 
 
-command = typer.Typer(
-    help="Name sets of dates for --except and --only of tasks.", rich_markup_mode=None, add_completion=False
-)
+command = group("Manage calendars: named sets of dates for --except and --only.")
 
 
 COLUMNS = [
@@ -49,7 +47,7 @@ NEXT_SHOWN = 10
 
 
 SEARCHED = timedelta(days=8 * 366)
-"""How far `view` looks for dates: to 29 February and back."""
+"""How far `view` searches for dates: beyond the next 29 February."""
 
 
 ENTRIES_SHOWN = 50
@@ -65,7 +63,7 @@ CalendarName = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="The calendar's name.",
+        help="Name of the calendar.",
         autocompletion=completion.calendar_names,
         show_default=False,
     ),
@@ -76,7 +74,7 @@ Entries = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="DATES...",
-        help="2027-12-25, 12-25 (every year), sat, RRULE:FREQ=…; @FILE or - for more, one a line.",
+        help="2027-12-25, 12-25 (every year), sat, RRULE:FREQ=…, or @FILE with one per line.",
         show_default=False,
     ),
 ]
@@ -87,21 +85,21 @@ def add(
     name: CalendarName,
     dates: Entries = None,
     ics: Annotated[
-        str | None, typer.Option("--ics", metavar="FILE|-", help="The dates of an iCalendar file's events.")
+        str | None,
+        typer.Option("--ics", metavar="FILE|-", help="Add the dates of the events in an iCalendar file."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Write a calendar, new or anew.
-
-    A calendar of that name is replaced, and its tasks keep to the new dates from then on.
+    """Add or replace a calendar.
 
     \b
     dcron calendar add holidays 12-25 12-26 2027-03-26
-    dcron calendar add weekend sat sun
     dcron calendar add month-end 'RRULE:FREQ=MONTHLY;BYMONTHDAY=-1'
     dcron calendar add holidays --ics germany.ics
+
+    If the calendar exists, it is replaced, and its tasks use the new dates from then on.
     """
     calendar = _read(name, dates or [], ics)
     with opened_crontab(db) as crontab:
@@ -123,7 +121,7 @@ def add(
 
 @command.command("list", cls=Verb)
 def list_calendars(as_json: Json = False, db: Db = None) -> None:
-    """List the calendars, their next dates and the tasks that use them."""
+    """List the calendars with their next dates and the tasks that use them."""
     with opened_crontab(db) as crontab:
         from dcron.services.calendars import Calendars
 
@@ -131,12 +129,12 @@ def list_calendars(as_json: Json = False, db: Db = None) -> None:
         if as_json:
             console.emit_list(map(_shape, calendars.every()))
         elif not print_table(COLUMNS, _rows(calendars, crontab.now())):
-            console.note("no calendars yet; `dcron calendar add holidays 12-25 12-26` makes one")
+            console.note("no calendars yet; `dcron calendar add holidays 12-25 12-26` adds one")
 
 
 @command.command("view", cls=Verb)
 def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
-    """Show a calendar's entries, the next dates it covers, and the tasks that use it."""
+    """Show the entries of a calendar, its next dates, and the tasks that use it."""
     from dcron.schedule import zone
 
     with opened_crontab(db) as crontab:
@@ -157,27 +155,27 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
 
 @command.command("rm", cls=Verb)
 def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
-    """Remove a calendar. One that tasks use stays."""
+    """Remove a calendar that no task uses."""
     with opened_crontab(db) as crontab:
         from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)
         name = agreed(calendars.whole, "remove calendar", name, force=force, asks=True)
         stored = calendars.get(name)
-        if not calendars.users(name):  # else it is refused below, whatever anybody says
+        if not calendars.users(name):  # a used calendar is refused below
             console.require_consent(f"remove calendar {name} ({_entries(stored)})", force=force)
         calendars.remove(name)
         console.data(f"removed  {name}")
 
 
 def _read(name: str, dates: Sequence[str], ics: str | None) -> "Calendar":
-    """What was typed, and what is in the files it names. Raises UsageError with every bad entry."""
+    """Return the calendar of these entries and files. Raises UsageError that names every bad entry."""
     from dataclasses import replace
 
     from dcron.schedule import calendar_from_ics
 
     if [*dates, ics].count("-") > 1:
-        raise UsageError("stdin, which - stands for, can be read only once")
+        raise UsageError("- (stdin) can be given only once")
     calendar = _parsed(name, _placed(dates))
     if ics is not None:
         events = calendar_from_ics(name, read_text(ics, "--ics", MAX_BYTES))
@@ -194,7 +192,7 @@ def _read(name: str, dates: Sequence[str], ics: str | None) -> "Calendar":
 
 
 def _placed(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each entry, and where it stands, as the beginning of a message."""
+    """Yield each entry, after its place as the beginning of a message."""
     for word in dates:
         if word == "-" or word.startswith("@"):
             file = word.removeprefix("@")
@@ -233,7 +231,7 @@ def _entry(name: str, text: str) -> "Calendar":
     from dcron.schedule import parse_calendar
 
     if len(text) > LONGEST_ENTRY and not text.lstrip().startswith("#"):
-        raise UsageError(f"{text[:40]!a}… has more than {LONGEST_ENTRY} characters")
+        raise UsageError(f"{text[:40]!a}… is longer than {LONGEST_ENTRY} characters")
     return parse_calendar(name, [text])
 
 
@@ -264,26 +262,26 @@ def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
 
 
 def _entries(stored: "StoredCalendar") -> str:
-    """`3 dates, 2 yearly, sat sun, 1 rule`."""
+    """Return a summary such as `3 dates, 2 yearly, sat sun, 1 rule`."""
     content = stored.content
     dates, annual, rules = (len(content.get(kind, ())) for kind in ("dates", "annual", "recurring"))
-    told = [
+    parts = [
         humanize.plural(dates, "date") if dates else "",
         f"{annual:,} yearly" if annual else "",
         " ".join(content.get("weekdays", ())),
         humanize.plural(rules, "rule") if rules else "",
     ]
-    return ", ".join(filter(None, told))
+    return ", ".join(filter(None, parts))
 
 
 def _coming(stored: "StoredCalendar", today: date, count: int) -> list[date]:
-    """The first dates from today on that the calendar covers, in order; one that cannot be read is told."""
+    """Return the first dates of the calendar from today on. Print why if it cannot be read."""
     from dcron.schedule import calendar_from_json
 
     try:
         calendar = calendar_from_json(stored.name, stored.content)
     except UsageError as error:
-        console.note(f"{error}; write it anew with `dcron calendar add {stored.name}`")
+        console.note(f"{error}; replace it with `dcron calendar add {stored.name}`")
         return []
     days = (today + timedelta(days=number) for number in range(SEARCHED.days))
     return list(islice(filter(calendar.contains, days), count))
@@ -298,21 +296,21 @@ def _facts(
     yield "yearly", _shortened(content.get("annual", ()), ENTRIES_SHOWN) or None
     yield "weekdays", " ".join(content.get("weekdays", ())) or None
     yield "rules", _shortened(map(_rule, content.get("recurring", ())), ENTRIES_SHOWN) or None
-    yield "next", [_day(day) for day in coming] or "no dates to come"
+    yield "next", [_day(day) for day in coming] or "no future dates"
     yield "tasks", _shortened(using, USERS_SHOWN) or "none"
     yield "changed", f"{humanize.ago(stored.changed_at, now)}, by {stored.changed_by}"
 
 
 def _rule(recurring: dict[str, Any]) -> str:
-    """A rule, and what came with it from an iCalendar file."""
-    told = f"RRULE:{recurring['rule']}"
+    """Return a rule with its start, length and exceptions, which come from an iCalendar file."""
+    text = f"RRULE:{recurring['rule']}"
     if recurring["start"] != "1970-01-01":
-        told += f" from {recurring['start']}"
+        text += f" from {recurring['start']}"
     if recurring["days"] > 1:
-        told += f", {recurring['days']} days each"
+        text += f", {recurring['days']} days each"
     if recurring["exceptions"]:
-        told += f", but for {humanize.plural(len(recurring['exceptions']), 'date')}"
-    return told
+        text += f", except {humanize.plural(len(recurring['exceptions']), 'date')}"
+    return text
 
 
 def _shortened(lines: Iterable[str], most: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""`config`: the settings that all users of the crontab share."""
+"""`config`: manage the settings that all users of the crontab share."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -6,7 +6,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Verb
+from dcron.cli.options import Db, Json, Verb, group
 from dcron.cli.tables import TableColumn, print_table
 
 if TYPE_CHECKING:
@@ -22,18 +22,19 @@ COLUMNS = [
 
 
 Name = Annotated[
-    str, typer.Argument(metavar="SETTING", help="As `dcron config list` shows it.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="SETTING", help="Name of the setting, as `dcron config list` shows it.", show_default=False
+    ),
 ]
 
 
-command = typer.Typer(
-    help="Set what holds for all users of the crontab.", rich_markup_mode=None, add_completion=False
-)
+command = group("Manage the settings that all users of the crontab share.")
 
 
 @command.command("list", cls=Verb)
 def list_settings(as_json: Json = False, db: Db = None) -> None:
-    """List the settings, with what holds while one is not set."""
+    """List the settings and their defaults."""
     from dcron.services.settings import SharedSettings
 
     with opened_crontab(db) as crontab:
@@ -47,14 +48,16 @@ def list_settings(as_json: Json = False, db: Db = None) -> None:
 @command.command("set", cls=Verb)
 def set_setting(
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="Its new value.", show_default=False)],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.", show_default=False)],
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Set a setting for all users of the crontab. Tasks that exist stay as they are.
+    """Change a setting for all users of the crontab.
 
     \b
     dcron config set timezone Europe/Berlin
+
+    Existing tasks do not change.
     """
     from dcron.services.settings import SharedSettings
 
@@ -68,7 +71,7 @@ def set_setting(
 
 @command.command("unset", cls=Verb)
 def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
-    """Let a setting's default hold again."""
+    """Reset a setting to its default."""
     from dcron.services.settings import SharedSettings
 
     with opened_crontab(db) as crontab:

@@ -6,7 +6,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_database
-from dcron.cli.options import Db, Json, Verb
+from dcron.cli.options import Db, Json, Verb, group
 from dcron.errors import Refused
 
 if TYPE_CHECKING:
@@ -14,28 +14,29 @@ if TYPE_CHECKING:
     from dcron.migrations.estimate import UpgradeEstimate
 
 
-command = typer.Typer(
-    help="Prepare, upgrade or name the database.", rich_markup_mode=None, add_completion=False
-)
+command = group("Prepare or upgrade the database, or print its URL.")
 
 
 @command.command("init", cls=Verb)
 def init(db: Db = None) -> None:
-    """Make the tables in an empty database. Harmless where they are already."""
+    """Create the tables in an empty database.
+
+    Nothing changes if the tables exist.
+    """
     from dcron import migrations
     from dcron.schema import SCHEMA_VERSION
 
     with opened_database(db) as database:
         before = migrations.current_version(database)
         migrations.prepare(database)
-        done = "was ready already" if before else "is ready"
+        done = "is ready already" if before else "is ready"
         console.data(f"{database.address} {done} (schema {SCHEMA_VERSION})")
         if before is None:
             _record_zone(database)
 
 
 def _record_zone(database: "Database") -> None:
-    """Make this machine's zone, or the config file's, that of the new crontab's tasks."""
+    """Set the time zone of new tasks to that of the config file or of this machine."""
     from dcron.config import actor, load_config
     from dcron.services.crontab import Crontab
     from dcron.services.settings import SharedSettings, zone_without_setting
@@ -52,14 +53,14 @@ def _record_zone(database: "Database") -> None:
 @command.command("upgrade", cls=Verb)
 def upgrade(
     force: Annotated[
-        bool, typer.Option("--force", help="Also where it takes longer than running agents can wait.")
+        bool, typer.Option("--force", help="Upgrade even if it takes longer than running agents can wait.")
     ] = False,
     db: Db = None,
 ) -> None:
-    """Bring the tables to the version that this dcron needs.
+    """Upgrade the tables to the version that this dcron needs.
 
-    Agents that run take nothing new from then on, and finish what they run; start them again with this
-    dcron. It says how long it will take, and refuses where what they run would be stopped by it.
+    Running agents claim no more runs and finish their active ones; restart them with this dcron. The upgrade
+    prints how long it will take, and is refused if it would stop active runs.
     """
     from dcron import migrations
     from dcron.cli.progress import ticking
@@ -69,31 +70,31 @@ def upgrade(
     with opened_database(db) as database:
         ahead = outlook(database) if migrations.current_version(database) != SCHEMA_VERSION else None
         if ahead:
-            _say_what_is_ahead(ahead, force=force)
+            announce(ahead, force=force)
         with ticking("upgrading", ahead.seconds if ahead else 0.0):
             before = migrations.upgrade(database)
         if before == SCHEMA_VERSION:
-            done = f"was at schema {before} already"
+            done = f"is at schema {before} already"
         else:
-            done = f"is at schema {SCHEMA_VERSION} now (before: {before or 'no tables'})"
+            done = f"is now at schema {SCHEMA_VERSION} (before: {before or 'no tables'})"
         console.data(f"{database.address} {done}")
 
 
-def _say_what_is_ahead(ahead: "UpgradeEstimate", *, force: bool) -> None:
-    """Name the agents that run and the time it will take. Raises Refused."""
+def announce(ahead: "UpgradeEstimate", *, force: bool) -> None:
+    """Print the running agents and the time that the upgrade takes. Raises Refused."""
     from dcron.presentation.humanize import rough_span
 
     agents = ", ".join(ahead.agents[:5]) + (", …" if len(ahead.agents) > 5 else "")
     if ahead.stops_what_runs and not force:
         raise Refused(
             f"the upgrade of {ahead.runs:,} runs takes about {rough_span(ahead.seconds)}, longer than the"
-            f" agents that run can wait ({agents}): what they run would be stopped;"
-            " stop them first, or use --force"
+            f" running agents can wait ({agents}): their active runs would be stopped;"
+            " stop the agents first, or use --force"
         )
     if ahead.agents:
         console.note(
-            f"agents run ({agents}): they take nothing new and finish what they run;"
-            " start each again with this dcron"
+            f"agents are running ({agents}): they claim no more runs and finish their active ones;"
+            " restart each with this dcron"
         )
     if ahead.runs:
         console.note(f"upgrading {ahead.runs:,} runs: about {rough_span(ahead.seconds)}")
@@ -101,7 +102,7 @@ def _say_what_is_ahead(ahead: "UpgradeEstimate", *, force: bool) -> None:
 
 @command.command("url", cls=Verb)
 def url(as_json: Json = False, db: Db = None) -> None:
-    """Print which database is in force, without its password."""
+    """Print the URL of the database, without its password."""
     with opened_database(db) as database:
         if as_json:
             console.emit({"url": str(database.address)})

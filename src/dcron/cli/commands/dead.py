@@ -10,7 +10,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, Json, NounGroup, Verb, run_number
+from dcron.cli.options import Db, Force, GroupWithName, Json, Verb, run_number
 from dcron.cli.run_table import pages
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 COUNTED = 1000
-"""Dead letters that a question before their end counts."""
+"""Dead letters that are counted before the user is asked."""
 
 
-class Dead(NounGroup):
-    """`dead`, `dead NAME` and `dead dismiss …`: what is no verb of its own is the name of a task."""
+class Dead(GroupWithName):
+    """`dead`, `dead NAME` and `dead dismiss …`: a word that is no verb is the name of a task."""
 
     name_option = "--task"
 
@@ -41,26 +41,28 @@ command = typer.Typer(
 def list_dead_letters(
     ctx: typer.Context,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", hidden=True, help="Only of this task.")
+        str | None,
+        typer.Option("--task", metavar="NAME", hidden=True, help="Only dead letters of this task."),
     ] = None,
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
+    count: Annotated[
+        int, typer.Option("-n", "--count", metavar="N", help="Most dead letters to list.", min=1)
+    ] = 20,
     before: Annotated[
         int | None,
-        typer.Option("--before", metavar="RUN", help="Only older ones than this run.", parser=run_number),
+        typer.Option("--before", metavar="RUN", help="Only runs older than this one.", parser=run_number),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the runs that failed or were lost and are not tried again.
-
-    Of all tasks or of one, the newest first. `dcron retry RUN` tries one once more, `dcron dead dismiss RUN`
-    takes it off the list.
+    """List dead letters: failed and lost runs without further attempts.
 
     \b
     dcron dead -n 50
     dcron dead backup
-    dcron retry 1307
     dcron dead dismiss 1307
+
+    The newest come first. `dcron retry RUN` runs one again, `dcron dead dismiss RUN` removes it from the
+    list.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -83,23 +85,25 @@ def dismiss(
         list[str] | None,
         typer.Argument(
             metavar="RUN|NAME...",
-            help="Runs by their numbers, as `dcron dead` shows them; or tasks by their whole names.",
+            help="Numbers of runs, as `dcron dead` shows them, or whole names of tasks.",
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Dismiss all dead letters.")] = False,
     force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Take runs off the list, or all that a task has there; their records and output stay.
+    """Remove runs from the list of dead letters.
 
     \b
     dcron dead dismiss 1307 1311
     dcron dead dismiss backup
     dcron dead dismiss --all
+
+    The name of a task stands for all its dead letters. The runs and their output are kept.
     """
     if bool(which) == everything:
-        raise UsageError("give runs by number, or tasks by name, or --all for all of them")
+        raise UsageError("give numbers of runs, names of tasks, or --all")
     with opened_crontab(db) as crontab:
         from dcron.services.dead_letters import DeadLetters
 
@@ -112,7 +116,7 @@ def dismiss(
             _dismiss_runs(letters, dict.fromkeys(map(run_number, numbers)), crontab.now(), as_json=as_json)
             return
         if numbers:
-            raise UsageError("give runs by number or tasks by name, not both at once")
+            raise UsageError("give numbers of runs or names of tasks, not both")
         tasks = dict(
             agreed(crontab.exact_task_id, "dismiss", name, force=force, asks=True) for name in which or []
         )
@@ -126,7 +130,7 @@ def _print(found: Iterator[Run], count: int, now: datetime, task: str | None, *,
     shown: list[int] = []
     if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
         of_task = f" of {task}" if task else ""
-        console.note(f"there are no dead letters{of_task}" if is_first else "there are no older ones")
+        console.note(f"there are no dead letters{of_task}" if is_first else "there are no older dead letters")
     if next(found, None):
         console.note(f"there are more: dcron dead {f'{task} ' if task else ''}--before {shown[-1]}")
 
@@ -171,14 +175,14 @@ def _dismiss_runs(letters: "DeadLetters", run_ids: Iterable[int], now: datetime,
 
 
 def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: bool, as_json: bool) -> None:
-    """Dismiss all dead letters of these tasks, names by id; None stands for all tasks."""
+    """Dismiss all dead letters of these tasks: names by id; the id None means all tasks."""
     count = sum(len(letters.page(COUNTED, task_id=task_id)) for task_id in tasks)
     of_tasks = f" of {', '.join(filter(None, tasks.values()))}" if None not in tasks else ""
     if count:
-        told = (
+        number = (
             f"{COUNTED:,} dead letters or more" if count >= COUNTED else humanize.plural(count, "dead letter")
         )
-        console.require_consent(f"dismiss {told}{of_tasks}", force=force)
+        console.require_consent(f"dismiss {number}{of_tasks}", force=force)
     dismissed = sum(letters.dismiss_all(task_id) for task_id in tasks)
     if as_json:
         console.emit({"dismissed": dismissed})

@@ -1,4 +1,4 @@
-"""`demo`: a throw-away crontab with real agents, to watch how they share it."""
+"""`demo`: a temporary crontab with real agents."""
 
 import os
 import shutil
@@ -29,17 +29,18 @@ if TYPE_CHECKING:
 
 
 SECONDS = 15.0
-"""How long it runs where nobody watches; on a busy machine as long as it takes, up to:"""
+"""How long the demo runs without a terminal."""
 
 
 PATIENT_SECONDS = 45.0
+"""How long it runs at most, if a task has not run yet."""
 
 
 LEASE = "10s"
 
 
 PATIENCE = 4.0
-"""Seconds an agent gets to stop."""
+"""Seconds that an agent has to stop."""
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -50,7 +51,7 @@ TASKS: list[dict[str, Any]] = [
         "name": "heartbeat",
         "schedule": "@every 2s",
         "command": 'echo "beat $DCRON_RUN_ID on $DCRON_NODE"',
-        "describe": "Each turn runs on one agent. 4 shows them all: kill -9 one, and the others go on.",
+        "describe": "Each run is on one agent. 4 shows the agents: kill -9 one, and the others continue.",
     },
     {"name": "disk", "schedule": "@every 5s", "command": "df -h /"},
     {"name": "mail", "schedule": "@every 7s", "command": "echo 'no route to mail.example' >&2; exit 3"},
@@ -58,7 +59,7 @@ TASKS: list[dict[str, Any]] = [
         "name": "import",
         "schedule": "@every 3s",
         "command": "for part in 1 2 3 4 5; do echo part $part; sleep 1; done",
-        "describe": "Takes longer than its period: a turn that comes while it runs is skipped.",
+        "describe": "Takes longer than its period: a run that is due meanwhile is skipped.",
     },
     {
         "name": "tokyo",
@@ -71,7 +72,7 @@ TASKS: list[dict[str, Any]] = [
 
 
 class Stopped(BaseException):
-    """A signal asked the demo to end."""
+    """Raised when a signal ends the demo."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -79,12 +80,14 @@ class Stopped(BaseException):
 
 
 def command(
-    agents: Annotated[int, typer.Option("--agents", metavar="N", help="How many.", min=1, max=20)] = 3,
+    agents: Annotated[
+        int, typer.Option("--agents", metavar="N", help="Number of agents.", min=1, max=20)
+    ] = 3,
 ) -> None:
-    """Watch agents share a crontab.
+    """Show several agents that share a crontab.
 
-    Real agents and a database in a directory of their own, which is removed afterwards. On a terminal
-    it opens `dcron tui` on them until q; elsewhere it runs for 15 seconds, and fails if a task did not run.
+    The agents and the database are real; their temporary directory is removed at the end. On a terminal, the
+    demo opens the TUI until you press q. Elsewhere it runs for 15 seconds, and fails if a task did not run.
     """
     number = 0
     with _signals_as_exceptions(), _throw_away() as directory:
@@ -94,7 +97,7 @@ def command(
                 if has_screen():
                     _watch(directory)
                     for last in _last_words(directory, processes):
-                        console.note(f"gone: {last}")
+                        console.note(f"agent ended: {last}")
                 else:
                     _run_unwatched(crontab, directory, processes)
         except Stopped as stopped:
@@ -105,7 +108,7 @@ def command(
 
 @contextmanager
 def _signals_as_exceptions() -> Iterator[None]:
-    """Let every signal that would end the demo clean up first; while it cleans up, let none disturb it."""
+    """Turn signals into exceptions, so that the demo cleans up; ignore further signals meanwhile."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in SIGNALS:
@@ -161,14 +164,14 @@ def _add_tasks(crontab: "Crontab") -> None:
 
 @contextmanager
 def running_agents(directory: Path, names: Sequence[str]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Real agents of these names, on the crontab in this directory; at the end they are stopped."""
+    """Run agents of these names on the crontab in this directory, and stop them at the end."""
     processes: list[subprocess.Popen[bytes]] = []
 
     def start_all() -> None:
         for name in names:
             processes.append(_start_agent(directory, name))  # noqa: PERF401 - those started count
 
-    # In a thread, because a signal interrupts only the main one: never between a start and its record.
+    # In a thread: a signal interrupts only the main thread, so it never separates a start from its record.
     starter = threading.Thread(target=start_all)
     starter.start()
     try:
@@ -194,12 +197,12 @@ def _start_agent(directory: Path, name: str) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # Ctrl-C is for the demo, which then stops its agents
+            start_new_session=True,  # Ctrl-C reaches only the demo, which then stops its agents
         )
 
 
 def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Ask, ask for haste, and at last make sure."""
+    """Stop the processes: with SIGTERM, with a second SIGTERM, and at last with SIGKILL."""
     for ask, patience in ((signal.SIGTERM, PATIENCE), (signal.SIGTERM, PATIENCE), (signal.SIGKILL, PATIENCE)):
         for process in processes:
             if process.poll() is None:
@@ -210,12 +213,12 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def url_in(directory: Path) -> str:
-    """The URL of the crontab in this directory."""
+    """Return the URL of the crontab in this directory."""
     return f"sqlite:///{directory / 'dcron.db'}"
 
 
 def _watch(directory: Path) -> None:
-    """Show it until somebody has seen enough."""
+    """Show the TUI until the user quits or a signal arrives."""
     from dcron.schedule import zone
     from dcron.tui.app import DcronApp
     from dcron.tui.settings import TuiSettings
@@ -277,17 +280,17 @@ def _print_owners(runs: list[Run]) -> None:
 
 
 def _last_words(directory: Path, processes: list[subprocess.Popen[bytes]]) -> Iterator[str]:
-    """The last line that each agent logged which is no more."""
+    """Yield the last log line of each agent that has ended."""
     for number, process in enumerate(processes, 1):
         if process.poll() is not None:
             logged = (directory / f"web-{number}.log").read_text("utf-8", "replace").splitlines()
-            yield f"web-{number}, whose last words were: {logged[-1] if logged else process.returncode}"
+            yield f"web-{number}, whose last log line is: {logged[-1] if logged else process.returncode}"
 
 
 def _missing(crontab: "Crontab", directory: Path, processes: list[subprocess.Popen[bytes]]) -> list[str]:
-    """What should have happened and did not."""
+    """Return what should have happened and did not."""
     ended = Counter((run.task, run.state) for run in _past_runs(crontab))
-    wanted = {
+    expected = {
         ("heartbeat", RunState.SUCCEEDED): 2,
         ("disk", RunState.SUCCEEDED): 1,
         ("mail", RunState.FAILED): 1,
@@ -296,10 +299,10 @@ def _missing(crontab: "Crontab", directory: Path, processes: list[subprocess.Pop
     }
     missing = [
         f"{task} {state} {ended[task, state]} times, not {least}"
-        for (task, state), least in wanted.items()
+        for (task, state), least in expected.items()
         if ended[task, state] < least
     ]
-    missing += [f"an agent has stopped by itself: {last}" for last in _last_words(directory, processes)]
+    missing += [f"an agent has ended: {last}" for last in _last_words(directory, processes)]
     if len(crontab.nodes()) < len(processes):
         missing.append("not every agent has joined")
     return missing

@@ -8,8 +8,8 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import agreed
-from dcron.cli.named_nodes import NodeName, mention_namesakes, print_nodes_as_json
-from dcron.cli.options import Db, Json
+from dcron.cli.named_nodes import mention_namesakes, print_nodes_as_json
+from dcron.cli.options import Db, Json, NodeName
 from dcron.cli.waiting import pauses
 from dcron.presentation import humanize
 from dcron.safetext import safe
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 def command(
     node: NodeName,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when nothing runs there any more.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until no run is active there.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Let a node take nothing new; what it runs runs on.
-
-    It holds until `dcron undrain`, or until the agent there is started again. A name drains all living nodes
-    that have it, an ID one of them.
+    """Stop a node from claiming runs; its active runs continue.
 
     \b
     dcron drain web-1 --wait && ssh web-1 reboot
+
+    The node drains until `dcron undrain` or until its agent is restarted. A name drains all living nodes of
+    this name, an ID one of them.
     """
     with opened_crontab(db) as crontab:
         from dcron.services.fleet import Fleet
@@ -46,18 +46,18 @@ def command(
         if as_json:
             print_nodes_as_json(crontab, drained)
         elif wait:
-            console.data("drained   nothing runs there any more")
+            console.data("drained   no run is active there")
 
 
 def _wait_until_idle(crontab: "Crontab", node_ids: set[str]) -> None:
-    """Return when these nodes run nothing, or are no more; tell whenever there is news."""
-    told = ""
+    """Wait until these nodes have no active runs or have ended; print every change."""
+    printed = ""
     for pause in pauses():
         busy = [node for node in crontab.nodes() if node.id in node_ids and node.running]
         if not busy:
             return
         news = ", ".join(f"{humanize.plural(node.running, 'command')} on {node.id}" for node in busy)
-        if news != told:
+        if news != printed:
             console.note(f"still running: {news}")
-            told = news
+            printed = news
         time.sleep(pause)

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,24 +13,22 @@ from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db
 from dcron.errors import Refused
 
-if TYPE_CHECKING:
-    pass
-
 
 def command(
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Where to write; else stdout.", show_default=False)
+        str | None,
+        typer.Argument(metavar="FILE", help="File to write [default: stdout].", show_default=False),
     ] = None,
     db: Db = None,
 ) -> None:
     """Write the whole crontab, without its history, to one file.
 
-    Tasks with their pauses and next runs, one-offs, calendars, queue limits and settings; `dcron restore`
-    reads it back, on either kind of database. The file is readable for you alone: it has your tasks'
-    environment in it.
-
     \b
     dcron dump /var/backups/dcron.json
+
+    The file has the tasks with their pauses and next runs, one-offs, calendars, queue limits and settings.
+    `dcron restore` reads it on either kind of database. Only you can read the file, because it holds the
+    environments of tasks.
     """
     from dcron.dumpfile import write
     from dcron.services.dumping import DumpService
@@ -46,7 +44,7 @@ def command(
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Write the file whole or not at all, for its owner alone. Raises Refused."""
+    """Write the file atomically, readable only by its owner. Raises Refused."""
     temporary = None
     try:
         number, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # it has mode 0600

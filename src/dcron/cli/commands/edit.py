@@ -10,7 +10,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import new_task_zone, opened_crontab
 from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, SomeNames
+from dcron.cli.options import Db, OptionalWholeNames
 from dcron.cli.task_differences import show
 from dcron.errors import Refused, UsageError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 50
-"""Changes that are shown in full; the rest are counted. The same for mistakes."""
+"""Mistakes and conflicts that are shown; further ones are counted."""
 
 
 LONGEST = 1_000
@@ -30,25 +30,23 @@ LONGEST = 1_000
 
 
 ROUNDS = 100
-"""How often somebody may look at the changes and edit on."""
+"""How many times the user may return to the editor."""
 
 
 def command(
-    names: SomeNames = None,
-    force: Annotated[
-        bool, typer.Option("-f", "--force", help="Apply what was changed without asking.")
-    ] = False,
+    names: OptionalWholeNames = None,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Apply the changes without asking.")] = False,
     db: Db = None,
 ) -> None:
-    """Change the crontab, or some tasks, as text in your editor.
-
-    The editor is $VISUAL or $EDITOR. What was saved is checked; then you see what would change, and the next
-    runs of every schedule that does, and are asked. It is done wholly or not at all.
+    """Edit the crontab, or some of its tasks, as text in your editor.
 
     \b
     dcron edit
     EDITOR=nano dcron edit backup
     EDITOR="sed -i s/03:00/04:00/" dcron edit --force
+
+    The editor is $VISUAL or $EDITOR. dcron checks the saved text, shows the changes with the next runs of
+    each changed schedule, and asks. Either all changes are applied or none.
     """
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
@@ -57,7 +55,7 @@ def command(
         editing = BulkEdit(crontab, new_task_zone(crontab).name)
         wanted = all_to_change(crontab, "edit", names, force=force) if names else []
         draft = editing.text([task.name for task in wanted] or None)
-        with TextFile(draft.text) as file, _nothing_lost(file, draft):
+        with TextFile(draft.text) as file, _text_kept(file, draft):
             changes = _edited(crontab, editing, draft, file, force=force)
             if changes.changes:
                 editing.apply(changes)
@@ -67,11 +65,11 @@ def command(
 def _edited(
     crontab: "Crontab", editing: "BulkEdit", draft: "CrontabText", file: "TextFile", *, force: bool
 ) -> "Changes":
-    """The changes that a person has made and agreed to; none if there are none."""
+    """Return the changes that the user has made and confirmed. Raises Refused."""
     from dcron.editor import open_editor
     from dcron.services.bulk_edit import revise
 
-    crontab.database.close()  # nobody's connection idles while somebody types; it opens again by itself
+    crontab.database.close()  # no connection idles while the user types; the next statement opens one
     for _ in range(ROUNDS):
         changes = revise(editing, draft, file, open_editor, again=console.is_attended())
         for notice in changes.notices:
@@ -85,8 +83,8 @@ def _edited(
 
 
 @contextmanager
-def _nothing_lost(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
-    """However it ends, a text that was not applied is kept, and said where; and what was wrong with it."""
+def _text_kept(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
+    """Keep a text that was not applied; print where it is and what is wrong with it."""
     from dcron.services import text_edits
     from dcron.services.bulk_edit import keep
 
@@ -95,9 +93,9 @@ def _nothing_lost(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
     except BaseException as error:
         kept = keep(file, draft)
         if isinstance(error, text_edits.BadText):
-            _tell_mistakes(error, str(kept or "text"))
+            _print_mistakes(error, str(kept or "text"))
         if isinstance(error, text_edits.EditConflict):
-            _tell_conflicts(error)
+            _print_conflicts(error)
         if kept:
             console.note(f"your text is kept in {kept}")
         if isinstance(error, text_edits.BadText):
@@ -105,15 +103,15 @@ def _nothing_lost(file: "TextFile", draft: "CrontabText") -> Iterator[None]:
         raise
 
 
-def _tell_mistakes(bad: "BadText", source: str) -> None:
+def _print_mistakes(bad: "BadText", source: str) -> None:
     for line, column, message in bad.mistakes[:SHOWN]:
         console.note(f"{source}:{line}:{column}: {message}")
     if len(bad.mistakes) > SHOWN:
         console.note(f"and {len(bad.mistakes) - SHOWN:,} more")
 
 
-def _tell_conflicts(conflict: "EditConflict") -> None:
-    """What the others' lines and one's own have in common, and what they have not."""
+def _print_conflicts(conflict: "EditConflict") -> None:
+    """Print the differences between the user's tasks and those that others have changed."""
     for each in conflict.overtaken[:SHOWN]:
         console.note("- theirs, + yours:")
         for line in each.difference():
@@ -121,18 +119,21 @@ def _tell_conflicts(conflict: "EditConflict") -> None:
 
 
 def _wants_to_edit_on(changes: "Changes") -> bool:
-    """Ask whether to apply; Enter is No where something is removed. Raises Refused where it is no."""
+    """Ask whether to apply, and return whether to edit further. Raises Refused if the answer is no.
+
+    The default is no where tasks are removed.
+    """
     if not console.is_attended():
-        raise Refused(f"{_summary(changes)}: nobody is here to say yes; repeat it with --force")
+        raise Refused(f"{_summary(changes)}: there is no terminal to ask on; repeat it with --force")
     default = "n" if changes.count("removed") else "y"
     choices = "[y/N/e]" if default == "n" else "[Y/n/e]"
-    sys.stderr.write(f"{_summary(changes)}: apply? {choices} (e: edit on) ")
+    sys.stderr.write(f"{_summary(changes)}: apply? {choices} (e: edit again) ")
     sys.stderr.flush()
-    said = sys.stdin.readline()
-    if not said.endswith("\n"):
+    reply = sys.stdin.readline()
+    if not reply.endswith("\n"):
         sys.stderr.write("\n")
-        said = "n"
-    answer = said.strip().lower() or default
+        reply = "n"
+    answer = reply.strip().lower() or default
     if answer in ("e", "edit"):
         return True
     if answer not in ("y", "yes"):

@@ -6,8 +6,8 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json
-from dcron.cli.warnings import mention_idleness
+from dcron.cli.options import Db, Json, Payload
+from dcron.cli.warnings import print_idle_agents
 from dcron.model import Run, RunState
 from dcron.safetext import safe
 from dcron.text_input import text_or_file
@@ -17,33 +17,30 @@ if TYPE_CHECKING:
 
 
 EventName = Annotated[
-    str, typer.Argument(metavar="EVENT", help="The event's name, such as deploy.", show_default=False)
+    str, typer.Argument(metavar="EVENT", help="Name of the event, such as deploy.", show_default=False)
 ]
 
 
 def command(
     event: EventName,
-    payload: Annotated[
-        str | None,
-        typer.Option(
-            "--payload", metavar="TEXT|@FILE", help="What the commands get on stdin and in $DCRON_PAYLOAD."
-        ),
-    ] = None,
+    payload: Payload = None,
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="Of events of one name and key only the first counts."),
+        typer.Option(
+            "--key", metavar="KEY", help="Ignore the event if one with this name and key was sent before."
+        ),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Send an event: starts every task whose schedule is '@on EVENT'.
-
-    Each of them runs once; one that is paused is recorded as skipped.
+    """Send an event: run every task whose schedule is '@on EVENT'.
 
     \b
     dcron add -n migrate '@on deploy' ./migrate
     dcron emit deploy --payload v1.4.2
     dcron emit upload --key "$order" --payload @order.json
+
+    Each task runs once. The run of a paused task is recorded as skipped.
     """
     from dcron.cli import json_output
 
@@ -57,15 +54,15 @@ def command(
             console.emit(json_output.emitted_shape(emitted, now))
         else:
             for run in emitted.runs:
-                console.data(_told(run))
+                console.data(_sentence(run))
         if emitted.event is None:
-            console.note(f"an event {event} with this key came before; nothing was done")
+            console.note(f"an event {event} with this key was sent before; nothing was done")
         elif not emitted.runs:
             console.note("no task waits for this event")
         elif any(run.state is RunState.WAITING for run in emitted.runs):
-            mention_idleness(crontab)
+            print_idle_agents(crontab)
 
 
-def _told(run: Run) -> str:
-    told = f"is skipped: {run.reason}" if run.state is RunState.SKIPPED else "is due"
-    return safe(f"run {run.id} of {run.task} {told}")
+def _sentence(run: Run) -> str:
+    outcome = f"is skipped: {run.reason}" if run.state is RunState.SKIPPED else "is due"
+    return safe(f"run {run.id} of {run.task} {outcome}")

@@ -1,4 +1,4 @@
-"""`export`: the crontab as a file."""
+"""`export`: print the crontab as a crontab file."""
 
 import sys
 from typing import Annotated, Literal
@@ -16,25 +16,27 @@ SHOWN = 20
 
 def command(
     form: Annotated[
-        Literal["crontab"], typer.Option("--format", metavar="crontab", help="The form of the file.")
+        Literal["crontab"], typer.Option("--format", metavar="crontab", help="Format of the file.")
     ] = "crontab",
     system: Annotated[
-        bool, typer.Option("--system", help="Each line names its account, as in /etc/cron.d.")
+        bool, typer.Option("--system", help="Write an account in each line, as in /etc/cron.d.")
     ] = False,
     db: Db = None,
 ) -> None:
-    """Print the crontab as a file. `dcron import` reads it back; one-offs are left out.
+    """Print the crontab as a crontab file.
 
     \b
     dcron export > crontab
     dcron export --system > /etc/cron.d/from-dcron
+
+    `dcron import` reads the file. One-offs are omitted.
     """
     from dcron.crontabfile import write
 
     with opened_crontab(db) as crontab:
         lines = crontab.export_tasks()
     text = write(lines, system=system)
-    text = text.encode(errors="replace").decode()  # a row that was written by hand may hold any bytes
+    text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)
     if left := [line.name for line in lines if (line.user is None) is system]:
         shown = ", ".join(left[:SHOWN]) + (", …" if len(left) > SHOWN else "")
@@ -42,4 +44,6 @@ def command(
             why, remedy = "no account is given", "`dcron set NAME --user ACCOUNT` gives one"
         else:
             why, remedy = "an account is given", "`dcron export --system` writes a line with it"
-        console.complain(f"warning: {why} for {shown}: in comments, which cron does not run; {remedy}")
+        console.complain(
+            f"warning: {why} for {shown}: written as comments, which cron does not run; {remedy}"
+        )

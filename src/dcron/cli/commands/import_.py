@@ -1,4 +1,4 @@
-"""`import`: put the tasks of a crontab file into the crontab."""
+"""`import`: add the tasks of a crontab file."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import new_task_zone, opened_crontab
 from dcron.cli.options import Db, Json
-from dcron.errors import CrontabFileError, Refused
+from dcron.errors import CrontabFileError, Refused, UsageError
 from dcron.text_input import read_text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""Names of one kind that are printed; the rest are counted."""
+"""Names of one kind that are printed; further ones are counted."""
 
 
 NAMED = 5
@@ -31,39 +31,40 @@ NAMED = 5
 
 
 WIDEST = 40
-"""Cells of a name beyond which accounts are no longer aligned."""
+"""Cells of a name beyond which accounts are not aligned."""
 
 
 Warned = tuple[int | None, str]
-"""A line of the file, or None, and what to know about it."""
+"""A line of the file, or None, and a warning about it."""
 
 
 def command(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="A crontab, or - for stdin.", show_default=False)
+        str, typer.Argument(metavar="FILE|-", help="Crontab file, or - for stdin.", show_default=False)
     ],
     system: Annotated[
-        bool, typer.Option("--system", help="Each line names an account, as in /etc/crontab and /etc/cron.d.")
+        bool,
+        typer.Option("--system", help="Read an account in each line, as in /etc/crontab and /etc/cron.d."),
     ] = False,
     user: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The account of lines that name none; a file in cron's spool is its owner's."
+            metavar="USER", help="Account of the tasks [default: the owner of a file in cron's spool]."
         ),
     ] = None,
     every_node: Annotated[
-        bool, typer.Option("--every-node", help="Run each line on every node, not on one of them.")
+        bool, typer.Option("--every-node", help="Run each task on every node, not on one of them.")
     ] = False,
     require: Annotated[
         list[str] | None,
-        typer.Option(metavar="TAG", help="Run the lines only on nodes with this tag. Repeatable."),
+        typer.Option(metavar="TAG", help="Run the tasks only on nodes with this tag; repeatable."),
     ] = None,
     prefix: Annotated[
         str,
-        typer.Option(metavar="TEXT", help="Put this before every name, such as web2-.", show_default=False),
+        typer.Option(metavar="TEXT", help="Prefix of every name, such as web2-.", show_default=False),
     ] = "",
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Also change tasks of the same names that come from elsewhere.")
+        bool, typer.Option("--adopt", help="Also change tasks of the same names from other sources.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
     force: Annotated[bool, typer.Option("-f", "--force", help="Apply changes without asking.")] = False,
@@ -72,17 +73,19 @@ def command(
 ) -> None:
     """Import a crontab file.
 
-    Adds the new lines, changes tasks that an earlier import of the same file made, and removes nothing. It
-    shows changes and asks first. A line whose name a task from elsewhere has gets a number behind its name.
-    With one bad line nothing is imported.
-
     \b
     crontab -l | dcron import - --user deploy
     dcron import /var/spool/cron/crontabs/deploy
     dcron import --system /etc/cron.d/sysstat --every-node --dry-run
+
+    Adds new tasks, changes tasks that an earlier import of the same file added, and removes nothing. Changes
+    are shown before you are asked. If another source has a task of the same name, a number is added to the
+    name. If one line is bad, nothing is imported.
     """
     from dcron.cli.import_source import origin_of, require_system
 
+    if system and user is not None:
+        raise UsageError("--user: each line of a system file names its account; leave out --user or --system")
     origin = origin_of(file, user)
 
     def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
@@ -124,7 +127,7 @@ def _name_of(file: str) -> str:
 
 
 def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: list[str]) -> "Definition":
-    """Return the line with what the options say of all lines; what it says itself stays."""
+    """Return the task with the options of the command line; its own options take precedence."""
     return replace(
         line,
         user=user if line.user is None else line.user,
@@ -135,7 +138,7 @@ def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: lis
 
 @contextmanager
 def _located(content: "CrontabFile", source: str) -> Iterator[None]:
-    """Report what agents cannot run with its place in the file; before a refusal, what is strange in it."""
+    """Add the file and line to problems of tasks; before a refusal, print the warnings about the file."""
     from dcron.services.imports import InvalidTasks
 
     try:
@@ -153,19 +156,19 @@ def _located(content: "CrontabFile", source: str) -> Iterator[None]:
 def _agreed(
     crontab: "Crontab", attempt: Callable[["Crontab", "Imported | None"], "Imported"], *, as_json: bool
 ) -> "Imported":
-    """Import; where tasks would change, show how and ask first. Raises Refused where the answer is no."""
+    """Import; if tasks would change, show the changes and ask first. Raises Refused if the answer is no."""
     from dcron.services.imports import Imported, NotAgreed
 
     try:
         return attempt(crontab, Imported((), (), ()))
     except NotAgreed as error:
-        wanted = error.imported
-    crontab.database.close()  # no connection waits for a person; it opens again by itself
+        planned = error.imported
+    crontab.database.close()  # no connection idles while the user decides; the next statement opens one
     if as_json:
-        raise Refused(f"{_counts(wanted)}: see them with --dry-run, then repeat it with --force")
-    _show_changes(wanted, crontab)
-    console.require_consent(f"{_counts(wanted)}: apply", force=False)
-    return attempt(crontab, wanted)
+        raise Refused(f"{_counts(planned)}: see the changes with --dry-run, then repeat it with --force")
+    _show_changes(planned, crontab)
+    console.require_consent(f"{_counts(planned)}: apply", force=False)
+    return attempt(crontab, planned)
 
 
 def _show_changes(done: "Imported", crontab: "Crontab") -> None:
@@ -209,7 +212,7 @@ def _shape(done: "Imported", origin: "Origin", warnings: list[Warned]) -> dict[s
 def _warnings(
     content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
 ) -> Iterator[Warned]:
-    """What to know about an import although it was done; lines of the file first."""
+    """Yield warnings about an import that was done; those about lines of the file come first."""
     yield from ((notice.line, notice.message) for notice in content.warnings)
     for name in done.expired:
         line = content.lines.get(next((said for said, named in done.renamed.items() if named == name), name))
@@ -221,7 +224,7 @@ def _warnings(
 
 
 def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
-    """The tasks of other sources with names of this file: those that say something else, then the same."""
+    """Yield warnings about tasks of other sources with the same names: first those that differ."""
     finals = {name: done.renamed.get(name, name) for name in done.others}
     same = [other for name, other in done.others.items() if finals[name] == other.name]
     different = [(name, other) for name, other in done.others.items() if finals[name] != other.name]
@@ -229,13 +232,13 @@ def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
         message = f"{other.name} is another task ({_origin(other)}), so this one is {done.renamed[name]}"
         yield content.lines[name], message
     if len(different) > SHOWN:
-        yield None, f"{len(different) - SHOWN:,} more have names of other tasks, and got numbers"
+        yield None, f"{len(different) - SHOWN:,} more tasks got numbers, because other tasks have their names"
     if same:
         named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
         yield (
             None,
-            f"{len(same):,} there already, with the same words ({named}; {_origin(same[0])}): each stays ONE"
-            " task for all hosts; --every-node runs it on each of them, --prefix makes another",
+            f"{len(same):,} already there as equal tasks ({named}; {_origin(same[0])}): each remains ONE task"
+            " for all hosts; --every-node runs it on each host, --prefix adds a separate task",
         )
 
 
@@ -246,7 +249,7 @@ def _origin(task: "Task") -> str:
 def _about_hosts(
     content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
 ) -> Iterator[Warned]:
-    """A system file has the jobs of its host; without more they become jobs of the fleet."""
+    """Yield warnings about tasks of a system file, which ran on this host only and now run on any node."""
     from dcron.crontabfile.host_jobs import known
 
     written = {*done.added, *done.changed}
@@ -259,13 +262,13 @@ def _about_hosts(
         if job := known(file, line.command):
             yield (
                 content.lines[line.name],
-                f"a job of every host: {job}; leave it to cron, or give --every-node",
+                f"a job of every host: {job}; leave it to cron, or add --every-node",
             )
     if shared:
         yield (
             None,
-            "this is a system file: its lines were jobs of this host alone, and are now ONE job each that any"
-            " node may run; --every-node runs them on every node, --require TAG on the nodes with that tag",
+            "this is a system file: its lines ran only on this host, and each is now ONE task that runs on"
+            " any node; --every-node runs them on every node, --require TAG on the nodes with that tag",
         )
 
 

@@ -15,23 +15,33 @@ if TYPE_CHECKING:
     pass
 
 
-Duration = Annotated[str, typer.Argument(metavar="DURATION", help="90s, 5m, 1h30m, 2d…", show_default=False)]
+Duration = Annotated[
+    str,
+    typer.Argument(
+        metavar="DURATION",
+        help="Delay before the run: 90s, 5m, 1h30m, 2d.",
+        show_default=False,
+        rich_help_panel="When",
+    ),
+]
 
 
 @takes(TaskOptions)
 def command(
     duration: Duration, command: Words, options: TaskOptions, as_json: Json = False, db: Db = None
 ) -> None:
-    """Run a command once, after so long.
+    """Run a command once, after a delay.
 
     \b
     dcron in 1h 'systemctl restart worker'
+
+    The task is removed from the crontab after its run has succeeded.
     """
-    from dcron.schedule import parse_duration
+    from dcron.quantities import parse_duration
 
     seconds = parse_duration(duration)
     if seconds <= 0:
-        raise UsageError(f"{duration} is no time at all; give a longer one")
+        raise UsageError(f"{duration!r}: give a delay longer than 0s")
     with opened_crontab(db) as crontab:
         now = crontab.now()
         at = now + timedelta(seconds=seconds)

@@ -34,7 +34,7 @@ def command(as_json: Json = False, db: Db = None) -> None:
 
 
 def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:
-    """What the database says of itself, or why it does not."""
+    """Return what the database reports, and the error if it cannot be used."""
     from dcron import migrations
     from dcron.services.database_info import database_facts
 
@@ -49,7 +49,7 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
 
 
 def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
-    """What keeps commits, and when some were lost."""
+    """Return facts about replication, rollbacks of the database and its clock."""
     from dcron.cli.json_output import instant
 
     known = facts and facts.replication
@@ -65,7 +65,7 @@ def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
 
 
 def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
-    """How the connection to Postgres is protected, and who else may put something in its way."""
+    """Return how the connection to Postgres is protected, and who else may create objects in the schema."""
     known = facts and facts.protection
     return {
         "encryption": known and (known.encryption or ("none: this machine" if known.is_local else "none")),
@@ -78,17 +78,17 @@ def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
 
 
 def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
-    """What is not safe about the connection, and what to do about it."""
+    """Yield what is unsafe about the connection, and the remedy."""
     known = facts and facts.protection
     if known and not known.is_local and not known.is_verified:
         yield (
-            "the server does not prove who it is: another machine that answers in its place gets the password"
-            " and can run commands on every node; leave out sslmode, or write ?sslmode=verify-full"
+            "the identity of the server is not verified: another machine that answers in its place gets the"
+            " password and can run commands on every node; leave out sslmode, or write ?sslmode=verify-full"
         )
     if known and known.others_may_create:
         yield (
-            f"every role of the server may create in schema {known.schema}, and so run code with the rights"
-            f" of those who use it: let its owner REVOKE CREATE ON SCHEMA {known.schema} FROM PUBLIC"
+            f"every role of the server may create objects in schema {known.schema}, and so run code with the"
+            f" rights of its users: as its owner, REVOKE CREATE ON SCHEMA {known.schema} FROM PUBLIC"
         )
 
 

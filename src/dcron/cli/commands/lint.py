@@ -1,4 +1,4 @@
-"""`lint`: what is valid and probably not meant, in the shared crontab or in a file before it is imported."""
+"""`lint`: warn of probable mistakes in the shared crontab, or in a file before its import."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -28,11 +28,11 @@ SUSPENDED, NO_CALENDAR, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
     "not-runnable",
     "crontab-line",
 )
-"""Codes of lint's own; the others are those of schedules."""
+"""Codes that only `lint` uses; the others are those of schedules."""
 
 
 class LintWarning(NamedTuple):
-    """One thing to look at; the task is None where it is about several."""
+    """A probable mistake; the task is None if it is about several."""
 
     task: str | None
     code: str
@@ -43,28 +43,31 @@ class LintWarning(NamedTuple):
 def command(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE|-", help="A crontab file, else the shared crontab.", show_default=False),
+        typer.Argument(
+            metavar="FILE|-", help="Crontab file to check [default: the shared crontab].", show_default=False
+        ),
     ] = None,
     system: Annotated[
-        bool, typer.Option("--system", help="Each line names an account, as in /etc/crontab and /etc/cron.d.")
+        bool,
+        typer.Option("--system", help="Read an account in each line, as in /etc/crontab and /etc/cron.d."),
     ] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Tell what is valid and probably not meant.
-
-    Looks at every task of the shared crontab, or at a file before it is imported. Exits with 1 if there is
-    anything to look at, with 2 if the file cannot be read.
+    """Warn of valid tasks that are probably mistakes.
 
     \b
     dcron lint
     crontab -l | dcron lint -
     dcron lint --system /etc/crontab
+
+    Checks every task of the shared crontab, or a file before its import. The exit code is 1 if there are
+    warnings, and 2 if the file cannot be read.
     """
     if file is not None:
         found = _of_file(file, system=system)
     elif system:
-        raise UsageError("--system is about a file; give one")
+        raise UsageError("--system needs a file")
     else:
         found = _of_crontab(db)
     count = _print_json(found, with_line=file is not None) if as_json else _print(found, file)
@@ -78,8 +81,8 @@ def _of_crontab(db: str | None) -> Iterator[LintWarning]:
     with opened_crontab(db) as crontab:
         now = crontab.now()
         lines = list(watched(crontab.tasks(), "reading tasks"))
-    rows_tell = console.is_terminal()
-    for task in lines if rows_tell else watched(lines, "looking at tasks", len(lines)):
+    rows_show_progress = console.is_terminal()
+    for task in lines if rows_show_progress else watched(lines, "looking at tasks", len(lines)):
         yield from _of_task(task, now)
     yield from _of_order(lines)
     yield from _of_all([task for task in lines if task.enabled], now)
@@ -94,21 +97,21 @@ def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
     ):
         if name and content is None:
             yield LintWarning(
-                task.name, NO_CALENDAR, f"there is no calendar {name!r}, so it is skipped every time"
+                task.name, NO_CALENDAR, f"there is no calendar {name!r}, so every run is skipped"
             )
     try:
         advice = _advice(task, now)
     except UsageError as error:
-        if not task.error:  # which says the same
+        if not task.error:  # else it is reported already
             yield LintWarning(task.name, SUSPENDED, str(error))
         return
     for each in advice:
-        if not (task.once and each.code == "never-fires"):  # its only time is past: that was the purpose
+        if not (task.once and each.code == "never-fires"):  # its only time is past, as intended
             yield LintWarning(task.name, each.code, each.message)
 
 
 def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
-    """What is refused where a task is written with dcron, and stands there by other ways."""
+    """Yield faults of dependencies that dcron refuses, but that the database may hold."""
     from dcron.policy import schedule_of
     from dcron.policy.dependencies import cycles
 
@@ -116,7 +119,7 @@ def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
     for line in lines:
         try:
             graph[line.name] = schedule_of(line.schedule, line.name).after
-        except UsageError:  # which is told of the task itself
+        except UsageError:  # reported for the task itself
             graph[line.name] = ()
     for name, earlier in graph.items():
         for each in earlier:
@@ -196,15 +199,15 @@ def _shape(remark: LintWarning, *, with_line: bool) -> dict[str, Any]:
 
 def _print(found: Iterable[LintWarning], file: str | None) -> int:
     count = 0
-    for count, each in enumerate(found, 1):  # noqa: B007 - told below
+    for count, each in enumerate(found, 1):  # noqa: B007 - used below
         place = (
             "" if file is None else f"{_source(file)}:{each.line}: " if each.line else f"{_source(file)}: "
         )
         about = f"{each.task}: " if each.task else ""
         console.data(f"{safe(place)}{safe(about)}{safe(each.message)} [{each.code}]")
     console.note(
-        f"{humanize.plural(count, 'remark')}; docs/schedules.md tells what each code means"
+        f"{humanize.plural(count, 'warning')}; docs/schedules.md explains the codes"
         if count
-        else "nothing to remark on"
+        else "no warnings"
     )
     return count

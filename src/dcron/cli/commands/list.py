@@ -9,6 +9,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
+from dcron.cli.help import OUTPUT
 from dcron.cli.options import Db, Json
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.task_table import COLUMNS, row
@@ -24,11 +25,11 @@ COMMAND = TableColumn("COMMAND", least=12)
 
 
 ORDERS = ("name", "next", "last", "state", "schedule")
-"""What a list can be sorted by; `state` has first what wants attention."""
+"""What a list can be sorted by; with `state`, tasks that need attention come first."""
 
 
 LEFT, OWNER = 4, 7
-_NOTHING = {
+_EMPTY = {
     "failed": "no task's last finished run failed; `dcron list --dead` shows tasks with older failures",
     "dead": "no task has dead letters",
     "paused": "no task is paused",
@@ -36,7 +37,9 @@ _NOTHING = {
 
 
 def command(
-    names: Annotated[bool, typer.Option("--names", help="Print the names alone.")] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="Print only the names.", rich_help_panel=OUTPUT)
+    ] = False,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only tasks whose last finished run failed or was lost.")
     ] = False,
@@ -45,24 +48,26 @@ def command(
     ] = False,
     paused: Annotated[bool, typer.Option("--paused", help="Only tasks that are paused.")] = False,
     sort: Annotated[
-        str, typer.Option("--sort", metavar="|".join(ORDERS), help="By which column; else by name.")
+        str, typer.Option("--sort", metavar="|".join(ORDERS), help="Column to sort by.")
     ] = "name",
-    reverse: Annotated[bool, typer.Option("-r", "--reverse", help="The last ones first.")] = False,
+    reverse: Annotated[bool, typer.Option("-r", "--reverse", help="Reverse the order.")] = False,
     output: Annotated[
         Literal["wide"] | None,
-        typer.Option("-o", "--output", metavar="wide", help="Show the commands, too."),
+        typer.Option(
+            "-o", "--output", metavar="wide", help="Also show the commands.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List the tasks, when each runs next and how it went last.
-
-    NEXT is in the task's own zone. OWNER is the node that runs it now, else the one that ran it last; where
-    LEFT says "no agent", why none can take its next run.
+    """List the tasks with their next and last runs.
 
     \b
     dcron list --sort next
     dcron list --failed -o wide
+
+    NEXT is in the task's own zone. OWNER is the node that runs the task now, else the node of the last run.
+    If LEFT is "no agent", OWNER says why no agent can claim the next run.
     """
     from dcron.cli import json_output
     from dcron.store.search_terms import Term
@@ -86,13 +91,13 @@ def command(
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*COLUMNS, COMMAND] if output else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                console.note(_nothing(flags))
+                console.note(_empty(flags))
             elif idle:
                 console.note(idle)
 
 
 def _row(view: "TaskRow", now: datetime) -> list[str]:
-    """The same with its command; and where no node can take its next run, why."""
+    """Return the cells of a task with its command, and the reason if no node can claim its next run."""
     cells = [*row(view, now), view.task.command]
     if view.unserved and view.next_at:
         cells[LEFT] = AlarmCell(humanize.to_next(view.next_run, view.next_at, view.unserved, now))
@@ -100,10 +105,10 @@ def _row(view: "TaskRow", now: datetime) -> list[str]:
     return cells
 
 
-def _nothing(flags: Mapping[str, bool]) -> str:
+def _empty(flags: Mapping[str, bool]) -> str:
     given = [flag for flag, is_given in flags.items() if is_given]
     if len(given) > 1:
         return f"no task matches {' '.join(f'--{flag}' for flag in given)}"
     if given:
-        return _NOTHING[given[0]]
-    return "no tasks yet; `dcron add '30 2 * * *' COMMAND` adds one, `dcron import FILE` a crontab"
+        return _EMPTY[given[0]]
+    return "no tasks yet; `dcron add '30 2 * * *' COMMAND` adds one, `dcron import FILE` imports a crontab"

@@ -1,4 +1,4 @@
-"""`logs`: what a run printed, while it prints and afterwards, from any machine."""
+"""`logs`: print the output of a run."""
 
 import time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Which = Annotated[
     str,
     typer.Argument(
-        metavar="RUN|NAME", help="A run's number, or a task for its latest run.", show_default=False
+        metavar="RUN|NAME", help="Number of a run, or name of a task for its latest run.", show_default=False
     ),
 ]
 
@@ -31,21 +31,23 @@ Which = Annotated[
 def command(
     which: Which,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on until the run ends; exit as the command did.")
+        bool,
+        typer.Option(
+            "-f", "--follow", help="Follow the output until the run ends, and exit with the command's code."
+        ),
     ] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Write the bytes as they are, also to a terminal that obeys them.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Write escape sequences to a terminal, too.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Print what a run wrote to stdout and stderr, in order.
-
-    On a terminal escape sequences are taken out; in a pipe the bytes are untouched.
+    """Print the output of a run: stdout and stderr, in order.
 
     \b
+    dcron logs backup
     dcron logs -f backup
     dcron logs 8123 > backup.log
+
+    On a terminal, escape sequences are removed. In a pipe or a file, every byte is kept.
     """
     from dcron.cli.json_output import chunk_shape
 
@@ -58,16 +60,16 @@ def command(
             _write(chunks, JsonOutput() if as_json else output_here(raw=raw))
         if follow:
             run = crontab.find_run(run.id)
-        told = result(run, crontab.now())
-        ended = _ending(run, told)
-        if follow or ended != told:
+        short = result(run, crontab.now())
+        ended = _ending(run, short)
+        if follow or ended != short:
             console.note(f"run {run.id} of {run.task}: {ended}")
     if follow:
         raise typer.Exit(exit_code(run))
 
 
 def _find(crontab: "Crontab", which: str, *, follow: bool) -> Run:
-    """A number is a run, unless only a task is called so."""
+    """Return the run of this number, else a run of the task of this name. Raises NotFound."""
     if which.isascii() and which.isdigit():
         try:
             return crontab.find_run(run_number(which))
@@ -77,20 +79,18 @@ def _find(crontab: "Crontab", which: str, *, follow: bool) -> Run:
     return crontab.run_to_follow(which) if follow else crontab.last_run(which)
 
 
-def _ending(run: Run, told: str) -> str:
-    """How it ended, with what its result leaves out: that it could not be started, and why."""
-    if not run.reason or run.state is RunState.SUCCEEDED or run.reason.endswith(told):
-        return told
-    return run.reason if run.reason.startswith(told) else f"{told}: {run.reason}"
+def _ending(run: Run, short: str) -> str:
+    """Return the result with its reason, such as why the run could not be started."""
+    if not run.reason or run.state is RunState.SUCCEEDED or run.reason.endswith(short):
+        return short
+    return run.reason if run.reason.startswith(short) else f"{short}: {run.reason}"
 
 
 def _chunks(crontab: "Crontab", run: Run, *, follow: bool) -> Iterator["Chunk | None"]:
-    """The run's output in order; None where there is nothing new yet."""
+    """Yield the run's output in order, and None while there is nothing new."""
     offset, waiting = 0, pauses()
     while True:
-        final = (
-            not follow or crontab.find_run(run.id).state.is_final
-        )  # looked at first: then nothing is missed
+        final = not follow or crontab.find_run(run.id).state.is_final  # read first, so no output is missed
         page = crontab.output(run.id, offset)
         yield from page
         if page:

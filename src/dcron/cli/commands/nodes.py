@@ -1,4 +1,4 @@
-"""`nodes`: list the agents."""
+"""`nodes`: list the nodes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -36,17 +36,17 @@ ROUTES: dict[str, Callable[[Node], str]] = {
     "QUEUES": lambda node: " ".join(node.queues) or "all",
     "CAPACITY": lambda node: " ".join(format_amount(*each) for each in node.capacity.items()),
 }
-"""Columns that are shown when a node has something to say in one of them."""
+"""Columns that are shown if a node has a value in one of them."""
 
 
 CLOCK_TOLERANCE = 2.0
-"""Seconds a node's clock may be off before it catches the eye."""
+"""Seconds that a node's clock may be off before the cell is highlighted."""
 
 
 def command(as_json: Json = False, db: Db = None) -> None:
-    """List the running agents, and those that ended within a day.
+    """List the running agents, and those that ended within the last day.
 
-    With the tags, queues and capacity they were given, when any of them was given some.
+    Tags, queues and capacity are shown if a node has any.
     """
     from dcron.cli import json_output
 
@@ -56,15 +56,15 @@ def command(as_json: Json = False, db: Db = None) -> None:
         if as_json:
             console.emit_list(json_output.node_shape(node, now) for node in found)
         elif not _print_nodes(found, now):
-            console.note("no agents yet: start `dcron agent` on each server that should run tasks")
-        _tell_of_zones(found, now)
+            console.note("no agents yet; start `dcron agent` on each server that should run tasks")
+        _warn_of_zones(found, now)
 
 
 def _print_nodes(found: Sequence[Node], now: datetime) -> int:
-    said = any(node.tags or node.queues or node.capacity for node in found)
-    routes = ROUTES if said else {}
+    has_routes = any(node.tags or node.queues or node.capacity for node in found)
+    routes = ROUTES if has_routes else {}
     columns = [*NODES, *(TableColumn(title, least=6) for title in routes)]
-    rows = ([*_node_row(node, now), *(told(node) for told in routes.values())] for node in found)
+    rows = ([*_node_row(node, now), *(text_of(node) for text_of in routes.values())] for node in found)
     return print_table(columns, rows)
 
 
@@ -87,26 +87,27 @@ def _node_row(node: Node, now: datetime) -> list[str]:
     ]
 
 
-def _tell_of_zones(found: Iterable[Node], now: datetime) -> None:
-    """Say so where living nodes do not have the same time zones."""
+def _warn_of_zones(found: Iterable[Node], now: datetime) -> None:
+    """Warn if living nodes have different time zone data."""
     living = [node for node in found if node.state(now) in (NodeState.ALIVE, NodeState.DRAINING)]
     by_zones: dict[tuple[str, str | None], list[str]] = {}
     for node in living:
         by_zones.setdefault((node.tzdata, node.tzdata_fingerprint), []).append(node.name)
     if len(by_zones) > 1:
-        told = "; ".join(
+        versions = "; ".join(
             f"{version}{f' ({digits})' if digits else ''} on {', '.join(sorted(set(names))[:5])}"
             + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             for (version, digits), names in sorted(by_zones.items(), key=str)
         )
         console.complain(
-            f"warning: the nodes' time zones differ: tzdata {told}. Where a zone's rules have changed between"
-            " these, a task's next time depends on which node plans it: install the newest tzdata on all"
+            f"warning: the nodes have different time zone data: tzdata {versions}. If a zone's rules differ"
+            " between these, a task's next time depends on the node that plans it: install the newest tzdata"
+            " on all nodes"
         )
 
 
 def _clock_offset(node: Node) -> str:
     if node.clock_offset is None:
         return ""
-    told = f"{node.clock_offset:+.1f}s"
-    return AlarmCell(told) if abs(node.clock_offset) > CLOCK_TOLERANCE else told
+    offset = f"{node.clock_offset:+.1f}s"
+    return AlarmCell(offset) if abs(node.clock_offset) > CLOCK_TOLERANCE else offset

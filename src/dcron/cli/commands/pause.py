@@ -18,15 +18,21 @@ def command(
     names: WholeNames,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="End the pause by itself then: 'tomorrow 09:00', +2h…"),
+        typer.Option("--until", metavar="TIME", help="End the pause at this time: 'tomorrow 09:00', +2h."),
     ] = None,
     reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the others.")
+        str | None, typer.Option("--reason", metavar="TEXT", help="Reason of the pause.")
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Let tasks start nothing until they are resumed. What runs now runs on."""
+    """Start no runs of these tasks until they are resumed.
+
+    \b
+    dcron pause backup --until 'tomorrow 09:00' --reason 'disk is full'
+
+    Active runs continue.
+    """
     from dcron.presentation import humanize
     from dcron.schedule import parse_time, zone
 
@@ -39,5 +45,5 @@ def command(
             print_json(crontab, paused)
             return
         for task, end in zip(paused, ends, strict=True):
-            told = f" until {humanize.full(end.astimezone(zone(task.timezone)))}" if end else ""
-            console.data(f"paused   {task.name}{told}")
+            until_when = f" until {humanize.full(end.astimezone(zone(task.timezone)))}" if end else ""
+            console.data(f"paused   {task.name}{until_when}")

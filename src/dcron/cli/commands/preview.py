@@ -1,4 +1,4 @@
-"""`preview`: when a schedule will run, and what the clocks do to it. An expression needs no database."""
+"""`preview`: the next times of a schedule, and effects of clock changes. An expression needs no database."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -26,17 +26,17 @@ DEFAULT_COUNT = 10
 
 
 MOST = 100_000
-"""Occurrences of one preview; `* * * * * *` until next year would have 31 million."""
+"""Most occurrences of one preview; `* * * * * *` until next year would have 31 million."""
 
 
 MOST_OF_ALL = 1_000_000
-"""The same for a whole crontab; they are written as they are found."""
+"""Most occurrences with --all; they are printed as they are computed."""
 
 
 _HASHED = (
     "no-name",
-    "the task's name decides what H and ~ pick, so a task has other times than these; "
-    "`dcron add` tells them, and `dcron preview NAME`",
+    "H and ~ depend on the task's name, so a task runs at other times than these; "
+    "`dcron preview NAME` and `dcron add` show them",
 )
 
 
@@ -45,25 +45,37 @@ def command(
     options: RuleOptions,
     what: Annotated[
         str | None,
-        typer.Argument(metavar="SCHEDULE|NAME", help="A schedule in quotes, or a task.", show_default=False),
+        typer.Argument(
+            metavar="SCHEDULE|NAME", help="Schedule in quotes, or name of a task.", show_default=False
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="The whole crontab in one list.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show all tasks in one list.")] = False,
     tz: Annotated[
         str | None,
-        typer.Option("-z", "--tz", metavar="ZONE", help="The zone, else the task's, else your own."),
+        typer.Option("-z", "--tz", metavar="ZONE", help="Time zone [default: the task's, else your own]."),
     ] = None,
     begin: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Begin there: '2027-03-27', tomorrow, +2d…")
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="First time: '2027-03-27', tomorrow, +2d [default: now]."
+        ),
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option("-n", "--count", metavar="N", help="How many; 10 without --until.", min=1, max=MOST),
+        typer.Option(
+            "-n",
+            "--count",
+            metavar="N",
+            help="Number of times to show [default: 10, or all until --until].",
+            min=1,
+            max=MOST,
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="End there.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Last time.")] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show when a schedule runs, computed just as the agents do.
+    """Show when a schedule runs, as the agents compute it.
 
     \b
     dcron preview '30 2 * * *' -z Europe/Berlin --from 2027-03-27 -n 3
@@ -77,27 +89,27 @@ def command(
         subject = _subject(what, tz, options, db)
         (_print_json if as_json else _print)(subject, window)
     elif not options.is_empty:
-        raise UsageError("--all shows the tasks as they are; give a schedule or a name with other rules")
+        raise UsageError("--all shows the tasks unchanged; give other rules only with a schedule or a name")
     else:
         _preview_all(tz, window, db, as_json=as_json)
 
 
 class Window:
-    """From when, until when, and how many."""
+    """Which occurrences to show: from when, until when, and how many."""
 
     def __init__(self, begin: str | None, until: str | None, count: int | None) -> None:
         self._begin, self._until, self._count = begin, until, count
         self.now = datetime.now(UTC)
 
     def bounds(self, timezone: str, most: int = MOST) -> tuple[datetime, datetime | None, int]:
-        """The instant after which to begin, the last one, the most occurrences. Raises UsageError."""
+        """Return the time before the first, the last time, and the most occurrences. Raises UsageError."""
         from dcron.schedule import parse_time, zone
 
         here = zone(timezone)
         begin = parse_time(self._begin, here, self.now) if self._begin else None
         until = parse_time(self._until, here, begin or self.now) if self._until else None
         if until and until <= (begin or self.now):
-            raise UsageError(f"--until {self._until!r} is not after the beginning")
+            raise UsageError(f"--until {self._until!r} is not after the first time")
         # An occurrence exactly at --from counts; one right now is past.
         after = begin - timedelta(microseconds=1) if begin else self.now
         return after, until, self._count or (most if until else DEFAULT_COUNT)
@@ -105,13 +117,13 @@ class Window:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is previewed: a line, and the rules that were asked for."""
+    """A task, or a schedule without one, with the rules to apply."""
 
     line: Definition
     rules: "Rules"
 
     def remarks(self) -> list[tuple[str, str]]:
-        """What the task, or that there is none, makes of the times shown: codes and messages."""
+        """Return codes and messages of what else decides when it runs."""
         from dcron.presentation import next_runs
         from dcron.schedule import zone
         from dcron.schedule.parser import is_hashed
@@ -119,19 +131,19 @@ class Subject:
         task = self.line
         if not isinstance(task, Task):
             return [_HASHED] if is_hashed(next_runs.schedule_of(task)) else []
-        told = []
+        remarks = []
         if not task.enabled:
             here = zone(own_zone())
-            told.append(
-                ("paused", f"{task.name} is {next_runs.pause(task, here)}; none of this runs meanwhile")
+            remarks.append(
+                ("paused", f"{task.name} is {next_runs.pause(task, here)}; until then it does not run")
             )
         if task.error:
-            told.append(("suspended", f"{task.name} is suspended: {task.error}"))
-        return told
+            remarks.append(("suspended", f"{task.name} is suspended: {task.error}"))
+        return remarks
 
 
 def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) -> Subject:
-    """A schedule as a line without a name, or the task of this name."""
+    """Return the schedule as a task without a name, or the task of this name."""
     from dcron.schedule import parse, zone
 
     try:
@@ -167,7 +179,7 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
 
 
 def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
-    """The calendars that the line names, as rules have them. Raises NotFound."""
+    """Return the calendars that the task names, as fields of its rules. Raises NotFound."""
     from dcron.services.calendars import Calendars
 
     known = Calendars(crontab)
@@ -181,7 +193,7 @@ def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
     from dcron.policy import rules_of
 
     if line.not_before and line.not_after and line.not_after < line.not_before:
-        raise UsageError("not-after: it lies before not-before, so nothing would run")
+        raise UsageError("not-after: it is before not-before, so nothing would run")
     return Subject(line, replace(rules_of(line), **calendars))
 
 
@@ -204,7 +216,7 @@ def _print_json(subject: Subject, window: Window) -> None:
 def _clock_changes(
     line: Definition, after: datetime, rules: "Rules", found: "Sequence[TaskStart]"
 ) -> "list[ClockTransition]":
-    """The changes that no occurrence found tells of, and those that come next."""
+    """Return the clock changes that the notes of these occurrences do not mention."""
     from dcron.presentation import next_runs
     from dcron.schedule import clock_transitions, zone
 

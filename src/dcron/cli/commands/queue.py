@@ -6,7 +6,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Verb
+from dcron.cli.options import Db, Json, Verb, group
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Queue
@@ -23,32 +23,30 @@ QUEUES = [
 ]
 
 
-command = typer.Typer(
-    help="Limit how many runs of a queue are alive at once, over all nodes.",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+command = group("Limit how many runs of a queue are active at once, over all nodes.")
 
 
 @command.command("set", cls=Verb)
 def set_queue(
     queue: Annotated[
-        str, typer.Argument(metavar="QUEUE", help="The queue's name, as in --queue of tasks and agents.")
+        str, typer.Argument(metavar="QUEUE", help="Name of the queue, as in --queue of tasks and agents.")
     ],
     max_running: Annotated[
         str,
         typer.Option(
-            "--max-running", metavar="N|none", help="Runs alive at once, over all nodes; 0 stops it."
+            "--max-running", metavar="N|none", help="Most active runs over all nodes; 0 stops the queue."
         ),
     ],
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Set how many runs of a queue may be alive at once. What runs runs on.
+    """Set how many runs of a queue may be active at once.
 
     \b
     dcron queue set mail --max-running 3
     dcron queue set mail --max-running none
+
+    Active runs continue.
     """
     from dcron.cli import json_output
 
@@ -63,12 +61,12 @@ def set_queue(
         if as_json:
             console.emit(json_output.queue_shape(changed))
         else:
-            console.data(f"queue {queue}: {_told(changed)}")
+            console.data(f"queue {queue}: {_limit_text(changed)}")
 
 
 @command.command("list", cls=Verb)
 def list_queues(as_json: Json = False, db: Db = None) -> None:
-    """List the queues that were given a limit, or in which something runs."""
+    """List the queues that have a limit or active runs."""
     from dcron.cli import json_output
 
     with opened_crontab(db) as crontab:
@@ -89,15 +87,15 @@ def _limit(text: str) -> int | None:
     return int(text[:9])
 
 
-def _told(queue: Queue) -> str:
+def _limit_text(queue: Queue) -> str:
     if queue.max_running is None:
         return "no limit"
     if queue.max_running == 0:
-        limit = "nothing is started from now on"
+        limit = "starts no more runs"
     else:
         limit = f"at most {humanize.plural(queue.max_running, 'run')} at once"
     over = queue.alive > queue.max_running
-    return limit + (f"; {queue.alive:,} are alive now, and run on" if over else "")
+    return limit + (f"; {queue.alive:,} are active now and continue" if over else "")
 
 
 def _queue_row(queue: Queue) -> list[str]:

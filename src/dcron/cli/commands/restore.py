@@ -26,25 +26,29 @@ LONGEST = 1_000
 def command(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE|-", help="What `dcron dump` wrote, or - for stdin.", show_default=False),
+        typer.Argument(
+            metavar="FILE|-", help="File that `dcron dump` wrote, or - for stdin.", show_default=False
+        ),
     ],
-    force: Annotated[bool, typer.Option("-f", "--force", help="Change what differs without asking.")] = False,
+    force: Annotated[
+        bool, typer.Option("-f", "--force", help="Change tasks that differ without asking.")
+    ] = False,
     paused: Annotated[
-        bool, typer.Option("--paused", help="Pause every task that is written, so that nothing starts.")
+        bool, typer.Option("--paused", help="Pause every restored task, so that nothing starts.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Bring back what `dcron dump` wrote.
-
-    Adds what is missing and changes what differs, after a question; removes nothing. It is done wholly or
-    not at all. A run that was to come before now is due at once, and the task's catch-up rule says what of
-    it runs; a task that had only that one time left is not started.
+    """Restore a crontab that `dcron dump` wrote.
 
     \b
     dcron restore /var/backups/dcron.json --dry-run
     dcron --db postgresql://db.example.org/cron restore --paused dcron.json
+
+    Adds what is missing, asks before it changes what differs, and removes nothing. Either everything is
+    restored or nothing. Runs that were missed since the dump follow the task's catch-up rule; a one-off whose
+    time has passed is not started.
     """
     from dcron.dumpfile import MAX_BYTES, read
     from dcron.services.dumping import DumpService, Restored
@@ -54,8 +58,8 @@ def command(
     with opened_crontab(db) as crontab:
         dumping = DumpService(crontab)
         try:
-            wanted = read(text)
-            planned = dumping.compare(wanted, paused=paused)
+            dumped = read(text)
+            planned = dumping.compare(dumped, paused=paused)
         except UsageError as error:
             raise UsageError(f"{source}: {error}; nothing was restored") from None
         if not as_json:
@@ -63,7 +67,7 @@ def command(
         restored = Restored((), {})
         if not dry_run:
             _require_consent(planned, force=force)
-            restored = dumping.apply(wanted, planned, paused=paused)
+            restored = dumping.apply(dumped, planned, paused=paused)
     _report(planned, restored, dry_run=dry_run, as_json=as_json)
 
 
@@ -108,15 +112,15 @@ def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_j
         would = "would be " if dry_run else ""
         counts = [sum(map(len, planned.added.values())), len(planned.changed)]
         counts.append(sum(map(len, planned.unchanged.values())))
-        told = "{:,} {}added, {:,} {}changed, {:,} unchanged"
-        console.data(told.format(counts[0], would, counts[1], would, counts[2]))
+        summary = "{:,} {}added, {:,} {}changed, {:,} unchanged"
+        console.data(summary.format(counts[0], would, counts[1], would, counts[2]))
     _warn(restored)
 
 
 def _warn(restored: "Restored") -> None:
     for name in restored.over[:SHOWN]:
         console.complain(
-            f"warning: {name} was to run once more, at a time that has passed: it was not started;"
+            f"warning: the last time of {name} has passed, so it was not started;"
             f" `dcron run {name}` starts it now"
         )
     if len(restored.over) > SHOWN:

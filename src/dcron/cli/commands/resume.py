@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def command(names: WholeNames, as_json: Json = False, db: Db = None) -> None:
-    """End the pauses of tasks. What was due meanwhile is recorded as skipped."""
+    """End the pauses of tasks.
+
+    Runs that were due during the pause are recorded as skipped.
+    """
     with opened_crontab(db) as crontab:
         resumed = crontab.resume_all(all_to_change(crontab, "resume", names))
         if as_json:

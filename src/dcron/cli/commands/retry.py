@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, RunIds
-from dcron.cli.warnings import mention_idleness
+from dcron.cli.warnings import print_idle_agents
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def command(run_ids: RunIds, as_json: Json = False, db: Db = None) -> None:
-    """Try runs that ended badly once more, now. All are looked up before anything is done.
-
-    Each executes what its task says now, with the payload of then. A flow that the run is part of goes on
-    when it succeeds. Runs that were skipped or cancelled can be tried too.
+    """Retry failed, lost, skipped or cancelled runs now.
 
     \b
     dcron retry 1307 1311
+
+    A retry executes the task's present command with the payload of the original run. If it succeeds, the
+    flow of the original run continues. All runs are looked up before the first is retried.
     """
     from dcron.cli import json_output
 
@@ -28,7 +28,7 @@ def command(run_ids: RunIds, as_json: Json = False, db: Db = None) -> None:
 
         found = [crontab.find_run(run_id) for run_id in dict.fromkeys(run_ids)]
         retried = [DeadLetters(crontab).retry(run.id) for run in found]
-        mention_idleness(crontab)
+        print_idle_agents(crontab)
         if as_json:
             now = crontab.now()
             console.emit_one_or_list([json_output.run_shape(run, now) for run in retried])

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 
 def command(names: WholeNames, force: Force = False, db: Db = None) -> None:
-    """Remove tasks. Their past runs stay on record; what runs now runs on.
+    """Remove tasks.
 
-    It is done wholly or not at all.
+    \b
+    dcron rm backup
+    dcron rm -f one other
+
+    Records of past runs are kept. Active runs continue. Either all of the tasks are removed or none.
     """
     from dcron.presentation.humanize import plural
 

@@ -9,10 +9,10 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Json, WholeNames
+from dcron.cli.options import Db, Json, Payload, WholeNames
 from dcron.cli.task_options import named
 from dcron.cli.waiting import Waiting, exit_code
-from dcron.cli.warnings import mention_idleness
+from dcron.cli.warnings import print_idle_agents
 from dcron.errors import ExitCode, UsageError
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
@@ -25,42 +25,40 @@ if TYPE_CHECKING:
 
 def command(
     names: WholeNames,
-    payload: Annotated[
-        str | None,
-        typer.Option(
-            "--payload", metavar="TEXT|@FILE", help="What the command gets on stdin and in $DCRON_PAYLOAD."
-        ),
-    ] = None,
+    payload: Payload = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the end of its last attempt; exit as the command did.")
+        bool,
+        typer.Option("--wait", help="Wait for the last attempt to end, and exit with the command's code."),
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Wait, and print what it writes as it comes.")
+        bool, typer.Option("--follow", help="Wait, and print the output as it is written.")
     ] = False,
     timeout: Annotated[
         str | None,
-        typer.Option("--timeout", metavar="30m", help="Wait no longer than this; then exit with 124."),
+        typer.Option("--timeout", metavar="30m", help="Longest time to wait; then exit with code 124."),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Run tasks now, on whichever node is free. Paused ones too.
-
-    While it waits it says what for. Ctrl-C and --timeout end the waiting, not the run.
+    """Run tasks now, on the first node with a free slot.
 
     \b
+    dcron run backup
     dcron run backup --wait --timeout 2h
     dcron run backup --follow
+
+    Paused tasks run, too. --wait and --follow print why a run has not started. Ctrl-C and --timeout stop the
+    waiting, not the run.
     """
     from dcron.cli import json_output
 
     text = text_or_file(payload, "--payload") if payload is not None else None
     seconds = named("timeout", parse_duration, timeout) if timeout is not None else None
     if seconds is not None and not (wait or follow):
-        raise UsageError("--timeout bounds the waiting; give --wait or --follow with it")
+        raise UsageError("--timeout needs --wait or --follow")
     with opened_crontab(db) as crontab:
         made = crontab.run_all(all_to_change(crontab, "run", names), text)
-        mention_idleness(crontab)
+        print_idle_agents(crontab)
         if wait or follow:
             raise typer.Exit(_wait(crontab, made, seconds, follow=follow, as_json=as_json))
         if as_json:
@@ -74,7 +72,7 @@ def command(
 def _wait(
     crontab: "Crontab", made: Sequence[Run], seconds: float | None, *, follow: bool, as_json: bool
 ) -> int:
-    """Wait for the ends of these runs, print them, and return the exit code."""
+    """Wait until these runs have ended, print their results, and return the exit code."""
     from dcron.cli import json_output
     from dcron.cli.run_output import JsonOutput, output_here
 
@@ -86,36 +84,36 @@ def _wait(
     in_time = waiting.wait(seconds)
     now, runs_of_nodes = crontab.now(), [run for each in waiting.ends for run in each]
     if as_json:
-        told = [json_output.run_shape(_worst(each), now) for each in waiting.ends]
+        shapes = [json_output.run_shape(_worst(each), now) for each in waiting.ends]
         if follow:
-            for shape in told:
+            for shape in shapes:
                 console.emit_line(shape)
         else:
-            console.emit_one_or_list(told)
+            console.emit_one_or_list(shapes)
     for run in runs_of_nodes:
         if not run.state.is_final:
             console.note(
-                f"run {run.id} of {run.task} is {run.state.value} still, and goes on;"
-                f" `dcron cancel {run.id}` ends it"
+                f"run {run.id} of {run.task} is still {run.state.value} and continues;"
+                f" `dcron cancel {run.id}` cancels it"
             )
         elif not as_json:
-            _say_end(run, now, aside=follow)
+            _print_result(run, now, on_stderr=follow)
     return exit_code(_worst(runs_of_nodes)) if in_time else ExitCode.TIMED_OUT
 
 
 def _worst(runs: Sequence[Run]) -> Run:
-    """The first of the runs that did not succeed, else the first."""
+    """Return the first run that did not succeed, else the first."""
     return next((run for run in runs if exit_code(run)), runs[0])
 
 
-def _say_end(run: Run, now: datetime, *, aside: bool) -> None:
-    """Print how the run ended; `aside` where stdout has its output."""
+def _print_result(run: Run, now: datetime, *, on_stderr: bool) -> None:
+    """Print how the run ended: on stderr where stdout has its output."""
     where = f" on {run.node}" if run.node else ""
     reason = f": {run.reason}" if run.reason and run.state is not RunState.SUCCEEDED else ""
     duration = run.duration(now)
     after = f" after {humanize.took(duration)}" if duration is not None else ""
-    told = f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"
-    if aside:
-        console.note(told)
+    text = f"run {run.id} of {run.task} {run.state.value}{where}{after}{reason}"
+    if on_stderr:
+        console.note(text)
     else:
-        console.data(told)
+        console.data(text)

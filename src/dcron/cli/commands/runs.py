@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, MaybeName, run_number
+from dcron.cli.options import Db, Json, OptionalName, run_number
 from dcron.cli.run_details import show_run
 from dcron.cli.run_table import PAGE, pages, run_columns, run_row
 from dcron.cli.tables import print_table
@@ -22,41 +22,45 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: MaybeName = None,
+    name: OptionalName = None,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help=f"Only these: {', '.join(RunState)}; repeatable."),
+        typer.Option(
+            "--state", metavar="STATE", help=f"Only runs in these states: {', '.join(RunState)}; repeatable."
+        ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Only runs since then: 2h, today, '2027-01-01 09:00'…"),
+        typer.Option(
+            "--since", metavar="TIME", help="Only runs since this time: 2h (ago), today, '2027-01-01 09:00'."
+        ),
     ] = None,
     flow: Annotated[
         int | None,
         typer.Option(
             "--flow",
             metavar="ID",
-            help="Only this flow: the run it began with, and what came after.",
+            help="Only runs of this flow; its id is that of the run that started it.",
             parser=run_number,
         ),
     ] = None,
     run_id: Annotated[
         int | None,
-        typer.Option("--id", metavar="RUN", help="Show this run whole.", parser=run_number),
+        typer.Option("--id", metavar="RUN", help="Show this run in full.", parser=run_number),
     ] = None,
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many at most.", min=1)] = 20,
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="Most runs to list.", min=1)] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """List runs, the newest first: those to come, under way and past.
-
-    TRIGGER tells why there is a run: `retry 2/3` is the second attempt of three, `flow 41` names what it is
-    part of.
+    """List waiting, active and past runs, the newest first.
 
     \b
     dcron runs backup -n 50 --state failed,lost
+    dcron runs --since 2h
     dcron runs --flow 41
-    dcron runs --id 1307
+
+    TRIGGER is the cause of the run: `retry 2/3` is the second attempt of three, `flow 41` is part of a flow
+    that run 41 started.
     """
     from dcron.cli import json_output
     from dcron.schedule import zone
@@ -64,30 +68,30 @@ def command(
 
     states = _states(state or [])
     if run_id is not None and (name or states or since or flow is not None):
-        raise UsageError("--id is one run; leave the other options out")
+        raise UsageError("--id shows one run; leave out the other options")
     with opened_crontab(db) as crontab:
         if run_id is not None:
             show_run(crontab, run_id, as_json=as_json)
             return
         now = crontab.now()
         task_id = crontab.task_id(name) if name is not None else None
-        moment = past_time(since, zone(own_zone()), now) if since else None
+        since_at = past_time(since, zone(own_zone()), now) if since else None
         if flow is not None:
             crontab.require_flow(flow)
-        found = pages(crontab, RunFilter(task_id, states, moment, flow=flow), count)
+        found = pages(crontab, RunFilter(task_id, states, since_at, flow=flow), count)
         if as_json:
             console.emit_list(json_output.run_shape(each, now) for each in found)
         elif not _print_runs(crontab, found, now):
-            asked = name or states or since or flow is not None
-            console.note("no such runs" if asked else "nothing has run yet, and nothing is due")
+            is_filtered = name or states or since or flow is not None
+            console.note("no such runs" if is_filtered else "no runs yet")
 
 
 def _states(names: Sequence[str]) -> list[RunState] | None:
-    wanted = [name for text in names for name in text.split(",")]
-    for name in wanted:
+    states = [name for text in names for name in text.split(",")]
+    for name in states:
         if name not in list(RunState):
             raise UsageError(f"--state {name!r}: give {', '.join(RunState)}")
-    return [RunState(name) for name in wanted] or None
+    return [RunState(name) for name in states] or None
 
 
 def _print_runs(crontab: "Crontab", found: Iterator[Run], now: datetime) -> int:
@@ -98,7 +102,7 @@ def _print_runs(crontab: "Crontab", found: Iterator[Run], now: datetime) -> int:
 
 
 def _rows(crontab: "Crontab", found: Iterator[Run], here: tzinfo, now: datetime) -> Iterator[list[str]]:
-    """The rows, and for retries how many attempts their tasks have; looked up a page at a time."""
+    """Yield the rows. The attempts that a retried task allows are looked up a page at a time."""
     while page := list(islice(found, PAGE)):
         again = {run.task_id for run in page if run.attempt > 1}
         tries = {task.id: task.tries for task in crontab.tasks_by_id(again).values()} if again else {}

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
 
 
-_ROUTES = ("user", "queue", "require", "need")
-"""What decides which agents can take its runs."""
+_ROUTING = ("user", "queue", "require", "need")
+"""Fields that decide which agents can claim its runs."""
 
 
-_TELLING = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
-"""What advice depends on."""
+_WARNED_ABOUT = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
+"""Fields that warnings depend on."""
 
 
 @takes(TaskOptions)
@@ -33,10 +33,14 @@ def command(
     targets: WholeNames,
     options: TaskOptions,
     schedule: Annotated[
-        str | None, typer.Option("--schedule", metavar="SCHEDULE", help="When it runs.")
+        str | None,
+        typer.Option("--schedule", metavar="SCHEDULE", help="New schedule.", rich_help_panel="When"),
     ] = None,
     command: Annotated[
-        str | None, typer.Option("--command", metavar="LINE", help="What it runs, as a shell line.")
+        str | None,
+        typer.Option(
+            "--command", metavar="LINE", help="New command, as a shell line.", rich_help_panel="What"
+        ),
     ] = None,
     clear: Annotated[
         list[str] | None,
@@ -49,20 +53,19 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Change tasks: only what is given.
-
-    -e, --need and --limit add a value or replace the one of that name; the others stay. --require replaces
-    all tags.
+    """Change the given options of tasks.
 
     \b
     dcron set backup --schedule '0 4 * * *' --timeout 2h
     dcron set backup -e LEVEL=9 --clear env.DEBUG --clear timeout
     dcron set backup --name backup-full
+
+    -e, --need and --limit add a value or replace the value of the same name. --require replaces all tags.
     """
     with opened_crontab(db) as crontab:
         tasks = all_to_change(crontab, "set", targets)
         if options["name"] is not None and len(tasks) > 1:
-            raise UsageError("--name: give one task, for a name belongs to one")
+            raise UsageError("--name: give one task; two tasks cannot have the same name")
         given: dict[str, Any] = {}
         if schedule is not None:
             given["schedule"] = schedule
@@ -75,13 +78,13 @@ def command(
         if as_json:
             print_json(crontab, changed)
         for before, after in zip(tasks, changed, strict=True):
-            _tell(crontab, after, before=before, as_json=as_json)
+            _report(crontab, after, before=before, as_json=as_json)
 
 
 def _changed(
     task: "Task", given: dict[str, Any], options: TaskOptions, clear: Sequence[str]
 ) -> dict[str, Any]:
-    """The fields of this task that were given or cleared; times are in its zone, or in that it gets."""
+    """Return the fields that were given or cleared. Times are in the task's zone, or in the new one."""
     changed = cleared(clear, task)
     timezone = task.timezone if options["timezone"] is None else options["timezone"]
     given = given | options.values(timezone)
@@ -89,7 +92,7 @@ def _changed(
     return changed | added(given, replace(task, **changed))
 
 
-def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
+def _report(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) -> None:
     from dcron.cli import warnings
 
     if not as_json:
@@ -97,9 +100,9 @@ def _tell(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) ->
             console.data(f"unchanged  {task.name}")
         else:
             print_changed("changed", task, crontab)
-    if any(getattr(task, field) != getattr(before, field) for field in _TELLING):
+    if any(getattr(task, field) != getattr(before, field) for field in _WARNED_ABOUT):
         now = crontab.now()
         warnings.print_warnings(task, now)
         warnings.print_crowd(crontab, crontab.view(task.name), now)
-    if any(getattr(task, field) != getattr(before, field) for field in _ROUTES):
+    if any(getattr(task, field) != getattr(before, field) for field in _ROUTING):
         warnings.print_unserved(crontab, crontab.view(task.name))

@@ -1,4 +1,4 @@
-"""None"""
+"""`tui`: open the full-screen view."""
 
 import os
 from datetime import tzinfo
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 
 def command(
-    readonly: Annotated[bool, typer.Option("--readonly", help="Look only: no key changes anything.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Grey only, as with $NO_COLOR.")] = False,
+    readonly: Annotated[
+        bool, typer.Option("--readonly", help="Disable all keys that change something.")
+    ] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Use no colors, as with $NO_COLOR.")] = False,
     no_mouse: Annotated[
-        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal, for selecting text.")
+        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal, to select text.")
     ] = False,
     db: Db = None,
 ) -> None:
-    """See everything, change anything, on one screen.
+    """Open the full-screen view of tasks, runs and nodes.
 
-    `dcron` alone opens it too. ? shows the keys, q leaves. Everything it shows and does has a command of
-    its own, which is told after each act.
+    `dcron` alone opens it, too. Press ? for the keys and q to quit. After each action the TUI shows the
+    command line that does the same.
     """
     require_screen()
     if no_color:
@@ -44,7 +46,7 @@ def command(
 
 
 def _connect(db: str | None, *, readonly: bool) -> "Crontab":
-    """The crontab in force, on connections of its own, which end with the program."""
+    """Return the crontab on its own connections. They end with the process."""
     from dcron.cli.context import new_database
     from dcron.config import actor
     from dcron.services.crontab import Crontab

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import agreed
-from dcron.cli.named_nodes import NodeName, mention_namesakes, print_nodes_as_json
-from dcron.cli.options import Db, Json
+from dcron.cli.named_nodes import mention_namesakes, print_nodes_as_json
+from dcron.cli.options import Db, Json, NodeName
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 
 def command(node: NodeName, as_json: Json = False, db: Db = None) -> None:
-    """End the draining of a node: it takes runs again.
+    """Let a drained node claim runs again.
 
-    It does from its next heartbeat on.
+    \b
+    dcron undrain web-1
+
+    It claims runs from its next heartbeat on.
     """
     with opened_crontab(db) as crontab:
         from dcron.services.fleet import Fleet
@@ -27,5 +30,5 @@ def command(node: NodeName, as_json: Json = False, db: Db = None) -> None:
             print_nodes_as_json(crontab, found)
             return
         for each in found:
-            told = "takes runs again" if each.draining else "was not draining"
-            console.data(f"undrained  {safe(each.id)}, which {told}")
+            effect = "claims runs again" if each.draining else "was not draining"
+            console.data(f"undrained  {safe(each.id)}, which {effect}")

@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, ReadName, run_number
+from dcron.cli.options import Db, Json, OptionalName, run_number
 from dcron.cli.run_details import show_run
 from dcron.cli.tables import print_facts
 from dcron.errors import UsageError
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 LISTED = 5
-"""Waiting runs and dead letters that are told one by one."""
+"""Waiting runs and dead letters that are listed; further ones are counted."""
 
 
 READ = 100
+"""Waiting runs and dead letters that are read."""
 
 
 Fact = tuple[str, str | list[str] | None]
@@ -36,32 +37,37 @@ Fact = tuple[str, str | list[str] | None]
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What stands around a task beside its next and last run."""
+    """The waiting runs, dead letters and dependencies of a task."""
 
     waiting: Sequence[Run]
-    """All of them, the first due first; READ at most."""
+    """At most READ, in the order in which they are due."""
     dead: Sequence[Run]
-    """The newest first; READ at most."""
+    """At most READ, the newest first."""
     graph: "Mapping[str, Sequence[str]]"
 
 
 def command(
-    name: ReadName = None,
+    name: OptionalName = None,
     run_id: Annotated[
-        int | None, typer.Option("--run", metavar="RUN", help="Show this run instead.", parser=run_number)
+        int | None,
+        typer.Option("--run", metavar="RUN", help="Show this run instead of a task.", parser=run_number),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show all there is to know about a task, or about one run.
+    """Show one task or one run in full.
 
-    Also what waits to be tried again or is held back, and why; its dead letters; and the tasks that come
-    before and after it, with its own name in brackets.
+    \b
+    dcron view backup
+    dcron view --run 1307
+
+    A task is shown with its waiting runs and the reasons they wait, its dead letters, and the tasks upstream
+    and downstream of it.
     """
     from dcron.cli import json_output
 
     if (name is None) == (run_id is None):
-        raise UsageError("give the name of a task, or --run with the number of a run")
+        raise UsageError("give the name of a task, or the number of a run with --run")
     with opened_crontab(db) as crontab:
         if name is None:
             show_run(crontab, run_id or 0, as_json=as_json)
@@ -107,7 +113,10 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield "when", next_runs.explanation(task)
     yield "zone", task.timezone
     yield "next", _coming(view, now)
-    yield "agents", f"none takes its next run: {view.unserved}" if view.unserved and task.enabled else None
+    yield (
+        "agents",
+        f"none can claim its next run: {view.unserved}" if view.unserved and task.enabled else None,
+    )
     yield "waiting", _waiting(view, around.waiting, now)
     yield "suspended", task.error
     yield "graph", graph_lines(around.graph, task.name) or None
@@ -117,7 +126,7 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield "source", task.source
     yield (
         "changed",
-        f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'somebody'}",
+        f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'unknown'}",
     )
 
 
@@ -139,15 +148,15 @@ def _of_the_times(view: "TaskRow") -> Iterator[Fact]:
     from dcron.schedule import zone
 
     task = view.task
-    yield "gap", "skip: a run at a time that the clock leaves out is dropped" if task.gap == "skip" else None
-    yield "fold", "both: a run at a time that comes twice is made twice" if task.fold == "both" else None
-    for name, moment in (("not before", task.not_before), ("not after", task.not_after)):
-        yield name, humanize.full(moment.astimezone(zone(own_zone()))) if moment else None
+    yield "gap", "skip: a run at a local time that the clock skips is dropped" if task.gap == "skip" else None
+    yield "fold", "both: a local time that comes twice has two runs" if task.fold == "both" else None
+    for name, at in (("not before", task.not_before), ("not after", task.not_after)):
+        yield name, humanize.full(at.astimezone(zone(own_zone()))) if at else None
     yield "except", _calendar(task.except_calendar, task.except_content)
     yield "only", _calendar(task.only_calendar, task.only_content)
     yield "max running", "no limit" if task.max_running is None else str(task.max_running)
     yield from policies.asked(task)
-    yield "once", "it leaves the crontab when its run has succeeded" if task.once else None
+    yield "once", "removed from the crontab after its run has succeeded" if task.once else None
 
 
 def _of_the_runs(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
@@ -169,10 +178,10 @@ def _coming(view: "TaskRow", now: datetime) -> str | list[str] | None:
 
 
 def _waiting(view: "TaskRow", waiting: Sequence[Run], now: datetime) -> list[str] | None:
-    """What waits besides the line's turn, and the turn itself when it is held back."""
-    told = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
-    lines = [f"run {run.id}, {humanize.waits(run, view.task.tries, now)}" for run in told[:LISTED]]
-    return _and_more(lines, told, f"dcron runs {view.task.name} --state waiting") or None
+    """Return the waiting runs, but not a scheduled run that is not blocked."""
+    listed = [run for run in waiting if run.trigger is not Trigger.SCHEDULE or run.blocked]
+    lines = [f"run {run.id}, {humanize.waits(run, view.task.tries, now)}" for run in listed[:LISTED]]
+    return _and_more(lines, listed, f"dcron runs {view.task.name} --state waiting") or None
 
 
 def _and_more(lines: list[str], runs: Sequence[Run], where: str) -> list[str]:
@@ -184,7 +193,7 @@ def _and_more(lines: list[str], runs: Sequence[Run], where: str) -> list[str]:
 def _calendar(name: str | None, content: str | None) -> str | None:
     if name is None:
         return None
-    return f"on the dates of calendar {name}" + ("" if content else ", which is gone: nothing runs")
+    return f"on the dates of calendar {name}" + ("" if content else ", which does not exist: nothing runs")
 
 
 def _run_line(run: Run, now: datetime) -> str:

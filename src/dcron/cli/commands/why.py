@@ -1,4 +1,4 @@
-"""`why`: why a task did, did not, or will not run."""
+"""`why`: explain why a task ran, did not run, or will not run."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,19 +20,21 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[WHEN]",
-            help="A time in the task's zone, or a date for the whole day; else lately, now and next.",
+            help="Time in the task's zone, or a date [default: the last, present and next run].",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Tell why a task did, did not, or will not run. One sentence a cause.
+    """Explain why a task ran, did not run, or will not run.
 
     \b
-    dcron why backup                     how it did last, what it does now, when it runs next
-    dcron why backup 09:00               today's 09:00; also yesterday 09:00, '2027-06-01 09:00'
-    dcron why backup 2027-06-01          all of that day
+    dcron why backup
+    dcron why backup yesterday 09:00
+    dcron why backup 2027-06-01
+
+    Each cause is one sentence.
     """
     from dcron.services.why import Why
 

@@ -94,7 +94,7 @@ class Fill(Dialog[list[str] | None]):
         Binding("down", "app.focus_next", "next", id="fill.next", show=False),
         Binding("up", "app.focus_previous", "previous", id="fill.previous", show=False),
     ]
-    UNREAD = None
+    AT_ONCE = None
 
     def __init__(self, heading: str, questions: Sequence[Question]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The command line that does what a form does."""
+"""Write the command line that does the same as a form."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ _PLACED = ("schedule", "command", "argv", "name", "timezone")
 
 
 def add_line(line: Definition, *, named: bool = True) -> str:
-    """`dcron add` for a line that is not there yet."""
+    """Return the `dcron add` of a new task."""
     words = ["-n", line.name] if named else []
     words += ["-z", line.timezone]
     blank = Definition(name="", schedule="", timezone="", command="")
@@ -23,7 +23,7 @@ def add_line(line: Definition, *, named: bool = True) -> str:
 
 
 def set_line(before: Definition, after: Definition) -> str:
-    """`dcron set` for the difference; words to run without a shell can be changed in a text only."""
+    """Return the `dcron set` for the difference, or `dcron edit` for words that run without a shell."""
     changed = changed_fields(before, after)
     if after.argv and {"command", "argv"} & set(changed):
         return shlex.join(["dcron", "edit", before.name])
@@ -32,7 +32,7 @@ def set_line(before: Definition, after: Definition) -> str:
 
 
 def _options(field: FormField, before: Definition, after: Definition) -> Iterator[str]:
-    """The words that bring one field from its value before to that after."""
+    """Return the options that change one field."""
     old, value = getattr(before, field.name), getattr(after, field.name)
     if field.name in BY_NAME:
         yield from _by_name(field, old, value)

@@ -95,7 +95,7 @@ def shown(field: FormField, line: Definition) -> str:
 
 
 def placeholder(field: FormField) -> str:
-    """Return what an empty text stands for."""
+    """Return what an empty text means."""
     value = field.default
     return "" if value in (None, "", (), {}) else field.write(value, "UTC")
 

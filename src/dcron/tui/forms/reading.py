@@ -1,4 +1,4 @@
-"""From the texts of a form to a line of the crontab, or to what is wrong with which of them."""
+"""Read the texts of a form into a task, or report what is wrong with which text."""
 
 import shlex
 from collections.abc import Mapping
@@ -13,33 +13,33 @@ from dcron.tui.forms.fields import FIELDS, WORDS, FormField
 from dcron.validation import require_valid
 
 GENERAL = ""
-"""Names what is wrong with the line as a whole."""
+"""Key of an error that is about the task as a whole."""
 Texts = Mapping[str, str]
 _BEGINNINGS = {"the command": "command", "argv": "command", "H ": "schedule"}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the texts say."""
+    """The result of reading the texts."""
 
     line: Definition
-    """As far as they can be read; where they cannot, it is as it was."""
+    """The task. A text that cannot be read leaves its field unchanged."""
     errors: Mapping[str, str]
-    """By the names of fields: what is wrong, and what would be right."""
+    """What is wrong and what would be right, by the names of fields."""
     named: bool = True
-    """Whether a name was typed; else it is made of the command, and may get a number."""
+    """Whether a name was typed. If not, it is made from the command, and may get a number."""
 
 
 def texts_of(line: Definition) -> dict[str, str]:
-    """The line as it stands in the form."""
+    """Return the texts of a task in the form."""
     return {name: field.text_of(line) for name, field in FIELDS.items()}
 
 
 def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
-    """The line that the texts make of `base`. What was not touched stays just as it was.
+    """Return the task that the texts make of `base`. A text that did not change leaves its field unchanged.
 
-    The one reading of a form, for its preview and for its saving: all that a writer would refuse, but what
-    only the database knows.
+    The preview of a form and its saving both use it. It finds every error, but for those that only the
+    database can find.
     """
     before = texts_of(base)
     values: dict[str, Any] = {}
@@ -63,17 +63,17 @@ def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
 
 
 def merged(base: Definition, mine: Definition, theirs: Definition) -> Definition:
-    """Theirs, with what is other in mine than it was in what both began with."""
+    """Return `theirs` with the changes that `mine` makes to `base`."""
     return replace(theirs, **{name: getattr(mine, name) for name in changed_fields(base, mine)})
 
 
 def changed_fields(before: Definition, after: Definition) -> list[str]:
-    """The names of the fields that differ, in the order of the form."""
+    """Return the names of the fields that differ, in the order of the form."""
     return [name for name in FIELDS if getattr(before, name) != getattr(after, name)]
 
 
 def place_of(error: UsageError) -> str:
-    """The field that an error is about, as far as its words tell."""
+    """Return the field that an error is about, as far as its message says, else GENERAL."""
     if isinstance(error, ZoneError):
         return "timezone"
     text = str(error)
@@ -96,7 +96,7 @@ def _read(field: FormField, texts: Texts) -> Any:
 
 
 def _command(base: Definition, texts: Texts, before: Texts, errors: dict[str, str]) -> dict[str, Any]:
-    """The command and its words, which are two sides of one thing."""
+    """Return the command and its words, which depend on each other."""
     if all(texts[name] == before[name] for name in ("command", "argv")):
         return {"command": base.command, "argv": base.argv}
     if texts["argv"] != WORDS:
@@ -104,7 +104,7 @@ def _command(base: Definition, texts: Texts, before: Texts, errors: dict[str, st
     try:
         words = tuple(shlex.split(texts["command"]))
     except ValueError as error:
-        errors["command"] = f"{str(error).lower()}; the words are taken apart as by a shell"
+        errors["command"] = f"{str(error).lower()}; the words are split as a shell splits them"
         return {}
     return {"command": shlex.join(words), "argv": words or None}
 

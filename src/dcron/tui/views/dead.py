@@ -1,30 +1,22 @@
 """The view of the dead letters: failed and lost runs that are not retried automatically."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.services.dashboard import FirstDeadLetters
 from dcron.store.listings import DeadLettersPage
-from dcron.store.search_terms import RUN_FIELDS, Term
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column
-from dcron.tui.filters import parse_run_filter
-from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
-
-PAGE = 200
-MOST = 100_000
-"""Most dead letters in the list; a filter finds older ones."""
+from dcron.tui.views.run_list import PAGE, RunListPane
 
 
-class DeadPane(TablePane):
+class DeadPane(RunListPane):
     """Dead letters, the newest first. Retried and dismissed ones leave the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -34,17 +26,11 @@ class DeadPane(TablePane):
         Binding("X", "dismiss_all", "dismiss all", id="dead.dismiss_all"),
     ]
     title = "Dead"
-    keeps_top = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._held: dict[int, Run] = {}
-        self._end: int | None = None
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The task and the result are always shown."""
         return (
-            Column("sign", "", 1, self._sign),
+            Column("sign", "", 1, self.sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
             Column("task", "task", 12, lambda run, _: cell(run.task, "name"), most=32, grows=True),
             Column("state", "result", 9, _result),
@@ -60,27 +46,10 @@ class DeadPane(TablePane):
             Column("trigger", "trigger", 8, lambda run, _: cell(run.trigger.value), rank=5, from_width=90),
         )
 
-    def parse(self, text: str) -> Sequence[Term]:
-        """Return the terms of a filter for runs."""
-        return parse_run_filter(text)
-
-    def filter_fields(self) -> Collection[str]:
-        """Return the fields of runs."""
-        return RUN_FIELDS
-
-    def _sign(self, run: Run, now: datetime) -> Cell:
-        style = run_status(run).style
-        return Cell(self.host.signs[style], style)
-
     def action_errors(self) -> None:
         self.host.report("all of these are errors")
 
     # Data -------------------------------------------------------------------------------------------
-
-    def reload(self) -> None:
-        """Read again from the newest dead letter on."""
-        self._held, self._end = {}, None
-        self.refresh_data()
 
     def refresh_data(self) -> None:
         """Read the newest page, and which of the older ones are still dead letters."""
@@ -100,42 +69,18 @@ class DeadPane(TablePane):
             self._end = found.page.end
         self._show(newest | older)
 
-    def _take_earlier(self, page: DeadLettersPage) -> None:
+    def ask_more(self) -> None:
+        """Read the page after `_end`."""
+        terms, end = tuple(self.all_terms), self._end
+        self.ask("more", lambda board: board.more_dead_letters(terms, end, PAGE), self._take_more)
+
+    def _take_more(self, page: DeadLettersPage) -> None:
         self._end = page.end
         self._show(self._held | {run.id: run for run in page.runs})
 
-    def _show(self, rows: dict[int, Run]) -> None:
-        self._held = rows
-        if list(rows) != self.table.ids or self.table.awaits_ids:
-            self.show_ids(list(rows), "no dead letters")
-        self.show_rows(rows)
-
-    @on(RowTable.Wanting)
-    def _want(self, message: RowTable.Wanting) -> None:
-        """Read the next page when the end of the list is near."""
-        message.stop()
-        if not self.table.is_near_end or self._end is None or len(self._held) >= MOST:
-            return
-        if not self.is_asking("earlier"):
-            terms, end = tuple(self.all_terms), self._end
-            self.ask("earlier", lambda board: board.more_dead_letters(terms, end, PAGE), self._take_earlier)
-
-    # Acts -------------------------------------------------------------------------------------------
-
-    @on(RowTable.Chosen)
-    def _open(self, message: RowTable.Chosen) -> None:
-        message.stop()
-        self.action_log()
-
-    def action_log(self) -> None:
-        if run := self.table.cursor_row:
-            self.host.open_log(run.id)
-
-    def action_retry(self) -> None:
-        runs.retry(self.host, self.table.chosen_rows())
-
-    def action_dismiss(self) -> None:
-        runs.dismiss(self.host, self.table.chosen_rows())
+    def _show(self, letters: dict[int, Run]) -> None:
+        self._held = letters
+        self.show_runs(letters, "no dead letters")
 
     def action_dismiss_all(self) -> None:
         """Dismiss the whole list. Does nothing while the answer to another filter is awaited."""

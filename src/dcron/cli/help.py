@@ -1,0 +1,65 @@
+"""Print the options of a verb in sections, each with its title in the left margin."""
+
+import re
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+from typing import Any
+
+SECTIONS = ("Arguments", "What", "When", "Limits", "Retries", "Where", "Options", "Output")
+"""The order of the sections. A parameter names its own by `rich_help_panel`."""
+OUTPUT = "Output"
+WIDEST_OPTION = 30
+"""Cells of an option beyond which its help begins on the next line."""
+_ON_OFF = re.compile(r"--(\S+) / --no-\1$")
+
+Entry = tuple[str, str]
+"""An option or argument as it is typed, and its help."""
+
+
+def format_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write the arguments and options of a typer command, section by section."""
+    sections = _sections(command.get_params(ctx), ctx)
+    margin = max(map(len, sections), default=0) + len(": ")
+    spellings = [spelling for entries in sections.values() for spelling, _ in entries]
+    column = max((len(each) for each in spellings if len(each) <= WIDEST_OPTION), default=0) + 2
+    formatter.write("\n")
+    for title, entries in sections.items():
+        heading = f"{title}:"
+        for entry in entries:
+            for line in _lines(entry, column, formatter.width - margin - column):
+                formatter.write(f" {heading:<{margin}}{line}".rstrip() + "\n")
+                heading = ""
+
+
+def _sections(parameters: Iterable[Any], ctx: Any) -> dict[str, list[Entry]]:
+    """Return the entries of each section that has any."""
+    found: dict[str, list[Entry]] = {title: [] for title in SECTIONS}
+    for each in parameters:
+        if record := each.get_help_record(ctx):
+            is_argument = each.param_type_name == "argument"
+            title = getattr(each, "rich_help_panel", None) or ("Arguments" if is_argument else "Options")
+            spelling = _ON_OFF.sub(r"--[no-]\1", record[0])
+            found.setdefault(title.capitalize(), []).append((spelling, _help(each)))
+    return {title: entries for title, entries in found.items() if entries}
+
+
+def _help(parameter: Any) -> str:
+    """Return the help of a parameter, with its default where the text has none."""
+    text = str(parameter.help)
+    shows_default = not callable(parameter.default) and parameter.default not in (None, "", False, [])
+    if shows_default and parameter.show_default and "[default:" not in text:
+        return f"{text.removesuffix('.')} [default: {parameter.default}]."
+    if parameter.required and parameter.param_type_name == "option":
+        return f"{text.removesuffix('.')} [required]."
+    return text
+
+
+def _lines(entry: Entry, column: int, width: int) -> Iterator[str]:
+    """Yield the lines of one entry: the option, and its help beside or below it."""
+    spelling, text = entry
+    lines = wrap(text, max(width, 20), break_on_hyphens=False)
+    if len(spelling) > column - 2:
+        yield spelling
+        spelling = ""
+    for number, line in enumerate(lines or [""]):
+        yield f"{'' if number else spelling:<{column}}{line}"
