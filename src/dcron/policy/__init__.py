@@ -1,4 +1,4 @@
-"""What should happen, decided on values alone: no database, no clock. Agent and service both ask here."""
+"""Decide what should happen, from values alone: no database, no clock. Agents and services both ask here."""
 
 from dcron.policy.admission import Admit, Wait, admit, expired
 from dcron.policy.catch_up import (

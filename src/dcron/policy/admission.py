@@ -1,4 +1,4 @@
-"""Whether a due run may start: the limit of its line, and what happens when that is reached."""
+"""Decide whether a due run may start: the limit of its task, and what happens at that limit."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,31 +8,30 @@ from dcron.policy.skips import Skip
 from dcron.quantities import format_duration
 
 _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
-"""Runs that another one will follow, or somebody is watching: these may be skipped. All others wait."""
+"""Runs that another run will follow, or a person watches: these may be skipped. All others wait."""
 
 
 @dataclass(frozen=True)
 class Admit:
-    """It may start now."""
+    """The run may start now."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Not now; it is looked at again when the cause is gone."""
+    """The run is blocked until the cause is gone."""
 
     block: Block
     replaces: bool = False
-    """The oldest run that is alive is stopped for it."""
+    """Whether the oldest live run of the task is stopped for it."""
 
 
 def admit(
     task: Task, trigger: Trigger, alive: int, *, in_backlog: bool, backfilled: int = 0
 ) -> Admit | Skip | Wait:
-    """What becomes of a run whose time has come while `alive` runs of its task are, `made_up` of them for
-    the past.
+    """Decide about a due run while `alive` runs of its task are alive, `backfilled` of them backfills.
 
-    Only a turn of the clock, or one that somebody asked for, is ever skipped because of overlap: a retry, an
-    event, a step of a flow or an occurrence that is made up for waits instead, for nothing would follow it.
+    Overlap skips only a scheduled run, or one that a person asked for. A retry, an event, a step of a flow or
+    a backfill waits instead, because no other run would follow it.
     """
     if not task.enabled and trigger is not Trigger.MANUAL:
         return Wait(Block.PAUSED)
@@ -41,7 +40,7 @@ def admit(
     if trigger not in (*_TURNS, Trigger.EVENT) or in_backlog:
         return Wait(Block.LIMIT)
     if task.overlap == "skip" and alive - backfilled < task.max_running:
-        return Wait(Block.LIMIT)  # what is made up for comes behind what is due
+        return Wait(Block.LIMIT)  # backfills give way to what is due
     if task.overlap == "skip" and trigger is not Trigger.EVENT:
         runs = "the previous run is" if alive == 1 else f"{alive} runs are"
         return Skip(SkipCode.OVERLAP, f"overlap: {runs} still alive")

@@ -1,4 +1,4 @@
-"""What was missed: occurrences that came and went while nobody could run them."""
+"""Catch up: decide which missed occurrences still run, after downtime or while no node was free."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,20 +13,20 @@ from dcron.policy.occurrences import next_not_excluded, next_occurrence
 INSTANT = timedelta(microseconds=1)
 
 COUNT_LIMIT = 200
-"""How many passed-over occurrences are counted one by one: a batch of lines is locked meanwhile."""
+"""How many missed occurrences are counted one by one: a batch of tasks is locked meanwhile."""
 MISSED_AFTER = 60.0
-"""Seconds after which a task that is never caught up with counts its turn as missed: the default lease."""
+"""Seconds after which a task without catch-up counts an occurrence as missed: the default lease."""
 
 
 @dataclass(frozen=True)
 class MissedRange:
-    """Occurrences that came and went while nobody could run them."""
+    """Occurrences whose time passed while no node could run them."""
 
     first: datetime
     last: datetime
     count: int
     counted: bool
-    """False when there were more than were counted."""
+    """False where there are more than `count`."""
 
     def __str__(self) -> str:
         number = f"{self.count:,}" if self.counted else f"more than {self.count:,}"
@@ -37,24 +37,24 @@ class MissedRange:
 
 @dataclass(frozen=True)
 class CatchUp:
-    """Which occurrence a due turn runs, what it passes over, and what comes next."""
+    """Which occurrence a due scheduled run executes, what it leaves out, and what comes next."""
 
     runs_at: datetime | None
-    """None when the turn comes too late to be made up for: `passed_over` is all it was."""
+    """The occurrence that runs; None when it is too late for all of them."""
     missed: MissedRange | None
     successor: datetime | None
     backlog_until: datetime | None = None
-    """Occurrences up to then come in their turn, one after the other."""
+    """Occurrences up to this time run one after the other."""
 
 
 def catch_up(
     task: Definition, scheduled_for: datetime, now: datetime, backlog_until: datetime | None = None
 ) -> CatchUp:
-    """What becomes of a turn whose time has come, however long ago.
+    """Decide about a scheduled run whose time has come, however long ago.
 
-    Occurrences up to `backlog_until` were kept waiting, and each runs. Of those that nobody could run, the
-    line makes up for the last one, for all, or for none, as far back as its window reaches; the others are
-    passed over together. Raises ScheduleError or ZoneError.
+    Occurrences up to `backlog_until` were kept waiting, and each of them runs. Of missed occurrences the task
+    catches up with the last one, with all, or with none, as far back as its window reaches. The others are
+    skipped together. Raises ScheduleError or ZoneError.
     """
     successor = next_occurrence(task, scheduled_for)
     if backlog_until and scheduled_for <= backlog_until:
@@ -66,34 +66,34 @@ def catch_up(
     if not is_missed and not (oldest and scheduled_for < oldest):
         return CatchUp(scheduled_for, None, successor)
     if task.catch_up == "all":
-        return _make_up_for_all(task, scheduled_for, oldest, horizon)
-    return _make_up_for_last(task, scheduled_for, oldest, horizon)
+        return _catch_up_with_all(task, scheduled_for, oldest, horizon)
+    return _catch_up_with_last(task, scheduled_for, oldest, horizon)
 
 
 def _oldest(task: Definition, horizon: datetime) -> datetime | None:
-    """The time before which occurrences are past making up for."""
+    """Return the time before which occurrences are too old to catch up with; None for no bound."""
     window = MISSED_AFTER if task.catch_up == "skip" else task.catch_up_window
     return None if window is None else horizon - timedelta(seconds=window)
 
 
-def _make_up_for_all(
+def _catch_up_with_all(
     task: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
 ) -> CatchUp:
     first: datetime | None = scheduled_for
     if oldest and scheduled_for < oldest:
         first = next_occurrence(task, oldest - INSTANT)
     if first is None or first > horizon:
-        return _nothing(task, scheduled_for, horizon)
+        return _catch_up_with_none(task, scheduled_for, horizon)
     missed = missed_between(task, scheduled_for, first)
     return CatchUp(first, missed, next_occurrence(task, first), horizon)
 
 
-def _make_up_for_last(
+def _catch_up_with_last(
     task: Definition, scheduled_for: datetime, oldest: datetime | None, horizon: datetime
 ) -> CatchUp:
     last = _last_occurrence(scheduled_for, horizon, partial(next_occurrence, task))
     if oldest and last < oldest:
-        return _nothing(task, scheduled_for, horizon)
+        return _catch_up_with_none(task, scheduled_for, horizon)
     runs_at = last
     wanted = next_not_excluded(task, max(scheduled_for, oldest or scheduled_for) - INSTANT)
     if wanted and wanted <= horizon:
@@ -105,13 +105,13 @@ def _make_up_for_last(
     return CatchUp(runs_at, missed, next_occurrence(task, horizon))
 
 
-def _nothing(task: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
+def _catch_up_with_none(task: Definition, scheduled_for: datetime, horizon: datetime) -> CatchUp:
     missed = missed_between(task, scheduled_for, max(scheduled_for, horizon) + INSTANT)
     return CatchUp(None, missed, next_occurrence(task, max(scheduled_for, horizon)))
 
 
 def missed_between(task: Definition, first: datetime, end: datetime) -> MissedRange | None:
-    """The occurrences from `first`, itself one, until before `end`."""
+    """Return the occurrences from `first`, itself one, until before `end`; None where there is none."""
     if first >= end:
         return None
     last, count = first, 1
@@ -127,7 +127,7 @@ def missed_between(task: Definition, first: datetime, end: datetime) -> MissedRa
 def missed_as_planned(
     name: str, spec: Mapping[str, Any], first: datetime, end: datetime
 ) -> MissedRange | None:
-    """The same for a turn as it was planned, whatever its line says by now; None when nobody can tell."""
+    """Return the same for a run by the spec with which it was planned; None where that cannot be read."""
     try:
         times = {field: spec[field] for field in TIMES_FIELDS if field in spec}
         for field in ("not_before", "not_after"):
@@ -145,7 +145,7 @@ def missed_as_planned(
 def _last_occurrence(
     known: datetime, now: datetime, following: Callable[[datetime], datetime | None]
 ) -> datetime:
-    """The latest occurrence up to `now`; `known` is one. Looks back in doubling steps, so it is quick."""
+    """Return the latest occurrence up to `now`; `known` is one. Looks back in doubling steps to be quick."""
     step = timedelta(seconds=1)
     while now - step > known:
         if (found := following(now - step)) and found <= now:

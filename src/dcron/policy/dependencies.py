@@ -1,14 +1,14 @@
-"""What comes after what: the graph of `@after`, and what a finished step means for the steps behind it."""
+"""The graph of `@after`: which tasks run after which, and whether a task can still run in a flow."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 Graph = Mapping[str, Collection[str]]
-"""The tasks that each task comes after, by name."""
+"""The direct upstream tasks of each task, by name."""
 
 
 def find_cycle(graph: Graph, start: str) -> list[str] | None:
-    """The names of a circle that leads from `start` back to it, in the order they would run; or None."""
+    """Return a cycle from `start` back to it, as names in the order they would run; None without one."""
     path: dict[str, str] = {}
     open_names = [start]
     while open_names:
@@ -23,34 +23,34 @@ def find_cycle(graph: Graph, start: str) -> list[str] | None:
 
 
 def cycles(graph: Graph) -> Iterator[list[str]]:
-    """Circles that share no task, until without these tasks there is none; each as `find_cycle` tells it."""
+    """Yield cycles that share no task, until the rest has none; each in the form of `find_cycle`."""
     left = dict(graph)
     while True:
         try:
             TopologicalSorter(left).prepare()
         except CycleError as error:
-            circle: list[str] = error.args[1]
-            yield circle
-            left = {name: earlier for name, earlier in left.items() if name not in circle}
+            cycle: list[str] = error.args[1]
+            yield cycle
+            left = {name: earlier for name, earlier in left.items() if name not in cycle}
         else:
             return
 
 
 def _path_to(name: str, path: Mapping[str, str], start: str) -> list[str]:
-    circle = [start, name] if name != start else [start]
+    cycle = [start, name] if name != start else [start]
     while name != start:
         name = path[name]
-        circle.append(name)
-    return circle if len(circle) > 1 else [start, start]
+        cycle.append(name)
+    return cycle if len(cycle) > 1 else [start, start]
 
 
 def upstream_of(graph: Graph, names: Iterable[str]) -> set[str]:
-    """All tasks that come, at any distance, before these."""
+    """Return all tasks upstream of these, at any distance."""
     return _reach(graph, names)
 
 
 def downstream_of(graph: Graph, names: Iterable[str]) -> set[str]:
-    """All tasks that come, at any distance, after these."""
+    """Return all tasks downstream of these, at any distance."""
     following: dict[str, list[str]] = {}
     for name, earlier in graph.items():
         for each in earlier:
@@ -59,20 +59,20 @@ def downstream_of(graph: Graph, names: Iterable[str]) -> set[str]:
 
 
 def roots(graph: Graph, names: Iterable[str]) -> set[str]:
-    """The tasks with which flows that come to these begin."""
+    """Return the tasks with which flows that reach these tasks begin."""
     return {name for name in upstream_of(graph, names) if not graph.get(name)}
 
 
 def missing(graph: Graph, name: str, succeeded: Collection[str]) -> list[str]:
-    """What the task still waits for, when these have succeeded in its flow."""
+    """Return the upstream tasks that the task still waits for, when these have succeeded in its flow."""
     return [each for each in graph.get(name, ()) if each not in succeeded]
 
 
 def cannot_run(graph: Graph, name: str, members: Collection[str]) -> bool:
-    """Whether the task, not yet part of a flow with these members, never will be.
+    """Return whether the task, which is not part of a flow with these members, never will be.
 
-    It comes when a task before it is part of it. Tasks with which flows begin may join a flow that began
-    with another of them, and then bring in what comes after them.
+    It can run when an upstream task is part of the flow. A root task may join a flow that began with another
+    root, and then brings in what is downstream of it.
     """
     if upstream_of(graph, [name]) & set(members):
         return False

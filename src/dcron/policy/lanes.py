@@ -1,9 +1,9 @@
-"""Lanes: runs that ask the same of a node and are equally urgent wait in one line.
+"""Lanes: runs with the same requirements and the same priority wait together.
 
-A lane is one text in a column, so one index serves every combination of queue, tags, needs and priority, and
-what a node cannot take costs it nothing: it does not look into that lane. The default is `default`; all of
-it reads `mail priority=high require=eu,ssd need=gpu:1 user=deploy node=web-1-3f9c2a7e`. A run that nodes
-refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes.
+A lane is one text in a column, so one index serves every combination of queue, tags, needs and priority.
+Runs that a node cannot take cost it nothing: it does not read their lanes. The default lane is `default`; a
+complete one is `mail priority=high require=eu,ssd need=gpu:1 user=deploy node=web-1-3f9c2a7e`. A run that
+nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,21 +16,21 @@ from dcron.model import Definition, Node, Trigger
 from dcron.quantities import format_amount
 
 HEAD_START = {"high": timedelta(minutes=10), "normal": timedelta(0), "low": timedelta(minutes=-10)}
-"""By how much earlier a run counts as due than it is. So what is low waits, but not for ever: ten minutes
-after its time it stands level with what is normal and due just then."""
+"""By how much earlier a run counts as due than it is. So a low run waits, but not for ever: ten minutes after
+its time it ranks with a normal run that becomes due then."""
 
 KEPT_AFTER = timedelta(minutes=10)
-"""A run that has waited so long for room gets what becomes free: smaller ones no longer start before it."""
+"""A run that has waited this long for capacity has it reserved: smaller runs no longer start before it."""
 _ALMOST = 1 - 1e-9
 """1 without 0.4 and 0.4 is a little less than 0.2."""
 DRAINING_SHOWN = 5
 _PLAIN_IN_ACCOUNTS = "@+$\\"
-"""Besides letters, digits and `_.-~`; all other characters are escaped, so a lane stays one line of words."""
+"""Besides letters, digits and `_.-~`. All other characters are escaped, so a lane stays on one line."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """What a run asks of the node that takes it."""
+    """What a run requires of the node that takes it."""
 
     queue: str = "default"
     priority: str = "normal"
@@ -41,7 +41,7 @@ class Lane:
     user: str | None = None
     """The account the command runs as; None is the agent's own."""
     refused_by: tuple[str, ...] = ()
-    """The IDs of the nodes that could not begin its command, in order; none of them takes it again."""
+    """The IDs of the nodes that could not start its command, in order; none of them takes it again."""
 
     def __str__(self) -> str:
         words = [self.queue]
@@ -60,41 +60,43 @@ class Lane:
         return " ".join(words)
 
     def on(self, node_id: str | None) -> "Lane":
-        """The same for one node alone."""
+        """Return the lane for this node alone."""
         return replace(self, node=node_id)
 
     def run_as(self, user: str | None) -> "Lane":
-        """The same for a command that runs as this account."""
+        """Return the lane for a command that runs as this account."""
         return replace(self, user=user)
 
     def after_refusals(self, node_ids: Iterable[str]) -> "Lane":
-        """The same for a run whose command these nodes could not begin."""
+        """Return the lane of a run whose command these nodes could not start."""
         return replace(self, refused_by=tuple(sorted(node_ids)))
 
     def rank(self, due_at: datetime) -> datetime:
-        """Where a run that is due then stands among those of all lanes: the earliest goes first."""
+        """Return the rank of a run that is due at this time, over all lanes: the earliest goes first."""
         return due_at - HEAD_START[self.priority]
 
 
 def lane_of(task: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
-    """The lane of a line's runs. What is made up for by hand stands back behind today's work."""
+    """Return the lane of a task's runs. Backfills have low priority."""
     priority = "low" if trigger is Trigger.BACKFILL else task.priority
-    # A line that was written by hand may hold anything; one that cannot be read is suspended by others.
+    # A row written with SQL may hold anything; planning suspends a task that cannot be read.
     require = sorted({tag for tag in task.require if isinstance(tag, str)})
     need = {name: amount for name, amount in task.need.items() if isinstance(amount, int | float)}
     return Lane(task.queue, priority, tuple(require), tuple(sorted(need.items())), user=task.user)
 
 
 def rerouted(lane: Lane | None, task: Definition, trigger: Trigger) -> Lane:
-    """The lane of a run that waits in `lane` when its line is edited: as the line says now, but for the
-    account, which stays what the run copied, and the nodes that refused it."""
-    wanted = lane_of(task, trigger)
-    return replace(wanted, user=lane.user, refused_by=lane.refused_by) if lane else wanted
+    """Return the lane of a run that waits in `lane` when its task is edited: as the task says now.
+
+    The account that the run copied stays, and so do the nodes that refused it.
+    """
+    current = lane_of(task, trigger)
+    return replace(current, user=lane.user, refused_by=lane.refused_by) if lane else current
 
 
 @lru_cache(maxsize=10_000)
 def read_lane(text: str) -> Lane | None:
-    """The lane of this text; None for one that nobody can read, which nobody takes."""
+    """Return the lane of this text; None for an unreadable one, which no node takes."""
     queue, *words = text.split(" ")
     parts = dict(word.partition("=")[::2] for word in words)
     try:
@@ -118,21 +120,21 @@ def _read_need(text: str | None) -> tuple[tuple[str, float], ...]:
 
 
 def fits(lane: Lane, free: Mapping[str, float]) -> bool:
-    """Whether there is enough of everything the lane's runs need."""
+    """Return whether there is enough of everything the lane's runs need."""
     return all(free.get(name, 0.0) >= amount * _ALMOST for name, amount in lane.need)
 
 
 def without(free: Mapping[str, float], lane: Lane) -> dict[str, float]:
-    """What is left when a run of the lane has what it needs; below nothing where it lacks some."""
+    """Return what is left when a run of the lane has what it needs; negative where it lacks some."""
     return dict(free) | {name: free.get(name, 0.0) - amount for name, amount in lane.need}
 
 
 def reservation(
     heads: Iterable[tuple[Lane, datetime]], free: Mapping[str, float], now: datetime
 ) -> Lane | None:
-    """The lane for whose first run a node keeps what becomes free: of those too large for it the most urgent.
+    """Return the lane for whose first run a node reserves capacity: the most urgent of those that do not fit.
 
-    `heads` are the lanes that the node serves, with when the first run of each is due.
+    `heads` are the lanes that the node serves, each with the due time of its first run.
     """
     waiting = [
         (lane.rank(due_at), str(lane), lane)
@@ -150,9 +152,9 @@ def serves(
     capacity: Mapping[str, float],
     accounts: Collection[str] | None = None,
 ) -> bool:
-    """Whether the node may take runs of the lane, as far as it can ever have room for them.
+    """Return whether the node may take runs of the lane, if it has all its capacity free.
 
-    `accounts` are those it runs commands as, besides its own by default; None means all.
+    `accounts` are the accounts it runs commands as; None means all.
     """
     served = tuple(queues)
     return (
@@ -166,30 +168,30 @@ def serves(
 
 
 def served_by(lane: Lane, node: Node) -> bool:
-    """The same of a node as it is registered."""
+    """Return the same for a registered node."""
     return serves(lane, node.id, node.tags, node.queues, node.capacity, node.accounts)
 
 
 def runs_as(lane: Lane, accounts: Collection[str] | None) -> bool:
-    """Whether a node that runs commands as these accounts (None: as all) runs those of the lane."""
+    """Return whether a node that runs commands as these accounts (None: as all) runs those of the lane."""
     return lane.user is None or accounts is None or lane.user in accounts
 
 
 def idle(nodes: Sequence[Node]) -> str | None:
-    """Why none of these nodes, all that are alive, takes any run at all; None when one may."""
+    """Return why none of these living nodes takes any run at all; None when one may."""
     if any(not node.draining for node in nodes):
         return None
     return "every agent is draining" if nodes else "no agent is running"
 
 
 def why_unschedulable(lane: Lane, nodes: Iterable[Node]) -> str | None:
-    """Why none of these nodes, all that are alive, can take runs of the lane; None when one can."""
+    """Return why none of these living nodes is eligible for the lane; None when one is."""
     nodes = list(nodes)
     living = [node for node in nodes if not node.draining]
     if any(served_by(lane, node) for node in living):
         return None
-    if nobody := idle(nodes):
-        return nobody
+    if no_agent := idle(nodes):
+        return no_agent
     if lane.node and not any(node.id == lane.node for node in living):
         drains = any(node.id == lane.node for node in nodes)
         return f"its node {lane.node} is {'draining' if drains else 'gone'}"
@@ -204,8 +206,8 @@ def why_unschedulable(lane: Lane, nodes: Iterable[Node]) -> str | None:
     if not any(runs_as(lane, node.accounts) for node in living):
         return f"no living agent runs commands as {lane.user}"
     if not any(fits(lane, node.capacity) for node in living):
-        wanted = ", ".join(format_amount(name, amount) for name, amount in lane.need)
-        return f"no agent has the capacity for {wanted}"
+        needs = ", ".join(format_amount(name, amount) for name, amount in lane.need)
+        return f"no agent has the capacity for {needs}"
     if lane.refused_by and any(served_by(lane.after_refusals(()), node) for node in living):
         return "its command could not be begun on any agent that may take it"
     asked = (

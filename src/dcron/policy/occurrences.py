@@ -1,4 +1,4 @@
-"""When a line runs: its occurrences, and what has to do with a run's time."""
+"""When a task runs: its occurrences, and the due time and expiry of a run."""
 
 import json
 from collections.abc import Mapping
@@ -27,47 +27,47 @@ from dcron.schedule import (
 
 _SOON = timedelta(days=3650)
 _ANSWERS, _DATES = 8, 100
-"""Times of one schedule, and dates of one set of rules, that are remembered."""
+"""How many times of one schedule, and dates of one set of rules, are cached."""
 _STILL_NONE = timedelta(days=1)
-"""How long a schedule without an occurrence is taken to have none: what is looked for lies far ahead."""
+"""How long a schedule without an occurrence counts as having none: a new search is expensive."""
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def schedule_of(text: str, name: str) -> Schedule:
-    """The schedule as read for the task of this name. Raises ScheduleError."""
+    """Return the schedule, parsed for the task of this name. Raises ScheduleError."""
     return _read_schedule(text, name if _has_hash(text) else "")
 
 
 def next_occurrence(task: Definition, after: datetime) -> datetime | None:
-    """The line's first occurrence strictly after `after`, or None; a calendar may yet exclude it.
+    """Return the task's first occurrence strictly after `after`, or None; a calendar may still exclude it.
 
-    An excluded occurrence is a turn like any other, which is skipped when its time has come: so it is on
-    record, and a calendar that is edited needs no turn moved. Raises ScheduleError or ZoneError.
+    An excluded occurrence is planned like any other, and skipped when its time has come. So it is on record,
+    and an edit of a calendar moves no run. Raises ScheduleError or ZoneError.
     """
     return _next(task, after, _window(task))
 
 
 def next_not_excluded(task: Definition, after: datetime) -> datetime | None:
-    """The line's first occurrence strictly after `after` that no calendar excludes, or None."""
+    """Return the task's first occurrence strictly after `after` that no calendar excludes, or None."""
     return _next(task, after, rules_of(task))
 
 
 def fires_soon(task: Definition, now: datetime) -> bool:
-    """Whether the line, calendars considered, has something to run within ten years. Raises ScheduleError."""
+    """Return whether the task, with its calendars, runs within ten years. Raises ScheduleError."""
     found = next_not_excluded(task, now)
     return found is not None and found < now + _SOON
 
 
 def has_ended(task: Definition, now: datetime) -> bool:
-    """Return whether the line had occurrences, and none is left. Raises ScheduleError or ZoneError."""
+    """Return whether the task had occurrences, and none is left. Raises ScheduleError or ZoneError."""
     if not is_timed(task) or next_occurrence(task, now):
         return False
     return next_occurrence(task, _LONG_AGO) is not None
 
 
 def rules_of(task: Definition) -> Rules:
-    """All that bears on the line's occurrences: clock changes, window, the calendars a Task brings along."""
+    """Return what decides the task's occurrences besides its schedule: gap, fold, window and calendars."""
     if not isinstance(task, Task) or not (task.except_content or task.only_content):
         return _window(task)
     return replace(
@@ -78,7 +78,7 @@ def rules_of(task: Definition) -> Rules:
 
 
 def excluded_by(task: Task, occurrence: datetime) -> str | None:
-    """The calendar that excludes the occurrence, as a reason; None when it may run."""
+    """Return why a calendar excludes the occurrence, naming the calendar; None when it may run."""
     named = {task.except_calendar: task.except_content, task.only_calendar: task.only_content}
     if named.keys() == {None}:
         return None
@@ -123,8 +123,11 @@ def _read_schedule(text: str, key: str) -> Schedule:
 
 
 def _next_run(text: str, key: str, timezone: str, after: datetime, rules: Rules) -> datetime | None:
-    """Remembered, because a thousand lines of one schedule come due in the same second, and because a time
-    that a transaction needs is computed before it."""
+    """Return the next run, cached.
+
+    A thousand tasks of one schedule come due in the same second, and a time that a transaction needs is
+    computed before it.
+    """
     known = _answers(text, key, timezone, rules)
     found = known.get(after)
     if found is None:
@@ -136,7 +139,7 @@ def _next_run(text: str, key: str, timezone: str, after: datetime, rules: Rules)
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The first occurrence after every moment from `since` until that occurrence; or why there is none."""
+    """The first occurrence after every time from `since` until that occurrence; or why there is none."""
 
     since: datetime
     instant: datetime | None
@@ -144,26 +147,26 @@ class _Answer:
     """It takes too long to compute."""
 
     def holds(self, after: datetime) -> bool:
-        """Whether it is the answer for this moment, too."""
+        """Return whether it is the answer for this time, too."""
         end = self.since + _STILL_NONE if self.instant is None else self.instant
         return self.since <= after < end
 
 
 class _Answers:
-    """The last answers of one schedule. Threads may lose each other's, which are then found again."""
+    """The latest answers of one schedule. Threads may lose each other's, which are then computed again."""
 
     def __init__(self) -> None:
         self._known: tuple[_Answer, ...] = ()
 
     def get(self, after: datetime) -> _Answer | None:
-        """The answer for this moment, if it is known."""
+        """Return the answer for this time, if it is known."""
         for answer in self._known:
             if answer.holds(after):
                 return answer
         return None
 
     def put(self, after: datetime, answer: _Answer) -> _Answer:
-        """Remember it, in place of the oldest."""
+        """Keep the answer, in place of the oldest."""
         self._known = (answer, *self._known[: _ANSWERS - 1])
         return answer
 
@@ -174,7 +177,7 @@ def _answers(text: str, key: str, timezone: str, rules: Rules) -> _Answers:
 
 
 def _answer(text: str, key: str, timezone: str, after: datetime, rules: Rules) -> _Answer:
-    """Compute it. What takes too long is an answer as well, but not in a transaction's short time."""
+    """Compute an answer. "It takes too long" counts as one, unless a transaction is short of time."""
     try:
         return _Answer(after, next_run(_read_schedule(text, key), zone(timezone), after, rules))
     except TooMuchEffort:
@@ -189,7 +192,7 @@ def _exclusions(rules: Rules) -> dict[date, str | type[TooMuchEffort] | None]:
 
 
 def _excluded_by(rules: Rules, day: date) -> str | None:
-    """The same for a date, remembered for some."""
+    """Return why the calendars exclude a date, cached for some dates."""
     known = _exclusions(rules)
 
     def find() -> str | type[TooMuchEffort] | None:
@@ -210,14 +213,14 @@ def _excluded_by(rules: Rules, day: date) -> str | None:
 
 
 def _has_hash(text: str) -> bool:
-    """Whether the times follow from the task's name; of any other schedule one reading serves all."""
+    """Return whether the times depend on the task's name; any other schedule is parsed once for all tasks."""
     return "H" in text or "~" in text
 
 
 def due_at(task: Definition, occurrence: datetime) -> datetime:
-    """When the occurrence may start: later than its time by its share of the line's jitter.
+    """Return when the occurrence may start: its time plus a share of the task's jitter.
 
-    The share follows from the task's name and the occurrence, so every node computes the same.
+    The share depends only on the task's name and the occurrence, so every node computes the same.
     """
     if not task.jitter:
         return occurrence
@@ -226,40 +229,40 @@ def due_at(task: Definition, occurrence: datetime) -> datetime:
 
 
 def expiry_of(task: Definition, due: datetime) -> datetime | None:
-    """When a run that is due then may not be started any more; None when it is never too late."""
+    """Return when it is too late to start a run that is due at `due`; None without a deadline."""
     return due + timedelta(seconds=task.deadline) if task.deadline else None
 
 
 def fraction(seed: str) -> float:
-    """A number from 0 to below 1 that looks like chance and is the same everywhere."""
+    """Return a number from 0 to below 1: pseudo-random, and the same on every node."""
     return int.from_bytes(sha256(seed.encode(errors="replace")).digest()[:6]) / 2**48
 
 
 def is_timed(task: Definition) -> bool:
-    """Whether the line's runs follow from the clock, as those of `@reboot` do not."""
+    """Return whether the clock decides when the task runs; it does not for `@reboot`."""
     return schedule_of(task.schedule, task.name).timed
 
 
 def delay_of(task: Definition) -> timedelta | None:
-    """How long after the end of one run the next is due; None when its schedule is no `@delay`."""
+    """Return how long after the end of one run the next is due; None when its schedule is no `@delay`."""
     seconds = schedule_of(task.schedule, task.name).delay
     return None if seconds is None else timedelta(seconds=seconds)
 
 
 def sources_of(task: Definition) -> list[tuple[str, str]]:
-    """What else makes the line run: kind (event or task) and name of each."""
+    """Return what else starts the task: kind (event or task) and name of each."""
     schedule = schedule_of(task.schedule, task.name)
     events = [("event", schedule.event)] if schedule.event else []
     return events + [("task", name) for name in schedule.after]
 
 
 def starts_with_node(task: Definition) -> bool:
-    """Whether the line runs when a node starts."""
+    """Return whether the task runs when a node starts."""
     return schedule_of(task.schedule, task.name).reboot
 
 
 def same_times(task: Definition, name: str, spec: Mapping[str, Any]) -> bool:
-    """Whether a run planned under `name` from `spec` still stands where the line would have it."""
+    """Return whether a run planned under `name` from `spec` still has the time that its task would give."""
     same_name = name == task.name or not _has_hash(task.schedule)
-    wanted = task.spec()
-    return same_name and all(spec.get(field) == wanted.get(field) for field in TIMES_FIELDS)
+    current = task.spec()
+    return same_name and all(spec.get(field) == current.get(field) for field in TIMES_FIELDS)

@@ -1,4 +1,4 @@
-"""What follows a failure."""
+"""Retries: whether a failed run is tried again, when, and on which nodes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -8,19 +8,19 @@ from dcron.policy.lanes import Lane, served_by
 from dcron.policy.occurrences import fraction
 
 SPREAD = 0.25
-"""By how much of itself a wait may be longer, so that what failed together does not come back together."""
+"""By how much of itself a retry delay may be longer, so that runs that failed together spread out."""
 NEVER_BEGUN = 1.0
-"""Seconds at least until a run that was never begun is due again."""
+"""Least seconds until a run whose command never started is due again."""
 MOST_REFUSALS = 5
-"""Nodes that may refuse one attempt: what five cannot begin, a sixth will hardly."""
+"""How many nodes may refuse one attempt: what five cannot start, a sixth hardly can."""
 LONGEST_LANE = 2_000
-"""Characters; an index of Postgres takes little more."""
+"""Characters; an index of Postgres accepts little more."""
 
 
 def retry_at(
     task: Definition, run_id: int, attempt: int, state: RunState, ended_at: datetime
 ) -> datetime | None:
-    """When the next attempt is due after this one, the `attempt`-th, failed or was lost; None for no more."""
+    """Return when the next attempt is due after number `attempt` failed or was lost; None for no more."""
     if not state.is_failure or attempt >= task.tries:
         return None
     if state is RunState.LOST and task.on_lost != "retry":
@@ -29,14 +29,14 @@ def retry_at(
 
 
 def begin_again_at(task: Definition, run_id: int, attempt: int, ended_at: datetime) -> datetime:
-    """When a run is due again whose command was certainly never begun. It costs no try."""
+    """Return when a run is due again whose command certainly never started. This costs no attempt."""
     return ended_at + timedelta(seconds=max(NEVER_BEGUN, retry_delay(task, run_id, attempt)))
 
 
 def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterable[Node]) -> Lane | None:
-    """The lane of a run whose command these nodes, by their IDs, could not begin; None when that is its end.
+    """Return the lane of a run whose command these nodes, by their IDs, could not start; None to give up.
 
-    It goes on while one of `nodes`, all that are alive, may take it and has not refused it. A run that
+    The run goes on while one of `nodes`, all living ones, is eligible and has not refused it. A run that
     belongs to one node goes to no other.
     """
     further = lane.after_refusals(refused_by)
@@ -47,7 +47,7 @@ def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterabl
 
 
 def retry_delay(task: Definition, run_id: int, attempt: int) -> float:
-    """Seconds from the end of the `attempt`-th try to the next: growing, spread, never above the ceiling."""
+    """Return the seconds between two attempts: growing, spread, at most `backoff_max`."""
     if not task.backoff:
         return 0.0
     try:

@@ -1,6 +1,6 @@
-"""When lines start: all of them merged into one list, in the cells of a picture, and by the minute.
+"""When tasks start: all of them merged into one list, in the cells of the timeline, and by the minute.
 
-Computed by the functions that the agents plan with. `dcron preview --all` and the timeline show it.
+Computed by the functions that agents plan with. `dcron preview --all` and the timeline show it.
 """
 
 import heapq
@@ -19,14 +19,14 @@ from dcron.schedule import Occurrence, Rules, Schedule, next_run, upcoming, zone
 
 MINUTE = timedelta(minutes=1)
 MOST_IN_CELL = 6
-"""Turns that are looked at in one cell: `*/5` has 6 in half an hour, a task of every second 1,800."""
+"""Starts that are counted in one cell: `*/5` has 6 in half an hour, a task of every second 1,800."""
 
 
 class TaskStart(NamedTuple):
-    """A task's turn; the order is that of time, then of names."""
+    """A start of a task. Starts sort by time, then by name."""
 
     at: datetime
-    """When it may start, its jitter considered; of one that is skipped, its time."""
+    """When it may start, with its jitter; for a skipped one, the time of its occurrence."""
     task: str
     occurrence: Occurrence
 
@@ -34,9 +34,9 @@ class TaskStart(NamedTuple):
 def starts_of(
     task: Definition, after: datetime, until: datetime | None = None, rules: Rules | None = None
 ) -> Iterator[TaskStart]:
-    """The line's turns that start after `after`, skipped ones too, computed as they are read.
+    """Yield the task's starts after `after`, skipped ones too.
 
-    `rules` are those of the line, where it does not bring its calendars along. Raises UsageError.
+    `rules` are the rules of the task, where it does not have its calendars with it. Raises UsageError.
     """
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
     early = after - timedelta(seconds=task.jitter or 0)
@@ -50,7 +50,7 @@ def starts_of(
 
 
 def _in_order(task: Definition, coming: Iterable[Occurrence]) -> Iterator[TaskStart]:
-    """The turns as they start: by its jitter one may overtake another."""
+    """Yield the starts in order: with jitter one may overtake another."""
     held: list[tuple[datetime, datetime, TaskStart]] = []
     for occurrence in coming:
         while held and held[0][0] <= occurrence.at:
@@ -66,12 +66,12 @@ def _in_order(task: Definition, coming: Iterable[Occurrence]) -> Iterator[TaskSt
 
 
 def merged(each: Iterable[Iterator[TaskStart]], count: int, most: int) -> Iterator[TaskStart]:
-    """The turns of many lines in one order, until `count` have run or there were `most`."""
+    """Yield the starts of many tasks in one order, until `count` have run or there were `most`."""
     return islice(until_ran(heapq.merge(*each), count), most)
 
 
 def until_ran(found: Iterable[TaskStart], count: int) -> Iterator[TaskStart]:
-    """The turns until so many have run."""
+    """Yield starts until `count` of them have run."""
     ran = 0
     for each in found:
         yield each
@@ -84,47 +84,47 @@ def until_ran(found: Iterable[TaskStart], count: int) -> Iterator[TaskStart]:
 
 
 class Minutes:
-    """How many starts there are in each minute."""
+    """Counts the starts in each minute."""
 
     def __init__(self) -> None:
         self._counted = Counter[int]()
 
     def add(self, minutes: Iterable[int]) -> None:
-        """Count a start in each of these, as `minute_of` numbers them."""
+        """Count a start in each of these minutes, numbered as by `minute_of`."""
         self._counted.update(minutes)
 
     def busiest(self, count: int) -> list[tuple[datetime, int]]:
-        """The minutes with the most starts, and how many; of equal ones the earliest."""
+        """Return the minutes with the most starts, and how many; of equal ones the earliest."""
         most = heapq.nsmallest(count, self._counted.items(), key=lambda each: (-each[1], each[0]))
         return [(datetime.fromtimestamp(60 * minute, UTC), number) for minute, number in most]
 
 
 def minute_of(at: datetime) -> int:
-    """The number of the minute in which this moment lies."""
+    """Return the number of the minute that contains this time."""
     return int(at.timestamp() // 60)
 
 
 def minutes_of(task: Definition, begin: datetime, end: datetime) -> Sequence[int]:
-    """The minutes from `begin` up to but without `end` in which the line starts. Raises UsageError."""
+    """Return the minutes from `begin` to before `end` in which the task starts. Raises UsageError."""
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
     rules = policy.rules_of(task)
     if not task.jitter:
         return _minutes(schedule, here, rules, begin, end)
     early = begin - timedelta(seconds=task.jitter)
-    due = (policy.due_at(task, at) for at in _wanted(schedule, here, rules, early, end, timedelta(0)))
+    due = (policy.due_at(task, at) for at in _not_excluded(schedule, here, rules, early, end, timedelta(0)))
     return array("i", dict.fromkeys(minute_of(each) for each in due if begin <= each < end))
 
 
 @lru_cache(maxsize=200)
 def _minutes(schedule: Schedule, here: Any, rules: Rules, begin: datetime, end: datetime) -> "array[int]":
-    """Remembered, because in a large crontab many lines have one schedule."""
-    return array("i", map(minute_of, _wanted(schedule, here, rules, begin, end, MINUTE)))
+    """Return the minutes of a schedule, cached: in a large crontab many tasks share one."""
+    return array("i", map(minute_of, _not_excluded(schedule, here, rules, begin, end, MINUTE)))
 
 
-def _wanted(
+def _not_excluded(
     schedule: Schedule, here: Any, rules: Rules, begin: datetime, end: datetime, unit: timedelta
 ) -> Iterator[datetime]:
-    """The turns that no calendar excludes; with a `unit` only the first in each."""
+    """Yield the occurrences that no calendar excludes; with a `unit` only the first in each unit."""
     after = begin - policy.INSTANT
     while (at := next_run(schedule, here, after, rules)) and at < end:
         yield at
@@ -136,7 +136,7 @@ def _wanted(
 
 @dataclass(frozen=True)
 class StartSpan:
-    """A stretch of time, cut into cells of one length."""
+    """A range of time, cut into cells of one length."""
 
     begin: datetime
     cell: timedelta
@@ -144,33 +144,33 @@ class StartSpan:
 
     @property
     def end(self) -> datetime:
-        """The first moment behind it."""
+        """Return the first time after it."""
         return self.start_of(self.cells)
 
     def start_of(self, position: int) -> datetime:
-        """When this cell begins."""
+        """Return when this cell begins."""
         return self.begin + position * self.cell
 
     def position(self, at: datetime) -> int:
-        """The cell in which the moment lies; before the first one it is negative."""
+        """Return the cell that contains the time; negative before the first one."""
         return (at - self.begin) // self.cell
 
 
 class Filled(NamedTuple):
-    """What a line does in one cell."""
+    """What a task does in one cell."""
 
     starts: tuple[datetime, ...] = ()
     """MOST_IN_CELL at most."""
     has_more: bool = False
     skipped: bool = False
-    """Whether a calendar, the window or a pause passes something over."""
+    """Whether a calendar, the window or a pause skips an occurrence."""
 
 
 EMPTY = Filled()
 
 
 def filled(task: Definition, span: StartSpan, paused_until: datetime | None = None) -> Sequence[Filled]:
-    """What the line does in each cell, jitter considered. Raises UsageError."""
+    """Return what the task does in each cell, with its jitter. Raises UsageError."""
     schedule, name = policy.schedule_of(task.schedule, task.name), task.name if task.jitter else ""
     cells = _filled(schedule, task.timezone, policy.rules_of(task), name, task.jitter, span)
     return cells if paused_until is None else [_paused(cell, paused_until) for cell in cells]
@@ -180,7 +180,7 @@ def filled(task: Definition, span: StartSpan, paused_until: datetime | None = No
 def _filled(
     schedule: Schedule, timezone: str, rules: Rules, name: str, jitter: float | None, span: StartSpan
 ) -> Sequence[Filled]:
-    """Remembered: it is shown many times over before the cells move on, and often by many lines."""
+    """Return the cells, cached: the timeline shows them many times before they move, often for many tasks."""
     task = Definition(name=name, schedule=schedule.text, timezone=timezone, command="", jitter=jitter)
     here, last = zone(timezone), span.end - policy.INSTANT
     cells = [EMPTY] * span.cells
@@ -193,17 +193,17 @@ def _filled(
 def _fill(
     cells: list[Filled], span: StartSpan, task: Definition, coming: Iterable[Occurrence]
 ) -> datetime | None:
-    """Enter turns until there are enough of one cell: the moment from which to go on, or None at the end."""
+    """Enter starts until one cell has enough. Return the time from which to go on, or None at the end."""
     seen = Counter[int]()
     for occurrence in coming:
         due = policy.due_at(task, occurrence.at)
         if span.begin <= due < span.end:
             position = span.position(due)
             cells[position] = _with(cells[position], due, occurrence.reason)
-        turn = span.position(occurrence.at)
-        seen[turn] += 1
-        if seen[turn] > MOST_IN_CELL:
-            return span.start_of(turn + 1) - policy.INSTANT
+        cell = span.position(occurrence.at)
+        seen[cell] += 1
+        if seen[cell] > MOST_IN_CELL:
+            return span.start_of(cell + 1) - policy.INSTANT
     return None
 
 

@@ -1,4 +1,4 @@
-"""What comes after what, drawn in lines: the tasks that hang together with one."""
+"""Draw a dependency graph as text: the tasks connected with one task."""
 
 from collections.abc import Collection, Mapping
 
@@ -6,16 +6,16 @@ from dcron.policy.dependencies import downstream_of, upstream_of
 
 MOST_LINES = 40
 MOST_NAMES = 12
-"""Names that are written out on one line."""
+"""Names shown on one line."""
 INDENT = "  "
 
 
 def graph_lines(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
-    """The graph from its beginnings on: each line runs after those above it; `name` is in brackets.
+    """Return the graph from its root tasks on: each line runs after those above it; `name` is in brackets.
 
-    Tasks that wait for the same stand on one line. What they wait for is told where it is not simply all of
-    the step before. Of a graph too large to show only what comes before and behind `name` is drawn, and of
-    that the lines around it.
+    Tasks with the same upstream tasks share a line. A line names its upstream tasks unless they are exactly
+    the step above. Of a graph too large to show, only what is upstream and downstream of `name` is drawn, and
+    of that the lines around it.
     """
     if name not in graph:
         return []
@@ -30,9 +30,9 @@ def graph_lines(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
 
 
 def steps(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """The tasks in the order in which they can run: each step needs only those before it.
+    """Return the tasks in the order in which they can run: each step needs only the steps before it.
 
-    A circle, which only a hand in the database can have written, is one step.
+    A cycle, which only SQL can have written, is one step.
     """
     left = dict(graph)
     found = []
@@ -60,5 +60,5 @@ def _drawn(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
 
 def _list(names: Collection[str], marked: str | None = None) -> str:
     shown = sorted(names, key=lambda each: each != marked)[:MOST_NAMES] if len(names) > MOST_NAMES else names
-    told = ", ".join(f"[{each}]" if each == marked else each for each in shown)
-    return told + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+    text = ", ".join(f"[{each}]" if each == marked else each for each in shown)
+    return text + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
