@@ -231,8 +231,8 @@ def test_a_line_that_others_changed_or_removed_is_a_conflict_and_nothing_is_done
     with pytest.raises(EditConflict) as refused:
         editing(stage).apply(changes)
     first, second = refused.value.overtaken
-    assert ("bob@laptop" in first.told, "set" in first.told) == (True, True)
-    assert ("removed" in second.told, second.theirs) == (True, None)
+    assert ("bob@laptop" in first.message, "set" in first.message) == (True, True)
+    assert ("removed" in second.message, second.theirs) == (True, None)
     difference = "\n".join(first.difference())
     assert "-#dcron: name=a timeout=5s" in difference
     assert "+*/20 * * * * run a" in difference

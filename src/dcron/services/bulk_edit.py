@@ -1,7 +1,7 @@
-"""The crontab changed as one text: a service beside the crontab's, shared by `dcron edit` and the TUI.
+"""Edit many tasks as one text, for `dcron edit` and the TUI.
 
-A text is checked with all that would be refused, and then written, in one transaction each. Only lines that
-the text changes are touched, and only while they are what they were when the text was made.
+`check` finds everything that would be refused, then `apply` writes; each is one transaction. Only tasks that
+the text changes are written, and only if no other user changed them since the text was made.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,25 +34,25 @@ from dcron.store import tasks
 from dcron.validation import require_valid
 
 MOST_READ = 2 * MAX_BYTES
-"""Bytes of a text that are looked at, to say that it is too large."""
+"""Bytes of a text that are read, enough to see that it is too large."""
 MOST_CHANGES = 500
-"""Lines that one text may change: a SQLite file is locked for about 8 ms a line, and agents have to wait."""
+"""Tasks that one text may change: each locks a SQLite file for about 8 ms, and agents have to wait."""
 ROUNDS = 100
-"""How often one text is opened again."""
+"""How often a text with mistakes is opened again."""
 OpensEditor = Callable[[Path, int | None], None]
-"""Lets a person edit a file, beginning at a line; returns when they have left. Raises to give up."""
+"""Open an editor for a file at a line; return when the editor has exited. Raises to give up."""
 
 
 class BulkEdit:
-    """Texts of a crontab. `check` and `apply` are one transaction each."""
+    """Makes texts of tasks, and applies edited texts."""
 
     def __init__(self, crontab: Crontab, timezone: str) -> None:
-        """Act as whoever acts on the crontab; `timezone` is of lines with no CRON_TZ above them."""
+        """Act as the crontab's actor; `timezone` is the zone of tasks with no CRON_TZ above them."""
         self._crontab = crontab
         self._timezone = timezone
 
     def text(self, names: Sequence[str] | None = None) -> CrontabText:
-        """The lines of these names, or all but one-offs, as a text.
+        """Return the tasks of these names, or all but one-offs, as a text.
 
         Raises NotFound, or Refused for a text that is too long.
         """
@@ -68,38 +68,41 @@ class BulkEdit:
         return CrontabText(text, lines, whole)
 
     def check(self, draft: CrontabText, text: str) -> Changes:
-        """What the text would change. A text without tasks changes nothing.
+        """Return what the text would change. A text without tasks changes nothing.
 
-        Raises BadText with all that is wrong, EditConflict for lines that are not what they were, and Refused
-        for too many changes, or where nothing is left of lines that were asked for by name.
+        Raises BadText with all mistakes, EditConflict for tasks that other users changed, and Refused for too
+        many changes, or where no task is left of those that were asked for by name.
         """
         if text == draft.text:
             return Changes()
         file = self._read(text)
         if draft.tasks and not file.definitions:
             return _nothing_left(draft)
-        wishes = list(edits_of(draft, {line.name: line for line in file.definitions}))
-        if not wishes:
+        edits = list(edits_of(draft, {line.name: line for line in file.definitions}))
+        if not edits:
             return Changes(notices=["the tasks say what they said before; other text is not kept"])
-        if len(wishes) > MOST_CHANGES:
+        if len(edits) > MOST_CHANGES:
             raise Refused(
-                f"the text changes {len(wishes):,} tasks, and {MOST_CHANGES:,} is the most at once:"
+                f"the text changes {len(edits):,} tasks, and {MOST_CHANGES:,} is the most at once:"
                 " change them in parts; `dcron import` takes in many new ones"
             )
-        return Changes(self._try(wishes, text, file.lines), _notices(draft, text, file))
+        return Changes(self._try(edits, text, file.lines), _notices(draft, text, file))
 
     @repeatable
     def apply(self, changes: Changes) -> None:
-        """Do it, wholly or not at all. Raises Conflict, or EditConflict, when somebody was first."""
-        wishes = [TaskEdit(each.before, each.after and each.after.definition()) for each in changes.changes]
+        """Make all changes, or none. Raises Conflict or EditConflict when another user was first."""
+        edits = [TaskEdit(each.before, each.after and each.after.definition()) for each in changes.changes]
         with self._crontab.database.write() as connection:
-            self._guard_order(connection, wishes)
-            overtaken = [*self._overtaken(connection, wishes), *self._taken(connection, wishes).values()]
+            self._guard_order(connection, edits)
+            overtaken = [
+                *self._changed_meanwhile(connection, edits),
+                *self._taken(connection, edits).values(),
+            ]
             if overtaken:
                 raise EditConflict(overtaken)
-            _, problems = self._write_all(connection, wishes)
+            _, problems = self._write_all(connection, edits)
             if problems:  # there were none when the text was checked
-                raise Conflict("\n".join(f"{name}: {told}" for name, told in problems.items()))
+                raise Conflict("\n".join(f"{name}: {problem}" for name, problem in problems.items()))
 
     def _whole(self) -> Iterator[Task]:
         return islice((task for task in self._crontab.tasks() if not task.once), MAX_TASKS + 1)
@@ -117,93 +120,93 @@ class BulkEdit:
             raise BadText(text, [Mistake(1, 1, str(bad))]) from None
 
     @repeatable
-    def _try(self, wishes: Sequence[TaskEdit], text: str, places: Mapping[str, int]) -> list[TaskChange]:
-        """What the lines would be: they are written, read, and put back as they were."""
+    def _try(self, edits: Sequence[TaskEdit], text: str, places: Mapping[str, int]) -> list[TaskChange]:
+        """Return what would change: write the tasks, read them, and roll back."""
         with self._crontab.database.write() as connection, connection.begin_nested() as attempt:
-            self._guard_order(connection, wishes)
-            if overtaken := self._overtaken(connection, wishes):
+            self._guard_order(connection, edits)
+            if overtaken := self._changed_meanwhile(connection, edits):
                 raise EditConflict(overtaken)
-            taken = self._taken(connection, wishes)
-            changes, problems = self._write_all(connection, wishes)
-            problems |= {name: f"{each.told}; choose another name" for name, each in taken.items()}
+            taken = self._taken(connection, edits)
+            changes, problems = self._write_all(connection, edits)
+            problems |= {name: f"{each.message}; choose another name" for name, each in taken.items()}
             if problems:
-                found = [Mistake(places.get(name, 1), 1, told) for name, told in problems.items()]
+                found = [Mistake(places.get(name, 1), 1, problem) for name, problem in problems.items()]
                 raise BadText(text, sorted(found))
             attempt.rollback()
         return changes
 
     def _write_all(
-        self, connection: Connection, wishes: Sequence[TaskEdit]
+        self, connection: Connection, edits: Sequence[TaskEdit]
     ) -> tuple[list[TaskChange], dict[str, str]]:
-        """The lines as they then are, and by name why others cannot be so.
+        """Write the tasks; return the changes, and by name why other tasks were refused.
 
-        A line may need another to be there, or gone: what is refused is tried again once more is done.
+        A task may need another to be added or removed first: refused edits are tried again after the others.
         """
         writer = self._writer(connection)
         done: dict[str, TaskChange] = {}
-        left, problems = list(wishes), dict[str, str]()
-        for _ in wishes:
+        left, problems = list(edits), dict[str, str]()
+        for _ in edits:
             left, tried, problems = [], left, {}
-            for wish in tried:
+            for edit in tried:
                 try:
                     with connection.begin_nested():
-                        done[wish.name] = TaskChange(wish.before, self._write(writer, wish))
+                        done[edit.name] = TaskChange(edit.before, self._write(writer, edit))
                 except (UsageError, Refused) as error:
-                    left.append(wish)
-                    problems[wish.name] = str(error)
+                    left.append(edit)
+                    problems[edit.name] = str(error)
             if not left or len(left) == len(tried):
                 break
-        return [done[wish.name] for wish in wishes if wish.name in done], problems
+        return [done[edit.name] for edit in edits if edit.name in done], problems
 
-    def _write(self, writer: TaskWriter, wish: TaskEdit) -> Task | None:
-        if wish.line is None:
-            assert wish.before
-            writer.remove(wish.before)
+    def _write(self, writer: TaskWriter, edit: TaskEdit) -> Task | None:
+        if edit.definition is None:
+            assert edit.before
+            writer.remove(edit.before)
             return None
-        require_valid(wish.line, writer.now, wish.before)
-        if wish.before is None:
-            return writer.add(wish.line)
-        return writer.replace(wish.before, wish.line)
+        require_valid(edit.definition, writer.now, edit.before)
+        if edit.before is None:
+            return writer.add(edit.definition)
+        return writer.replace(edit.before, edit.definition)
 
     def _writer(self, connection: Connection) -> TaskWriter:
         return TaskWriter(connection, self._crontab.database, self._crontab.actor)
 
-    def _guard_order(self, connection: Connection, wishes: Sequence[TaskEdit]) -> None:
+    def _guard_order(self, connection: Connection, edits: Sequence[TaskEdit]) -> None:
         dependency_rules.guard(
-            connection, self._crontab.database, ((wish.before, wish.line) for wish in wishes)
+            connection, self._crontab.database, ((edit.before, edit.definition) for edit in edits)
         )
 
-    def _overtaken(self, connection: Connection, wishes: Sequence[TaskEdit]) -> list[ConflictingTask]:
-        """The lines that are no longer what they were; the others are locked, in one order for everybody."""
+    def _changed_meanwhile(self, connection: Connection, edits: Sequence[TaskEdit]) -> list[ConflictingTask]:
+        """Return the tasks that other users changed; lock the others, in the order of ids."""
         found = []
-        for before, line in sorted(
-            ((wish.before, wish.line) for wish in wishes if wish.before), key=lambda pair: pair[0].id
+        for before, definition in sorted(
+            ((edit.before, edit.definition) for edit in edits if edit.before), key=lambda pair: pair[0].id
         ):
             tasks.lock(connection, [before.id])
             current = tasks.by_id(connection, before.id)
             if current is None or current.version != before.version:
-                told = str(self._writer(connection).conflict(before))
-                found.append(ConflictingTask(told, current, line))
+                message = str(self._writer(connection).conflict(before))
+                found.append(ConflictingTask(message, current, definition))
         return found
 
-    def _taken(self, connection: Connection, wishes: Sequence[TaskEdit]) -> dict[str, ConflictingTask]:
-        """The new names that other lines have."""
+    def _taken(self, connection: Connection, edits: Sequence[TaskEdit]) -> dict[str, ConflictingTask]:
+        """Return the new names that other tasks have."""
         found = {}
-        for wish in wishes:
-            if wish.new_name and (other := tasks.by_name(connection, wish.new_name)):
+        for edit in edits:
+            if edit.new_name and (other := tasks.by_name(connection, edit.new_name)):
                 who = f"{other.changed_by}, {other.changed_at:%Y-%m-%dT%H:%M:%SZ}"
-                told = f"there is a task {other.name!r} already ({who})"
-                found[wish.new_name] = ConflictingTask(told, other, wish.line)
+                message = f"there is a task {other.name!r} already ({who})"
+                found[edit.new_name] = ConflictingTask(message, other, edit.definition)
         return found
 
 
 def revise(
     editing: BulkEdit, draft: CrontabText, file: TextFile, open_editor: OpensEditor, *, again: bool
 ) -> Changes:
-    """Let a person edit the file until it is right; what it would change.
+    """Let a person edit the file until the text is valid; return what it would change.
 
-    A bad text is opened again, with what is wrong on top, until it comes back as it was or, without `again`,
-    not at all; then raises BadText. Raises what `check` and the editor raise, too.
+    With `again`, a text with mistakes is opened again under a list of them, until it comes back unchanged.
+    Raises BadText for a text that stays invalid, and what `check` and the editor raise.
     """
     line: int | None = None
     faulty: BadText | None = None
@@ -225,10 +228,10 @@ def revise(
 
 
 def keep(file: TextFile, draft: CrontabText) -> Path | None:
-    """Keep what a person has written, without our marks; where. None if there is nothing of theirs."""
+    """Keep the person's text without our comments; return where, or None if there is nothing to keep."""
     try:
         text = unmark(file.read(MOST_READ))
-    except Refused:  # too large to be read is no reason to throw it away
+    except Refused:  # a text that is too large is kept, too
         text = None
     if text is not None:
         if not text.strip() or text == draft.text:
@@ -246,7 +249,7 @@ def _nothing_left(draft: CrontabText) -> Changes:
 
 
 def _notices(draft: CrontabText, text: str, file: CrontabFile) -> list[str]:
-    """What to know of lines that were not there before."""
+    """Return the warnings about lines of the text that are new."""
     known, lines = set(draft.text.split("\n")), text.split("\n")
     return [
         f"line {each.line}: {each.message}" for each in file.warnings if lines[each.line - 1] not in known

@@ -7,8 +7,8 @@ from dcron.errors import NotFound, Refused, UsageError
 from dcron.fields.kinds import NAME
 from dcron.model import StoredCalendar
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
-from dcron.services.crontab import Crontab
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
+from dcron.services.service import Service
 from dcron.store import calendars
 
 PAGE = 500
@@ -21,13 +21,8 @@ NO_NAME = "none"
 """What `--except none` means."""
 
 
-class Calendars:
+class Calendars(Service):
     """The calendars of a crontab. Every method is one transaction."""
-
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database, and act as whoever acts there."""
-        self._database = crontab.database
-        self._actor = crontab.actor
 
     def put(self, calendar: Calendar) -> bool:
         """Write the calendar, new or anew; whether it was there. Its tasks keep to it from now on.
@@ -35,16 +30,16 @@ class Calendars:
         Raises UsageError for a name that cannot be one, and for dates that cannot be told in bounded time.
         """
         require_reasonable(calendar)
-        with self._database.write() as connection:
-            now = self._database.now(connection)
+        with self.database.write() as connection:
+            now = self.database.now(connection)
             known = calendars.by_name(connection, calendar.name) is not None
             calendars.put(
                 connection,
                 StoredCalendar(
-                    name=calendar.name, content=calendar.to_json(), changed_at=now, changed_by=self._actor
+                    name=calendar.name, content=calendar.to_json(), changed_at=now, changed_by=self.actor
                 ),
             )
-            self._database.notify(connection)
+            self.database.notify(connection)
         return known
 
     def read(self, name: str) -> Calendar:
@@ -53,7 +48,7 @@ class Calendars:
 
     def get(self, name: str) -> StoredCalendar:
         """The calendar of this name as it is kept, and who changed it when. Raises NotFound."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             stored = calendars.by_name(connection, name)
         if stored is None:
             raise _missing(name)
@@ -65,7 +60,7 @@ class Calendars:
         Raises NotFound or UsageError.
         """
         _require_name(beginning)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             name = unique_match(beginning, calendars.names_beginning(connection, beginning, ENOUGH))
         if name is None:
             raise _missing(beginning)
@@ -73,13 +68,13 @@ class Calendars:
 
     def names(self, beginning: str, limit: int) -> list[str]:
         """Return the first names that begin so, in order."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return calendars.names_beginning(connection, beginning, limit)
 
     def whole(self, name: str) -> str:
         """Return the name of this calendar. Raises NotFound, as NotExact where it only begins names."""
         _require_name(name)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             if require_exact("calendar", name, calendars.names_beginning(connection, name, ENOUGH)) is None:
                 raise _missing(name)
         return name
@@ -88,7 +83,7 @@ class Calendars:
         """All calendars, in the order of names, read a page at a time."""
         after = ""
         while True:
-            with self._database.read() as connection:
+            with self.database.read() as connection:
                 found = calendars.page(connection, after, PAGE)
             yield from found
             if len(found) < PAGE:
@@ -97,12 +92,12 @@ class Calendars:
 
     def users(self, name: str, limit: int | None = USERS_SHOWN + 1) -> list[str]:
         """The first tasks that speak of the calendar, in the order of names; all of them with None."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return calendars.users(connection, name, MOST_USERS if limit is None else limit)
 
     def remove(self, name: str) -> None:
         """Take the calendar out. Raises NotFound, or Refused while tasks speak of it."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             if using := calendars.users(connection, name, USERS_SHOWN + 1):
                 shown = ", ".join(using[:USERS_SHOWN]) + (", …" if len(using) > USERS_SHOWN else "")
                 raise Refused(f"calendar {name} is used by {shown}; change these tasks first")

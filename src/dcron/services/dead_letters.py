@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
-from dcron.services.crontab import Crontab
+from dcron.services.service import Service
 from dcron.store import audit_log, finishing, listings, new_runs, nodes, runs, tasks
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
@@ -16,26 +16,21 @@ from dcron.validation import require_runnable
 _AT_ONCE = 1000
 
 
-class DeadLetters:
+class DeadLetters(Service):
     """The dead letters of a crontab. Every method is one transaction, but for those that dismiss many."""
-
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database, and act as whoever acts there."""
-        self._crontab = crontab
-        self._database = crontab.database
-        self._actor = crontab.actor
 
     def page(self, limit: int, before_id: int | None = None, task_id: int | None = None) -> list[Run]:
         """The dead letters, of all tasks or of one, the newest first, older than the run `before_id`."""
-        return self._crontab.runs(RunFilter(task_id, dead=True, before_id=before_id), limit)
+        with self.database.read() as connection:
+            return runs.newest(connection, RunFilter(task_id, dead=True, before_id=before_id), limit)
 
     def retry(self, run_id: int) -> Run:
         """Try a run that ended badly, or never ran, once more: as its line is now, due at once.
 
         Where it is part of a flow, the flow goes on when it succeeds. Raises NotFound or Refused.
         """
-        with self._database.write() as connection:
-            now = self._database.now(connection)
+        with self.database.write() as connection:
+            now = self.database.now(connection)
             run = self._find(connection, run_id)
             self._require_retryable(connection, run)
             finishing.lock_tasks(connection, {run.task_id: run.task})
@@ -48,13 +43,13 @@ class DeadLetters:
             retried = runs.add(connection, new_runs.retry_of(run, line, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
-            audit_log.record(connection, now, self._actor, "retry", after=line, detail=detail)
-            self._database.notify(connection)
+            audit_log.record(connection, now, self.actor, "retry", after=line, detail=detail)
+            self.database.notify(connection)
         return retried
 
     def dismiss(self, run_id: int) -> Run:
         """Take a run off the list; its record stays. Raises NotFound, or Refused when it is not on it."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             run = self._find(connection, run_id)
             if not runs.dismiss(connection, [run_id]):
                 raise _not_listed(run)
@@ -63,7 +58,7 @@ class DeadLetters:
 
     def require_listed(self, run_id: int) -> None:
         """Raise NotFound where there is no such run, and Refused where it is no dead letter."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             run = self._find(connection, run_id)
         if run.dead_at is None:
             raise _not_listed(run)
@@ -72,7 +67,7 @@ class DeadLetters:
         """Take all runs off the list, or all of one task, some at a time; how many."""
         dismissed = 0
         while True:
-            with self._database.write() as connection:
+            with self.database.write() as connection:
                 found = runs.newest(connection, RunFilter(task_id, dead=True), _AT_ONCE)
                 dismissed += runs.dismiss(connection, [run.id for run in found])
                 self._note(connection, found)
@@ -83,9 +78,9 @@ class DeadLetters:
         """Take the runs that a filter finds off the list, those made after `newest_id` left out; how many."""
         dismissed, before_id = 0, newest_id + 1
         while True:
-            with self._database.write() as connection:
+            with self.database.write() as connection:
                 page = listings.dead_letters(
-                    connection, terms, before_id, _AT_ONCE, self._database.now(connection)
+                    connection, terms, before_id, _AT_ONCE, self.database.now(connection)
                 )
                 dismissed += runs.dismiss(connection, [run.id for run in page.runs])
                 self._note(connection, page.runs)
@@ -108,11 +103,11 @@ class DeadLetters:
             raise Refused(f"run {run.id} belongs to node {run.for_node}, which is gone")
 
     def _note(self, connection: Connection, dismissed: Sequence[Run]) -> None:
-        now = self._database.now(connection)
+        now = self.database.now(connection)
         lines = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
         for run in dismissed:
             if line := lines.get(run.task_id):
-                audit_log.record(connection, now, self._actor, "dismiss", after=line, detail={"run": run.id})
+                audit_log.record(connection, now, self.actor, "dismiss", after=line, detail={"run": run.id})
 
 
 def _not_listed(run: Run) -> Refused:

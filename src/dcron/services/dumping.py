@@ -14,13 +14,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from dcron import settings as registry
-from dcron.database import Database
 from dcron.dumpfile import Dump, DumpedTask, Pause, task_json
 from dcron.errors import Conflict, Refused, UsageError, unexpected
 from dcron.model import DEFINITION_FIELDS, StoredCalendar, Task
 from dcron.schedule import Calendar, calendar_from_json, repeatable
 from dcron.services.calendars import require_reasonable
-from dcron.services.crontab import Crontab
+from dcron.services.service import Service
 from dcron.store import audit_log, calendars, planning, queues, settings, tasks
 from dcron.unreadable import Unreadable
 from dcron.validation import MOST_RUNNING, require_name, require_queue
@@ -73,23 +72,18 @@ class Restored:
     """Tasks that agents cannot run, with the reason."""
 
 
-class DumpService:
+class DumpService(Service):
     """Dumps of a crontab. Every method is one transaction."""
-
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database, and act as whoever acts there."""
-        self._database: Database = crontab.database
-        self._actor = crontab.actor
 
     def dump(self) -> Dump:
         """Return the crontab as it is at one moment. Raises Refused for a task whose JSON cannot be read."""
-        with self._database.snapshot() as connection:
+        with self.database.snapshot() as connection:
             return self._current(connection)
 
     def compare(self, dump: Dump, *, paused: bool = False) -> Restoration:
         """Return what a restore of the dump would do. Raises UsageError for what no crontab can hold."""
         _require_possible(dump)
-        with self._database.snapshot() as connection:
+        with self.database.snapshot() as connection:
             return self._compare(connection, dump, paused=paused)[0]
 
     @repeatable
@@ -99,9 +93,9 @@ class DumpService:
         Raises UsageError, or Conflict when somebody has changed the crontab meanwhile.
         """
         _require_possible(dump)
-        with self._database.write() as connection:
-            self._database.lock_dependencies(connection)
-            now = self._database.now(connection)
+        with self.database.write() as connection:
+            self.database.lock_dependencies(connection)
+            now = self.database.now(connection)
             planned, wanted = self._compare(connection, dump, paused=paused)
             if planned != agreed:
                 raise Conflict("the crontab was changed meanwhile; look at the differences again")
@@ -159,7 +153,7 @@ class DumpService:
             there = current.tasks.get(name)
             if line.pause is None and (there is None or replace(there, next=line.next) != line):
                 pause = there.pause if there else None
-                wanted[name] = replace(line, pause=pause or Pause(reason=PAUSED_REASON, by=self._actor))
+                wanted[name] = replace(line, pause=pause or Pause(reason=PAUSED_REASON, by=self.actor))
         return replace(dump, tasks=wanted)
 
     def _versions(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
@@ -172,7 +166,7 @@ class DumpService:
         over = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now)
         changed = [dump.tasks[name] for name in agreed.changed_names("task")]
         self._change(connection, changed, now)
-        self._database.notify(connection)
+        self.database.notify(connection)
         written = [*agreed.added["task"], *agreed.changed_names("task")]
         suspended = {
             task.name: task.error for page in _pages(connection, written) for task in page if task.error
@@ -181,12 +175,12 @@ class DumpService:
 
     def _put(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
         if kind == "setting":
-            settings.put(connection, name, dump.settings[name], now, self._actor)
+            settings.put(connection, name, dump.settings[name], now, self.actor)
         elif kind == "queue":
-            queues.put(connection, name, dump.queues[name], now, self._actor)
+            queues.put(connection, name, dump.queues[name], now, self.actor)
         else:
             stored = StoredCalendar(
-                name=name, content=dump.calendars[name], changed_at=now, changed_by=self._actor
+                name=name, content=dump.calendars[name], changed_at=now, changed_by=self.actor
             )
             calendars.put(connection, stored)
 
@@ -196,10 +190,10 @@ class DumpService:
         for start in range(0, len(lines), PAGE):
             page = lines[start : start + PAGE]
             rows = [(line.definition, _state(line, now)) for line in page]
-            written = tasks.add_with_state(connection, rows, now, self._actor)
+            written = tasks.add_with_state(connection, rows, now, self.actor)
             kept = {line.definition.name: line.next for line in page}
             over += [task.name for task in planning.plan_restored(connection, written, kept, now)]
-            audit_log.record_added(connection, now, self._actor, written)
+            audit_log.record_added(connection, now, self.actor, written)
         return sorted(over)
 
     def _change(self, connection: Connection, lines: Sequence[DumpedTask], now: datetime) -> None:
@@ -212,14 +206,14 @@ class DumpService:
         for line in lines:
             before = found[line.definition.name]
             state = _state(line, now)
-            if not tasks.change_with_state(connection, before, line.definition, state, now, self._actor):
+            if not tasks.change_with_state(connection, before, line.definition, state, now, self.actor):
                 raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
             after = tasks.by_id(connection, before.id)
             assert after
             planning.plan(connection, after, now)
             if not before.enabled and after.enabled:
                 planning.record_paused(connection, before, now)
-            audit_log.record(connection, now, self._actor, "restore", before=before, after=after)
+            audit_log.record(connection, now, self.actor, "restore", before=before, after=after)
 
 
 def _state(line: DumpedTask, now: datetime) -> dict[str, Any]:

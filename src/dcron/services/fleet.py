@@ -4,32 +4,27 @@ from collections.abc import Iterable
 
 from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
-from dcron.services.crontab import Crontab
 from dcron.services.name_prefix import ENOUGH, require_exact
+from dcron.services.service import Service
 from dcron.store import nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
 
 
-class Fleet:
+class Fleet(Service):
     """The fleet of a crontab. Every method is one transaction."""
-
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database, and act as whoever acts there."""
-        self._database = crontab.database
-        self._actor = crontab.actor
 
     def living(self) -> list[Node]:
         """The nodes whose leases are not over."""
-        with self._database.read() as connection:
-            return nodes.living(connection, self._database.now(connection))
+        with self.database.read() as connection:
+            return nodes.living(connection, self.database.now(connection))
 
     def find(self, name: str) -> list[Node]:
         """Return the living nodes of exactly this ID or name.
 
         Raises NotFound, as NotExact where it only begins names or IDs.
         """
-        with self._database.read() as connection:
-            living = nodes.listing(connection, self._database.now(connection))
+        with self.database.read() as connection:
+            living = nodes.listing(connection, self.database.now(connection))
         if found := [node for node in living if name in (node.id, node.name)]:
             return found
         if name:
@@ -49,15 +44,15 @@ class Fleet:
 
     def _mark(self, name: str, *, draining: bool) -> list[Node]:
         found = self.find(name)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             for node in found:
                 nodes.drain(connection, node.id, draining=draining)
-            self._database.notify(connection)
+            self.database.notify(connection)
         return found
 
     def queues(self) -> list[Queue]:
         """The queues that have a limit, or runs under way, in the order of names."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return queues.listing(connection)
 
     def set_queue(self, name: str, max_running: int | None) -> None:
@@ -71,9 +66,9 @@ class Fleet:
                 f"--max-running {max_running}: give 0 to {MOST_RUNNING:,}, or none for no limit;"
                 " with 0 the queue stands still"
             )
-        with self._database.write() as connection:
-            queues.put(connection, name, max_running, self._database.now(connection), self._actor)
-            self._database.notify(connection)
+        with self.database.write() as connection:
+            queues.put(connection, name, max_running, self.database.now(connection), self.actor)
+            self.database.notify(connection)
 
 
 def _names_beginning(beginning: str, living: Iterable[Node]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from dcron.errors import UsageError
 from dcron.model import StoredSetting
 from dcron.schedule import configured_zone, machine_zone
-from dcron.services.crontab import Crontab
+from dcron.services.service import Service
 from dcron.settings import SETTINGS, TIMEZONE, Setting, find
 from dcron.store import settings
 from dcron.unreadable import Unreadable
@@ -40,39 +40,34 @@ class ChosenZone:
     """Whether everybody's new tasks get it."""
 
 
-class SharedSettings:
+class SharedSettings(Service):
     """The settings of a crontab. Every method is one transaction."""
-
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database, and act as whoever acts there."""
-        self._database = crontab.database
-        self._actor = crontab.actor
 
     def every(self) -> list[SettingValue]:
         """Return all settings there are, in the order of names, set or not."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             stored = {each.name: each for each in settings.every(connection)}
         return [_held(SETTINGS[name], stored.get(name)) for name in sorted(SETTINGS)]
 
     def get(self, name: str) -> SettingValue:
         """Return one setting. Raises UsageError for a name that no setting has."""
         setting = find(name)
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return _held(setting, settings.by_name(connection, name))
 
     def set(self, name: str, text: str) -> SettingValue:
         """Set it for all users. Raises UsageError for an unknown name or a bad value."""
         setting = find(name)
         value = setting.read(text)
-        with self._database.write() as connection:
-            now = self._database.now(connection)
-            settings.put(connection, name, value, now, self._actor)
-        return SettingValue(setting, value, now, self._actor)
+        with self.database.write() as connection:
+            now = self.database.now(connection)
+            settings.put(connection, name, value, now, self.actor)
+        return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
         """Let the default hold; return whether it was set. Raises UsageError for an unknown name."""
         find(name)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             return settings.remove(connection, name)
 
     def new_task_zone(self, configured: str | None) -> ChosenZone:

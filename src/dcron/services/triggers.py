@@ -7,7 +7,7 @@ from datetime import datetime
 from dcron import policy
 from dcron.errors import Refused, UsageError
 from dcron.model import Event, Run, Task
-from dcron.services.crontab import Crontab
+from dcron.services.service import Service
 from dcron.store import audit_log, blocked, events, finishing, planning, runs
 from dcron.validation import require_event, require_runnable, require_text
 
@@ -34,28 +34,23 @@ class Backfill:
     """Occurrences that have succeeded, or are about to run, and are left alone."""
 
 
-class Triggers:
+class Triggers(Service):
     """Makes runs in a crontab. Every method is one transaction."""
-
-    def __init__(self, crontab: Crontab) -> None:
-        """Use the crontab's database, and act as whoever acts there."""
-        self._database = crontab.database
-        self._actor = crontab.actor
 
     def emit(self, name: str, payload: str | None = None, key: str | None = None) -> Emitted:
         """Send an event: each task whose schedule names it runs once, with the payload. Raises UsageError."""
         require_event(name, key)
         if payload is not None:
             require_text("payload", payload)
-        with self._database.write() as connection:
-            now = self._database.now(connection)
+        with self.database.write() as connection:
+            now = self.database.now(connection)
             event = events.add(
-                connection, self._database, now, self._actor, name=name, payload=payload, key=key
+                connection, self.database, now, self.actor, name=name, payload=payload, key=key
             )
             if event is None:
                 return Emitted(None, ())
-            events.handle(connection, self._database, event, now)
-            self._database.notify(connection)
+            events.handle(connection, self.database, event, now)
+            self.database.notify(connection)
             return Emitted(event, runs.of_event(connection, event.id))
 
     def backfill(self, task: Task, first: datetime, last: datetime, *, dry_run: bool = False) -> Backfill:
@@ -67,10 +62,10 @@ class Triggers:
         require_runnable(task)
         if not policy.is_timed(task):
             raise UsageError(f"{task.name} has no times to make up for: its schedule is {task.schedule}")
-        with self._database.read() as connection:
-            now = self._database.now(connection)
+        with self.database.read() as connection:
+            now = self.database.now(connection)
         wanted = _occurrences(task, first, min(last, now))
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             # Before anything is looked up: of two people who do the same, the second finds it done.
             finishing.lock_tasks(connection, {task.id: task.name})
             there = runs.occurrences_done(connection, task.id, first, last)
@@ -79,8 +74,8 @@ class Triggers:
                 planning.add_backfill(connection, task, missing, now)
                 blocked.unblock(connection, [task.id], now)
                 detail = {"from": first.isoformat(), "to": last.isoformat(), "runs": len(missing)}
-                audit_log.record(connection, now, self._actor, "backfill", after=task, detail=detail)
-                self._database.notify(connection)
+                audit_log.record(connection, now, self.actor, "backfill", after=task, detail=detail)
+                self.database.notify(connection)
             return Backfill(missing, len(wanted) - len(missing))
 
 

@@ -49,7 +49,7 @@ def field_changes(before: Definition, after: Definition) -> Iterator[Part]:
 
 def form_conflict(base: Definition, overtaken: ConflictingTask) -> Iterator[Part]:
     """Yield who changed it first, what each side changed, and how theirs differs from mine."""
-    yield overtaken.told, ""
+    yield overtaken.message, ""
     if overtaken.theirs:
         yield from _headed("they changed", field_changes(base, overtaken.theirs))
     if overtaken.mine:
@@ -77,7 +77,7 @@ def text_changes(changes: Changes, now: datetime) -> Iterator[Part]:
 def text_conflict(overtaken: Sequence[ConflictingTask]) -> Iterator[Part]:
     """Yield each task that another person changed: who, and how theirs differs from mine."""
     for each in overtaken[:CHANGES_SHOWN]:
-        yield each.told, "bold"
+        yield each.message, "bold"
         yield from _difference(each)
 
 

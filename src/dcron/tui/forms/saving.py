@@ -26,7 +26,7 @@ class Overtaking(Conflict):
 
     def __init__(self, overtaken: ConflictingTask) -> None:
         """With both versions."""
-        super().__init__(overtaken.told)
+        super().__init__(overtaken.message)
         self.overtaken = overtaken
 
 
