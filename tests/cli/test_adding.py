@@ -25,6 +25,7 @@ def test_add_warns_of_a_doubtful_schedule_on_stderr(sqlite: Dcron) -> None:
     assert "day-or-weekday" not in added.out
 
 
+@pytest.mark.slow
 def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
     for number in range(1, 10):
         assert "same-minute" not in dcron.done("add", "-n", f"a{number}", "0 3 * * *", "x").err
@@ -468,6 +469,7 @@ def test_a_time_that_has_passed_or_is_none_is_refused(sqlite: Dcron, words: list
     assert sqlite.done("list", "--json").json == []
 
 
+@pytest.mark.slow
 def test_the_real_command_adds_too(dcron: Dcron) -> None:
     added = real("add", "*/5 * * * *", "ls", "--all", url=dcron.url)
     assert added.code == 0

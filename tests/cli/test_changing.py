@@ -191,6 +191,7 @@ def test_names_are_taken_by_unique_beginning(dcron: Dcron) -> None:
     assert dcron("view", "nothing").code == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -254,6 +255,7 @@ def test_on_a_terminal_the_one_task_that_begins_so_is_asked_about(
     assert forced.code == 4
 
 
+@pytest.mark.slow
 def test_verbs_take_several_names_and_check_all_of_them_first(dcron: Dcron) -> None:
     for name in ("a", "b", "c"):
         dcron.done("add", "-n", name, "@yearly", "true")

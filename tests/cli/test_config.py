@@ -54,6 +54,7 @@ def test_what_is_no_setting_is_refused(sqlite: Dcron, words: list[str], told: st
     assert (refused.code, told in refused.err) == (2, True), refused.err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tokyo")
 def test_a_new_task_has_the_crontabs_zone_and_no_admins_own(dcron: Dcron) -> None:
     dcron.done("list")

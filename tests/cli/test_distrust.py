@@ -37,6 +37,7 @@ def test_what_is_meant_to_be_shared_is_no_warning(sqlite: Dcron, open_file: Path
     assert sqlite.done("db", "url").out == f"sqlite:///{open_file}\n"
 
 
+@pytest.mark.slow
 def test_the_tab_key_warns_of_nothing(sqlite: Dcron, open_file: Path) -> None:
     sqlite.done("add", "-n", "backup", "@daily", "true")
     done = real(

@@ -89,6 +89,7 @@ def test_paused_starts_nothing(sqlite: Dcron, other: str) -> None:
     assert {task["paused_reason"] for task in listed} == {"disk is full", "restored with --paused"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [

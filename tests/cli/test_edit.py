@@ -248,6 +248,7 @@ def test_an_editor_that_fails_changes_nothing(
     assert "run x" in left()[0].read_text()  # it had saved
 
 
+@pytest.mark.slow
 def test_a_line_that_somebody_overtakes_is_a_conflict_with_both_versions_kept(
     dcron: Dcron, editor: MakeEditor, left: Callable[[], list[Path]]
 ) -> None:
@@ -280,6 +281,7 @@ def test_a_text_outlives_the_database(
     assert "run x" in left()[0].read_text()
 
 
+@pytest.mark.slow
 def test_what_others_did_to_other_lines_is_no_conflict(dcron: Dcron, editor: MakeEditor) -> None:
     three(dcron)
     editor(

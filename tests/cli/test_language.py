@@ -31,6 +31,7 @@ FORMS = [
 EXACT_KEYS = ("name", "schedule", "timezone", "gap", "fold", "not_before", "not_after", "next_run_at")
 
 
+@pytest.mark.slow
 def test_every_form_means_the_same_in_add_list_preview_export_and_import(dcron: Dcron, sqlite: Dcron) -> None:
     words = ("-z", "Europe/Berlin", "--not-before", "2027-01-01T00:00Z", "--fold", "both")
     tasks = []

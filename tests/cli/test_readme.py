@@ -22,6 +22,7 @@ def _commands() -> list[str]:
     return [command for command in [*blocks, *cells] if not command.startswith(NEEDS_AN_AGENT)]
 
 
+@pytest.mark.slow
 def test_every_command_of_the_readme_runs(
     sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

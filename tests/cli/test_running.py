@@ -201,6 +201,7 @@ def printed(dcron: Dcron, *pieces: tuple[int, str, bytes]) -> int:
 HOSTILE = b"\x1b]52;c;AAAA\x07safe \x1b[31mred\x1b[0m\r\n\xff\x00\x9b2J 10%\r 99%\r100%\nlast"
 
 
+@pytest.mark.slow
 def test_piped_logs_are_the_bytes_themselves(dcron: Dcron) -> None:
     run_id = printed(dcron, (0, "out", HOSTILE[:20]), (20, "err", HOSTILE[20:]))
     piped = subprocess.run([DCRON, "logs", str(run_id), "--db", dcron.url], capture_output=True, check=True)

@@ -113,6 +113,7 @@ def test_wide_characters_take_two_cells_and_marks_none() -> None:
     assert shorten("abcd", 3) == "ab…"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["\x1b", "\x1b]", "\x1b[", "\x1b[1;", "\x1bP", "\x1b ", "\x9d", "\u0301", "世", "\r", "x"]
 )

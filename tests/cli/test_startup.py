@@ -128,6 +128,7 @@ def test_an_agent_that_cannot_start_is_wrong_usage_for_the_shell_too(sqlite: Dcr
     assert real("agent", "--lease", "1s", url=sqlite.url).code == 2
 
 
+@pytest.mark.slow
 def test_names_are_completed_by_the_shell(dcron: Dcron) -> None:
     for name in ("backup", "report"):
         dcron.done("add", "-n", name, "@daily", "ls")
@@ -137,6 +138,7 @@ def test_names_are_completed_by_the_shell(dcron: Dcron) -> None:
     assert real(url=dcron.url, **env).out.split() == ["view"]
 
 
+@pytest.mark.slow
 def test_completing_makes_no_database(tmp_path: Path) -> None:
     file = tmp_path / "none.db"
     env = {"_DCRON_COMPLETE": "complete_bash", "COMP_WORDS": "dcron view b", "COMP_CWORD": "2"}

@@ -288,11 +288,13 @@ MENDED = {
 }
 
 
+@pytest.mark.slow
 def test_poisoned_lines_are_suspended_and_stop_nobody_else(stage: Stage) -> None:
     poisoned = {what: stage.insert_line(name=named(what), **values) for what, values in POISON.items()}
     assert_harmless(stage, poisoned)
 
 
+@pytest.mark.slow
 def test_poisoned_lines_whose_pause_ends_are_suspended(stage: Stage) -> None:
     poisoned = {what: stage.insert_line(name=named(what), **values) for what, values in POISON.items()}
     for task_id in poisoned.values():

@@ -92,6 +92,7 @@ def test_calendars_and_the_lines_window_are_respected(stage: Stage, launching: T
     assert [moment.day for moment in found.occurrences] == [27, 28, 31, 1]
 
 
+@pytest.mark.slow
 def test_too_many_are_refused_and_none_is_made(stage: Stage, launching: Triggers) -> None:
     task = stage.task("load", "* * * * *")
     with pytest.raises(Refused, match="more than 10,000 occurrences"):

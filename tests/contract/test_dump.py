@@ -209,6 +209,7 @@ def test_a_change_between_question_and_answer_is_a_conflict(stage: Stage) -> Non
     assert stage.crontab.get("one").command == "false"
 
 
+@pytest.mark.slow
 def test_what_the_database_refuses_leaves_nothing_behind(stage: Stage, other: Stage) -> None:
     fill(stage)
     document = json.loads(text_of(stage))

@@ -150,6 +150,7 @@ def test_two_at_once_do_not_close_a_circle(stage: Stage, people: list[Crontab]) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slow_checks")
 @pytest.mark.parametrize("what", ["remove", "rename", "every_node", "text"])
 def test_what_somebody_puts_a_task_behind_just_now_stays(

@@ -119,6 +119,7 @@ def start_up(url: str, wal: bool, barrier: Any, answers: Any) -> None:
         database.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wal", [False, True])
 def test_several_processes_may_start_at_once_on_an_empty_database(empty_database_url: str, wal: bool) -> None:
     if wal and empty_database_url.startswith("postgres"):

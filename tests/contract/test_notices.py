@@ -4,6 +4,7 @@ import threading
 import time
 
 import psycopg
+import pytest
 
 from dcron.database import Database
 from dcron.database.engine import WAKE_CHANNEL
@@ -12,6 +13,7 @@ FLOOD = 2.0
 """Seconds."""
 
 
+@pytest.mark.slow
 def test_a_flood_of_notices_wakes_a_watch_ten_times_a_second_at_most(postgres_server: str) -> None:
     database = Database(postgres_server)
     watch, stop, woken = database.watch(), threading.Event(), []

@@ -61,6 +61,7 @@ def hostile(mark: str) -> dict[str, str]:
     return values | {"env name": f'{{{quoted(f"A{mark}{LINE}")}: "x"}}'}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS, ids=ascii)
 def test_no_text_adds_or_loses_a_task(stage: Stage, mark: str) -> None:
     refused: list[str] = []

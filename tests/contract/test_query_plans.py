@@ -228,6 +228,7 @@ def test_a_hot_query_follows_an_index(full: Stage, ask: Callable[[Connection, St
     assert {sql: scans(full, plan) for sql, plan in plans.items() if scans(full, plan)} == {}
 
 
+@pytest.mark.slow
 def test_a_query_that_follows_no_index_is_noticed(full: Stage) -> None:
     def ask(connection: Connection) -> None:
         connection.execute(text("SELECT count(*) FROM runs WHERE payload = 'x'"))

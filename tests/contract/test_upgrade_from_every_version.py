@@ -20,6 +20,8 @@ from dcron.services.crontab import Crontab
 from dcron.store.runs import RunFilter
 from tests.contract.test_migrations import shape
 
+pytestmark = pytest.mark.slow  # each fills a database of every earlier version and upgrades it
+
 EARLIER = migrations.known_versions()[:-1]
 THEN = "'2026-11-19 01:30:00.000000'"
 LATER = "'2099-01-01 01:30:00.000000'"

@@ -30,6 +30,7 @@ def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -> None
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_task_is_paused_with_a_reason_and_resumed(stage: Stage) -> None:
     stage.add("backup")
 
@@ -50,6 +51,7 @@ def test_a_task_is_paused_with_a_reason_and_resumed(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_deleting_asks_and_silence_is_no(stage: Stage) -> None:
     stage.add("backup")
 
@@ -86,6 +88,7 @@ def test_keys_typed_ahead_do_not_answer_a_question(stage: Stage, monkeypatch: py
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_acts_on_marked_rows_are_done_to_all_of_them(stage: Stage) -> None:
     for number in range(7):
         stage.add(f"task-{number}")
@@ -129,6 +132,7 @@ def test_a_waiting_run_is_cancelled(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_conflict_shows_both_and_loses_nothing(stage: Stage) -> None:
     task = stage.add("backup")
 
@@ -221,6 +225,7 @@ def test_what_cannot_be_done_is_told(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) -> None:
     stage.crontab.pause(stage.add("backup"), "holiday")
 

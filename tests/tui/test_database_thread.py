@@ -231,6 +231,7 @@ def play_while_hanging(stage: Stage, do: Callable[[Any, threading.Event], Any]) 
     return took
 
 
+@pytest.mark.slow
 def test_a_query_that_hangs_is_told_and_keys_still_work_and_quitting_does_not_wait(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +290,7 @@ def test_a_lost_database_leaves_the_old_rows_and_comes_back(
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_what_is_asked_of_a_lost_database_is_refused_and_not_done_later(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_one_is_tried_again_at_once_and_leaves_the_list(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_dismissing_asks_and_silence_is_no(morgue: Morgue) -> None:
     (run_id,) = morgue.bury(morgue.stage.add("mail"))
 
@@ -120,6 +121,7 @@ def test_dismissing_asks_and_silence_is_no(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_marked_ones_are_tried_again_or_dismissed_together(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 5)
 
@@ -140,6 +142,7 @@ def test_marked_ones_are_tried_again_or_dismissed_together(morgue: Morgue) -> No
     play(look)
 
 
+@pytest.mark.slow
 def test_all_are_dismissed_only_after_a_second_question(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 5)
 
@@ -189,6 +192,7 @@ def test_only_what_the_filter_shows_and_was_seen_is_dismissed(morgue: Morgue) ->
     play(look)
 
 
+@pytest.mark.slow
 def test_older_ones_are_read_by_the_page_and_others_dismissals_are_seen(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 450)[::-1]
 
@@ -215,6 +219,7 @@ def test_older_ones_are_read_by_the_page_and_others_dismissals_are_seen(morgue: 
     play(look)
 
 
+@pytest.mark.slow
 def test_readonly_forbids_what_changes_something(morgue: Morgue) -> None:
     ids = morgue.bury(morgue.stage.add("mail"), 2)
     morgue.agents.node()
@@ -234,6 +239,7 @@ def test_readonly_forbids_what_changes_something(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_the_runs_have_the_same_keys(morgue: Morgue) -> None:
     dismissed, retried = morgue.bury(morgue.stage.add("mail"), 2)
 
@@ -283,6 +289,7 @@ def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_words_do_what_the_keys_do(morgue: Morgue) -> None:
     first, second = morgue.bury(morgue.stage.add("mail"), 2)
     node = morgue.agents.node(lease=3600)

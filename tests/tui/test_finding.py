@@ -73,6 +73,7 @@ def test_every_field_can_be_asked_of_both_databases(stage: Stage) -> None:
     assert len(board.task_ids([Term("failed", negated=True)], "name", reverse=False)) == 1
 
 
+@pytest.mark.slow
 def test_a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(stage: Stage) -> None:
     for name in ("backup-db", "backup-web", "report"):
         stage.add(name)
@@ -282,6 +283,7 @@ def test_what_is_typed_before_a_form_is_ready_waits_for_it(
     assert stage.crontab.get("backup").enabled
 
 
+@pytest.mark.slow
 def test_the_palette_and_the_help_know_every_command(stage: Stage) -> None:
     stage.add("backup")
 

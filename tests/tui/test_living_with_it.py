@@ -62,6 +62,7 @@ def test_the_name_of_a_node_is_inert_in_the_breadcrumb(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     async def look() -> None:
@@ -87,6 +88,7 @@ def row_differs(screen: Screen, before: str) -> bool:
     return screen.lines()[3] != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_rows_go_on_with_the_clock_and_those_that_rest_cost_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch

@@ -36,6 +36,7 @@ QUERIES: dict[str, Callable[[Connection], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", QUERIES.values(), ids=QUERIES)
 def test_what_the_screen_asks_follows_an_index(full: Stage, ask: Callable[[Connection], object]) -> None:
     plans = explained(full, ask)

@@ -32,6 +32,7 @@ def play(stage: Stage, do: Any) -> None:
     assert not [run for run in stage.crontab.runs(RunFilter(), 50) if run.trigger is not Trigger.SCHEDULE]
 
 
+@pytest.mark.slow
 def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("colon")
@@ -52,6 +53,7 @@ def test_tab_completes_and_the_keys_stay_with_the_line(stage: Stage) -> None:
     play(stage, do)
 
 
+@pytest.mark.slow
 def test_a_toast_does_not_cover_the_prompt(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("colon")
@@ -80,6 +82,7 @@ def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> No
     play(stage, do)
 
 
+@pytest.mark.slow
 def test_a_click_elsewhere_closes_it_and_runs_nothing(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("colon")
@@ -96,6 +99,7 @@ def test_a_click_elsewhere_closes_it_and_runs_nothing(stage: Stage) -> None:
     play(stage, do)
 
 
+@pytest.mark.slow
 def test_a_terminal_that_loses_the_focus_takes_no_keys_from_it(stage: Stage) -> None:
     from textual import events
 

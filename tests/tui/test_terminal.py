@@ -165,6 +165,7 @@ def _colours(shown: str) -> list[str]:
     return re.findall(r"[34]8;2;\d+;\d+;\d+", shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_hangup", [signal.SIG_DFL, signal.SIG_IGN], ids=["default", "nohup"])
 def test_it_ends_when_its_terminal_vanishes(url: str, on_hangup: signal.Handlers) -> None:
     before = signal.signal(signal.SIGHUP, on_hangup)

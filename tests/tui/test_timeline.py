@@ -179,6 +179,7 @@ def test_a_running_task_is_a_bar_since_its_start_with_what_it_usually_takes(even
     play(look)
 
 
+@pytest.mark.slow
 def test_the_keys_move_the_hours_and_change_the_zone(evening: Evening) -> None:
     evening.add("nightly", "30 2 * * *", timezone="Europe/Berlin")
 
@@ -247,6 +248,7 @@ def test_only_the_rows_in_sight_are_computed(evening: Evening, monkeypatch: pyte
     play(look)
 
 
+@pytest.mark.slow
 def test_all_are_counted_a_few_at_a_time(evening: Evening, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         evening.add(f"task-{number:03}", "30 * * * *" if number % 3 else "30 4 * * *")

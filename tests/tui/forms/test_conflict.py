@@ -32,6 +32,7 @@ async def conflict(stage: Stage, screen: Screen) -> None:
     await screen.shows("another person changed it first")
 
 
+@pytest.mark.slow
 def test_both_versions_and_the_difference_are_shown(stage: Stage) -> None:
     stage.add("backup")
 

@@ -90,6 +90,7 @@ def test_the_form_has_every_field_of_a_definition() -> None:
     assert set(FIELDS) == set(DEFINITION_FIELDS) == {*EVERY_FIELD, "name"}
 
 
+@pytest.mark.slow
 def test_a_new_task_is_written_in_the_form(stage: Stage) -> None:
     async def look() -> None:
         async with stage.screen(awaited="no tasks yet") as screen:
@@ -156,6 +157,7 @@ def test_every_field_is_written_as_it_was_typed(stage: Stage) -> None:
         assert getattr(task, name) == WRITTEN.get(name, text), name
 
 
+@pytest.mark.slow
 def test_an_edit_shows_what_differs_and_the_runs_it_moves_before_it_is_done(stage: Stage) -> None:
     stage.add("backup", timeout=60.0)
 
@@ -292,6 +294,7 @@ def test_leaving_asks_only_when_something_was_changed(sqlite_stage: Stage) -> No
     assert sqlite_stage.crontab.get("backup").tries == SPEC_DEFAULTS["tries"]
 
 
+@pytest.mark.slow
 def test_a_one_off_whose_time_is_past_can_be_mended(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,7 @@ def test_the_schedule_is_told_as_it_is_typed(stage: Stage, monkeypatch: pytest.M
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_what_is_to_come_is_nearer_with_every_second(
     sqlite_stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from dcron.store.runs import RunFilter
 from tests.support.forms import paste
 from tests.support.tui import Stage
@@ -46,6 +48,7 @@ def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: Path) 
     ]
 
 
+@pytest.mark.slow
 def test_a_pause_has_a_reason_and_an_end(stage: Stage) -> None:
     stage.add("backup")
 

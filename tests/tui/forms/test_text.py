@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.support.tui import Stage
 
 Editor = Callable[..., Path]
@@ -28,6 +30,7 @@ def test_a_task_is_changed_in_the_editor(stage: Stage, editor: Editor) -> None:
     assert "other" not in (directory / "shown-1").read_text()
 
 
+@pytest.mark.slow
 def test_a_mistake_opens_the_text_again_with_all_that_was_written(
     sqlite_stage: Stage, editor: Editor
 ) -> None:

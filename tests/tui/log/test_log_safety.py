@@ -48,6 +48,7 @@ def harmful(viewer: Viewer) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 async def test_nothing_a_command_prints_reaches_the_terminal_but_as_text(sqlite_runs: Runs) -> None:
     run_id = sqlite_runs.done(*(("err" if at % 2 else "out", line + b"\n") for at, line in enumerate(CORPUS)))
     async with viewing(sqlite_runs.log, run_id, (100, 40)) as viewer:

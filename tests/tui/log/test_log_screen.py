@@ -74,6 +74,7 @@ async def test_a_line_that_has_not_ended_is_shown_and_grows(runs: Runs) -> None:
         await viewer.sees("1 o done", "2 o next")
 
 
+@pytest.mark.slow
 async def test_the_keys_that_move(sqlite_runs: Runs) -> None:
     run_id = sqlite_runs.done(numbered(1, 5001))
     async with viewing(sqlite_runs.log, run_id) as viewer:
@@ -119,6 +120,7 @@ async def test_lines_that_a_search_finds_later_are_hits_too(runs: Runs) -> None:
         await viewer.sees("/needle: 1 line")
 
 
+@pytest.mark.slow
 async def test_a_very_long_line_is_searched_to_its_end(runs: Runs) -> None:
     far = "needle\N{LATIN SMALL LETTER E WITH ACUTE}".encode()
     at_a_seam = b"x" * (64 * 1024 - 3) + b"seam" + b"x" * 100_000
@@ -133,6 +135,7 @@ async def test_a_very_long_line_is_searched_to_its_end(runs: Runs) -> None:
         await viewer.sees("&needle: 1 line", "2 o xxx")
 
 
+@pytest.mark.slow
 async def test_a_filter_leaves_only_lines_with_the_text(runs: Runs) -> None:
     lines = [b"keep %d\n" % n if n % 100 == 0 else b"line %d\n" % n for n in range(1, 5001)]
     run_id = runs.done(b"".join(lines))
@@ -147,6 +150,7 @@ async def test_a_filter_leaves_only_lines_with_the_text(runs: Runs) -> None:
         await viewer.sees("2499 o line 2499", "2500 o keep 2500", "2501 o line 2501")
 
 
+@pytest.mark.slow
 async def test_stderr_alone_keeps_its_place_in_the_log(runs: Runs) -> None:
     pairs = [(("out", b"fine %d\n" % n), ("err", b"bad %d\n" % n)) for n in range(1, 61)]
     run_id = runs.done(*(each for pair in pairs for each in pair))
@@ -161,6 +165,7 @@ async def test_stderr_alone_keeps_its_place_in_the_log(runs: Runs) -> None:
         await viewer.until(lambda: viewer.shown[:2] == ["  44 e bad 22", "  45 o fine 23"])
 
 
+@pytest.mark.slow
 async def test_wrap_times_and_sideways(sqlite_runs: Runs) -> None:
     run_id = sqlite_runs.done(b"a" * 70 + b"b" * 70 + b"c" * 70 + b"\nshort\n")
     async with viewing(sqlite_runs.log, run_id) as viewer:
@@ -190,6 +195,7 @@ async def test_the_position_to_the_side_is_kept_while_following(sqlite_runs: Run
         assert viewer.lines.scroll_offset.x == 80
 
 
+@pytest.mark.slow
 async def test_a_wrapped_log_can_be_read_to_its_last_part(sqlite_runs: Runs) -> None:
     run_id = sqlite_runs.done(*(b"%d" % (n % 10) * 500 + b"<%d>\n" % n for n in range(30)))
     async with viewing(sqlite_runs.log, run_id) as viewer:

@@ -197,6 +197,7 @@ def test_changes_ahead_are_listed_however_far_the_preview_reaches() -> None:
     assert clock_transitions(parse("@every 1h"), BERLIN, SPRING) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(zone_names())[::9])
 def test_the_changes_found_are_those_of_the_zones_own_file(name: str) -> None:
     """And two are never closer than the search assumes."""
