@@ -12,6 +12,7 @@ from sqlalchemy import (
     Executable,
     Integer,
     Row,
+    Select,
     Text,
     TextClause,
     bindparam,
@@ -244,24 +245,20 @@ def count(connection: Connection) -> int:
 def to_plan(connection: Connection, now: datetime, limit: int) -> list[Task]:
     """Lines whose next run has to be made or made anew, locked: new, edited, or paused until now."""
     found: dict[int, Task] = {}
-    for condition in _has_to_be_planned():
+    for condition in _has_to_be_planned(bindparam("now")):
         query = locked(select(*COLUMNS).where(*condition).limit(limit))
         found.update((row.id, task_from(row)) for row in connection.execute(query, {"now": now}))
     return list(found.values())
 
 
-def has_to_plan(connection: Connection, now: datetime) -> bool:
-    """Whether `to_plan` would find anything, asked without a lock."""
-    return connection.scalar(_any_to_plan(), {"now": now}) is True
+def any_to_plan(now: ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that `to_plan` would find a task, asked without a lock."""
+    return or_(*(select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned(now)))
 
 
-@cache
-def _any_to_plan() -> Executable:
-    reasons = [select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned()]
-    return select(or_(*reasons))
-
-
-def _has_to_be_planned() -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
+def _has_to_be_planned(
+    now: ColumnElement[datetime],
+) -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
     """The conditions at `now`, each with an index of its own. A line whose turn is claimed waits for its
     start."""
     claimed = select(runs.c.id).where(
@@ -270,17 +267,11 @@ def _has_to_be_planned() -> Iterator[tuple[ColumnElement[bool] | TextClause, ...
     # Not NOT EXISTS: of that Postgres makes a join, for which it reads all runs.
     unclaimed = claimed.limit(1).correlate(crontab).scalar_subquery().is_(None)
     yield text(UNPLANNED), unclaimed
-    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= bindparam("now"), unclaimed
+    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now, unclaimed
 
 
-def next_resume(connection: Connection) -> datetime | None:
-    """When the next pause ends by itself."""
-    found: datetime | None = connection.scalar(_next_resume())
-    return found
-
-
-@cache
-def _next_resume() -> Executable:
+def next_resume() -> Select[Any]:
+    """Return the query for the time at which the next pause ends by itself."""
     query = select(crontab.c.paused_until).where(crontab.c.paused_until.is_not(None))
     return query.order_by(crontab.c.paused_until).limit(1)
 
