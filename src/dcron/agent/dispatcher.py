@@ -140,7 +140,7 @@ class Dispatcher:
         )
 
     def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
-        """Return what the database shows, with only the lanes that this node serves, and the reserved lane."""
+        """Return what the database shows, with the lanes that this node serves, and the reserved lane."""
         with self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
             served = [head for head in found.heads if capacity.serves(head.lane)]
