@@ -72,7 +72,7 @@ def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = F
 
 @compiles(CreateIndex)
 def _create_index(create: CreateIndex, compiler: DDLCompiler, **options: Any) -> str:
-    statement = compiler.visit_create_index(create, **options)
+    statement: str = compiler.visit_create_index(create, **options)  # type: ignore[no-untyped-call]
     condition = create.element.info.get(_CONDITION)
     return f"{statement} WHERE {condition}" if condition else statement
 
