@@ -13,16 +13,19 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    DateTime,
     Engine,
     FromClause,
     Table,
+    bindparam,
     create_engine,
     event,
+    func,
     select,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, IsolationLevel
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -99,6 +102,8 @@ class Database:
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
         self.engine = self._make_engine()
+        self.time = self._time()
+        """The time of the database's clock, as an expression for a statement."""
 
         @event.listens_for(self.engine, "connect")
         def count(*_: object) -> None:
@@ -134,8 +139,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a transaction that only reads. Raises DatabaseError."""
-        with self._transaction("BEGIN") as connection:
+        """Open a connection that only reads. Raises DatabaseError.
+
+        On SQLite all statements see one state. On Postgres each sees what was committed before it, so they
+        need no transaction, and no round trips to begin and end one.
+        """
+        alone = not self.is_sqlite and not self.address.transaction_pooling
+        with self._transaction("BEGIN", isolation_level="AUTOCOMMIT" if alone else None) as connection:
             yield connection
 
     @contextmanager
@@ -268,11 +278,13 @@ class Database:
         self._file = None
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
+    def _transaction(self, begin: str, isolation_level: IsolationLevel | None = None) -> Iterator[Connection]:
         try:
             with self.engine.connect() as connection:
                 self._require_same_file()
                 connection = connection.execution_options(dcron_begin=begin)
+                if isolation_level:
+                    connection = connection.execution_options(isolation_level=isolation_level)
                 with connection.begin():
                     yield connection
         except IntegrityError:
@@ -302,6 +314,12 @@ class Database:
     def _guards(self) -> dict[str, str]:
         patience = f"{int(self._patience * 1000)}ms"
         return {"lock": patience, "statement": f"{int(self._patience * 3000)}ms", "idle": patience}
+
+    def _time(self) -> ColumnElement[datetime]:
+        if self.is_sqlite or self._clock:
+            clock = self._clock or (lambda: datetime.now(UTC))
+            return bindparam("now", callable_=clock, type_=DateTime(timezone=True))
+        return func.clock_timestamp(type_=DateTime(timezone=True))
 
     def _make_engine(self) -> Engine:
         if self.address.path:

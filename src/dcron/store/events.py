@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, select, text, update
+from sqlalchemy import ColumnElement, Connection, select, text, update
 
 from dcron import policy
 from dcron.database import Database, locked
@@ -52,14 +51,9 @@ def unhandled(connection: Connection, limit: int) -> list[ReceivedEvent]:
     return [ReceivedEvent(*row) for row in found]
 
 
-def any_unhandled(connection: Connection) -> bool:
-    """Return whether `unhandled` would find an event. It takes no lock."""
-    return connection.scalar(_any_unhandled()) is True
-
-
-@cache
-def _any_unhandled() -> Executable:
-    return select(select(events.c.id).where(text(UNHANDLED)).exists())
+def any_unhandled() -> ColumnElement[bool]:
+    """Return the condition that `unhandled` would find an event."""
+    return select(events.c.id).where(text(UNHANDLED)).exists()
 
 
 def handle(

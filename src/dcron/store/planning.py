@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
-    Executable,
     Integer,
+    Select,
     bindparam,
     delete,
     insert,
@@ -244,14 +244,25 @@ def heads_after(connection: Connection, lane: str) -> tuple[list[LaneHead], str]
     Continue behind the lane that is returned; it is empty when there are no more. Each lane costs one index
     lookup, however many runs wait.
     """
-    rows = connection.execute(_heads(), {"behind": lane, "most": MOST_LANES}).all()
-    read = ((policy.read_lane(row.lane), row.due_at) for row in rows)
-    last: str = rows[-1].lane if len(rows) == MOST_LANES else ""
+    rows = connection.execute(lane_heads(), lanes_after(lane))
+    return read_heads([(row.lane, row.due_at) for row in rows])
+
+
+def read_heads(rows: Sequence[tuple[str, datetime | None]]) -> tuple[list[LaneHead], str]:
+    """Return the rows of `lane_heads` as `heads_after` does."""
+    read = ((policy.read_lane(lane), due_at) for lane, due_at in rows)
+    last = rows[-1][0] if len(rows) == MOST_LANES else ""
     return [LaneHead(known, due_at) for known, due_at in read if known and due_at], last
 
 
+def lanes_after(lane: str) -> dict[str, Any]:
+    """Return the parameters of `lane_heads`."""
+    return {"behind": lane, "most": MOST_LANES}
+
+
 @cache
-def _heads() -> Executable:
+def lane_heads() -> Select[Any]:
+    """Return the query for lanes in which runs wait, each with when its first run is due."""
     behind = select(runs.c.lane).where(text(DUE), runs.c.lane > bindparam("behind"))
     first = behind.order_by(runs.c.lane).limit(1).scalar_subquery()
     found = select(first.label("lane")).cte("lanes", recursive=True)

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Executable,
     Row,
+    Select,
     TextClause,
     and_,
     bindparam,
@@ -109,14 +108,8 @@ def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:
     return connection.execute(alive_run.values(cancel_requested_by=actor)).rowcount == 1
 
 
-def cancel_requests(connection: Connection, node_id: str) -> dict[int, str]:
-    """Return the runs of this node whose cancellation is requested, and by whom, by run id."""
-    rows = connection.execute(_cancel_requests(), {"node_id": node_id})
-    return {row.id: row.cancel_requested_by for row in rows}
-
-
-@cache
-def _cancel_requests() -> Executable:
+def to_cancel() -> Select[Any]:
+    """Return the query for running runs of `node_id` whose cancellation was requested, with the actor."""
     return select(runs.c.id, runs.c.cancel_requested_by).where(
         *(runs.c.owner == bindparam("node_id"), text(ALIVE), runs.c.state == RunState.RUNNING),
         runs.c.cancel_requested_by.is_not(None),

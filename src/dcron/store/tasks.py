@@ -12,6 +12,7 @@ from sqlalchemy import (
     Executable,
     Integer,
     Row,
+    Select,
     Text,
     TextClause,
     bindparam,
@@ -244,24 +245,20 @@ def count(connection: Connection) -> int:
 def to_plan(connection: Connection, now: datetime, limit: int) -> list[Task]:
     """Lock and return tasks that have to be planned: new ones, edited ones, and those paused until `now`."""
     found: dict[int, Task] = {}
-    for condition in _has_to_be_planned():
+    for condition in _has_to_be_planned(bindparam("now")):
         query = locked(select(*COLUMNS).where(*condition).limit(limit))
         found.update((row.id, task_from(row)) for row in connection.execute(query, {"now": now}))
     return list(found.values())
 
 
-def has_to_plan(connection: Connection, now: datetime) -> bool:
-    """Return whether `to_plan` would find a task. It takes no lock."""
-    return connection.scalar(_any_to_plan(), {"now": now}) is True
+def any_to_plan(now: ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that `to_plan` would find a task. It takes no lock."""
+    return or_(*(select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned(now)))
 
 
-@cache
-def _any_to_plan() -> Executable:
-    reasons = [select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned()]
-    return select(or_(*reasons))
-
-
-def _has_to_be_planned() -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
+def _has_to_be_planned(
+    now: ColumnElement[datetime],
+) -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
     """Yield the conditions at `now`, each with an index of its own.
 
     A task whose scheduled run is claimed is planned after that run's start.
@@ -272,17 +269,11 @@ def _has_to_be_planned() -> Iterator[tuple[ColumnElement[bool] | TextClause, ...
     # Not NOT EXISTS: Postgres turns that into a join and reads all runs for it.
     unclaimed = claimed.limit(1).correlate(crontab).scalar_subquery().is_(None)
     yield text(UNPLANNED), unclaimed
-    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= bindparam("now"), unclaimed
+    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now, unclaimed
 
 
-def next_resume(connection: Connection) -> datetime | None:
-    """Return when the next pause ends by itself, in UTC; None if no pause has an end."""
-    found: datetime | None = connection.scalar(_next_resume())
-    return found
-
-
-@cache
-def _next_resume() -> Executable:
+def next_resume() -> Select[Any]:
+    """Return the query for when the next pause ends by itself."""
     query = select(crontab.c.paused_until).where(crontab.c.paused_until.is_not(None))
     return query.order_by(crontab.c.paused_until).limit(1)
 
