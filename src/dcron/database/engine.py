@@ -30,6 +30,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files, ids, rows
 from dcron.database.failures import database_error, is_transient
+from dcron.database.pool import SIZE, FrugalPool
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
 from dcron.database.url import parse_url
@@ -266,6 +267,11 @@ class Database:
             return SqliteWatch(self.address.path)
         return PostgresWatch(self.address, WAKE_CHANNEL)
 
+    def close_unused(self) -> None:
+        """Close connections to a Postgres server that were not needed for a while."""
+        if isinstance(self.engine.pool, FrugalPool):
+            self.engine.pool.close_unused()
+
     def close(self) -> None:
         """Close all connections. The next transaction opens the file that is there then."""
         self.engine.dispose()
@@ -332,7 +338,8 @@ class Database:
             connect_args=options,
             # Concurrency limits are counted after locking: each statement must see all commits before it.
             isolation_level="READ COMMITTED",
-            pool_size=4,
+            poolclass=FrugalPool,
+            pool_size=SIZE,
             pool_timeout=self._patience,
         )
 
