@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    DateTime,
     Engine,
     Executable,
     FromClause,
     Table,
+    bindparam,
     create_engine,
     event,
+    func,
     select,
     text,
 )
@@ -106,6 +109,8 @@ class Database:
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
         self.engine = self._make_engine()
+        self.time = self._time()
+        """The time of the database's clock, as an expression for a statement."""
 
         @event.listens_for(self.engine, "connect")
         def count(*_: object) -> None:
@@ -142,9 +147,10 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Read in this block. Raises DatabaseError.
+        """Open a connection that only reads. Raises DatabaseError.
 
-        On Postgres each statement is a transaction of its own.
+        On SQLite all statements see one state. On Postgres each sees what was committed before it, so they
+        need no transaction, and no round trips to begin and end one.
         """
         with self._transaction("BEGIN") as connection:
             yield connection
@@ -178,6 +184,10 @@ class Database:
         On Postgres it is at most 2 s of this machine's time after a reading of the server's clock.
         """
         return self._clock() if self._clock else self._server_clock.now() or self.read_clock(connection)
+
+    def note_clock(self, at: datetime) -> datetime:
+        """Note a reading of the database's clock that has just arrived; return it."""
+        return at if self._clock or self.is_sqlite else self._server_clock.read(at)
 
     def read_clock(self, connection: Connection) -> datetime:
         """Read the database's clock now, for a comparison with another clock."""
@@ -323,6 +333,12 @@ class Database:
     def _guards(self) -> str:
         milliseconds = int(self._patience * 1000)
         return _POSTGRES_GUARDS.format(lock=milliseconds, statement=3 * milliseconds)
+
+    def _time(self) -> ColumnElement[datetime]:
+        if self.is_sqlite or self._clock:
+            clock = self._clock or (lambda: datetime.now(UTC))
+            return bindparam("now", callable_=clock, type_=DateTime(timezone=True))
+        return func.clock_timestamp(type_=DateTime(timezone=True))
 
     def _make_engine(self) -> Engine:
         if self.address.path:

@@ -206,7 +206,7 @@ class DumpService(Service):
         for line in lines:
             before = found[line.definition.name]
             state = _state(line, now)
-            if not tasks.change_with_state(connection, before, line.definition, state, now, self.actor):
+            if not tasks.replace(connection, before, line.definition, now, self.actor, state):
                 raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
             after = tasks.by_id(connection, before.id)
             assert after
