@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize("database_url", ["postgres"], indirect=True
 
 WARM = 8
 """Rounds after which the driver has prepared all statements."""
-LOOK, CLAIM, START, FINISH, BEAT = 5, 3, 2, 3, 12
+LOOK, CLAIM, START, FINISH, BEAT = 1, 3, 2, 3, 12
 
 
 class Wire:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -25,21 +25,24 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import connecting, files, ids, rows
-from dcron.database.connecting import Protection
+from dcron.database import files, ids, rows
 from dcron.database.failures import database_error, is_transient
-from dcron.database.pipelining import PipelinedConnection, PipelinedCursor
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
+from dcron.database.server import Protection, Replication
 from dcron.database.server_clock import ServerClock
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.errors import DatabaseReplaced
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    from dcron.database.pipelining import PipelinedConnection, PipelinedCursor
 
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
@@ -63,20 +66,6 @@ _POSTGRES_GUARDS = (
     " set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),"
     " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
 )
-
-
-class Replication(NamedTuple):
-    """How a Postgres server replicates commits."""
-
-    standby_names: str
-    """Empty if no commit waits for a standby."""
-    commit: str
-    """The server's `synchronous_commit`. dcron's writing transactions set it to `on`."""
-
-    @property
-    def is_synchronous(self) -> bool:
-        """Whether a commit of dcron is on a standby before it is acknowledged."""
-        return bool(self.standby_names)
 
 
 class Database:
@@ -133,7 +122,11 @@ class Database:
 
     def protection(self, connection: Connection) -> Protection | None:
         """Return how the connection to a Postgres server is protected; None for SQLite."""
-        return None if self.is_sqlite else connecting.protection(connection)
+        if self.is_sqlite:
+            return None
+        from dcron.database import connecting
+
+        return connecting.protection(connection)
 
     def replication(self, connection: Connection) -> Replication | None:
         """Return how a Postgres server replicates commits; None for SQLite."""
@@ -208,7 +201,7 @@ class Database:
         """Return the parameters for a statement with `rows` of these columns."""
         return rows.for_sqlite(columns, batch) if self.is_sqlite else rows.for_postgres(columns, batch)
 
-    def insert_if_absent(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+    def insert_if_absent(self, table: Table) -> "sqlite.Insert | postgresql.Insert":
         """Return an INSERT that skips rows which a unique index already contains."""
         return rows.sqlite_insert(table) if self.is_sqlite else rows.postgres_insert(table)
 
@@ -343,6 +336,9 @@ class Database:
     def _make_engine(self) -> Engine:
         if self.address.path:
             return self._make_sqlite_engine()
+        from dcron.database import connecting
+        from dcron.database.pipelining import PipelinedConnection
+
         options = connecting.parameters(self.address)
         shares_sessions = self.address.transaction_pooling
         if shares_sessions:
@@ -380,7 +376,7 @@ class Database:
         event.listen(engine, "do_execute", postpone)
         return engine
 
-    def _note_clock(self, cursor: PipelinedCursor) -> None:
+    def _note_clock(self, cursor: "PipelinedCursor") -> None:
         row = cursor.fetchone() if cursor.description else None
         if row and isinstance(row[0], datetime):
             self._server_clock.read(row[0])
@@ -411,7 +407,9 @@ class Database:
         return engine
 
 
-def _driver(connection: Connection) -> PipelinedConnection:
+def _driver(connection: Connection) -> "PipelinedConnection":
+    from dcron.database.pipelining import PipelinedConnection
+
     driver = connection.connection.driver_connection
     assert isinstance(driver, PipelinedConnection)
     return driver

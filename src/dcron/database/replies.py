@@ -1,12 +1,13 @@
 """Statements whose results are read later, so that a round trip to Postgres carries several of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, CursorResult, Executable, Row
-from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
+from sqlalchemy.engine.interfaces import ExecutionContext
 
-from dcron.database.pipelining import PipelinedCursor
+if TYPE_CHECKING:
+    from dcron.database.pipelining import PipelinedCursor
 
 _OPTION = "dcron_reply"
 
@@ -42,12 +43,13 @@ class Reply:
         return result
 
 
-def postpone(cursor: DBAPICursor, statement: str, parameters: Any, context: ExecutionContext) -> bool | None:
+def postpone(
+    cursor: "PipelinedCursor", statement: str, parameters: Any, context: ExecutionContext
+) -> bool | None:
     """Postpone a statement of a Reply; the driver executes all others (an event of SQLAlchemy's dialect)."""
     reply = context.execution_options.get(_OPTION)
     if reply is None:
         return None
-    assert isinstance(cursor, PipelinedCursor)
     cursor.postpone(statement, parameters)
     reply.postponed(context)
     return True
