@@ -40,6 +40,7 @@ from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
+from dcron.store.snapshot import take_snapshot
 from tests.support.stage import NOON, Stage
 
 LINES = 20_000
@@ -113,10 +114,9 @@ def a_run(connection: Connection) -> Run:
 
 
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
+    "snapshot": lambda connection, stage: take_snapshot(connection, stage.database, NODE),
     "heads": lambda connection, stage: planning.heads(connection),
-    "has_to_plan": lambda connection, stage: tasks.has_to_plan(connection, NOON),
     "to_plan": lambda connection, stage: tasks.to_plan(connection, NOON, 100),
-    "next_resume": lambda connection, stage: tasks.next_resume(connection),
     "claim and start": lambda connection, stage: claims.start(
         connection, stage.database, NODE, NOON, claim_batch(connection, stage).claimed
     ),
@@ -127,7 +127,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "unblock_some": lambda connection, stage: blocked.unblock_some(connection, 0, NOON, 100),
     "expire": lambda connection, stage: expiry.expire(connection, stage.database, NOON, 100),
     "events": lambda connection, stage: events.unhandled(connection, 100),
-    "any events": lambda connection, stage: events.any_unhandled(connection),
     "queues": lambda connection, stage: queues.listing(connection),
     "graph": lambda connection, stage: dependencies.graph_around(connection, "line-7"),
     "a flow": lambda connection, stage: dependencies.members(connection, 7),
@@ -138,7 +137,6 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "declare_lost": lambda connection, stage: finishing.declare_lost(
         connection, stage.database, NOON, [NODE], "died"
     ),
-    "cancel_requests": lambda connection, stage: runs.cancel_requests(connection, NODE),
     "incidents": lambda connection, stage: epochs.last(connection, "epoch"),
     "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
     "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),

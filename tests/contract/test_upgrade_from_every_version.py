@@ -13,7 +13,7 @@ from dcron import migrations
 from dcron.cli.commands.db import announce
 from dcron.database import Database
 from dcron.errors import Refused
-from dcron.migrations.estimate import outlook
+from dcron.migrations.estimate import estimate_upgrade
 from dcron.model import RunState
 from dcron.schema import SCHEMA_VERSION, metadata, nodes
 from dcron.services.crontab import Crontab
@@ -153,7 +153,7 @@ def test_agents_that_run_are_asked_to_take_nothing_new_and_keep_their_leases(ear
     with earlier.write() as connection:
         until = earlier.now(connection) + timedelta(seconds=40)
         connection.execute(nodes.update().values(alive_until=until))
-    assert outlook(earlier).agents == ("web-1-00000000",)
+    assert estimate_upgrade(earlier).agents == ("web-1-00000000",)
     migrations.upgrade(earlier)
     with earlier.read() as connection:
         node = connection.execute(select(nodes.c.alive_until, nodes.c.draining)).one()
@@ -220,23 +220,23 @@ def test_a_long_upgrade_says_so_and_refuses_where_agents_would_lose_what_they_ru
                 data = row | ({"id": "50000000"} if table == "runs" else {})
                 insert(connection, table, data, "" if database.is_sqlite else "OVERRIDING SYSTEM VALUE")
         connection.execute(nodes.update().values(alive_until=now + timedelta(seconds=60)))
-    ahead = outlook(database)
+    ahead = estimate_upgrade(database)
     assert ahead.runs == 50_000_000
     assert ahead.seconds > 600
-    assert ahead.stops_what_runs
+    assert ahead.may_stop_runs
     with pytest.raises(Refused, match=r"50,000,000 runs takes about .*web-1-00000000.*--force"):
         announce(ahead, force=False)
     announce(ahead, force=True)
-    assert not outlook_of_a_stopped_fleet(database).stops_what_runs
+    assert not outlook_of_a_stopped_fleet(database).may_stop_runs
 
 
 def outlook_of_a_stopped_fleet(database: Database) -> Any:
     with database.write() as connection:
         connection.execute(nodes.delete())
-    return outlook(database)
+    return estimate_upgrade(database)
 
 
 def test_tables_of_this_version_have_nothing_ahead(database: Database) -> None:
     migrations.prepare(database)
     assert migrations.current_version(database) == SCHEMA_VERSION
-    assert outlook(database).seconds == 0
+    assert estimate_upgrade(database).seconds == 0

@@ -14,7 +14,8 @@ from dcron.store import blocked, claims, expiry, finishing, nodes, planning, rea
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
-from dcron.store.runs import COLUMNS, cancel_requests, run_from
+from dcron.store.runs import COLUMNS, run_from
+from dcron.store.snapshot import take_snapshot
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 """When every test begins: a Tuesday."""
@@ -109,7 +110,7 @@ class Stage:
 
     def has_to_plan(self) -> bool:
         with self.database.read() as connection:
-            return tasks.has_to_plan(connection, self.now)
+            return take_snapshot(connection, self.database, "no-node").to_plan
 
     def claim(self, node_id: str, limit: int = 10, **offered: Any) -> list[ClaimedRun]:
         """Claim as agents do: again at once while what cannot start is moved out of the way."""
@@ -160,7 +161,7 @@ class Stage:
 
     def cancel_requests(self, node_id: str) -> dict[int, str]:
         with self.database.read() as connection:
-            return cancel_requests(connection, node_id)
+            return take_snapshot(connection, self.database, node_id).cancel_requests
 
     def settle_orphans(self) -> int:
         with self.database.write() as connection:

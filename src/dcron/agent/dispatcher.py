@@ -9,7 +9,7 @@ the tables are of another version.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -25,11 +25,12 @@ from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version, unlocked
-from dcron.store import blocked, claims, events, finishing, planning, runs, tasks, unclaimable
+from dcron.store import blocked, claims, events, finishing, planning, tasks, unclaimable
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.planning import LaneHead
+from dcron.store.snapshot import Snapshot, take_snapshot
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")
@@ -50,21 +51,6 @@ _NEXT_LANES_PAUSE = 0.2
 
 Prepared = list[tuple[ClaimedRun, Job]]
 """Runs whose start is recorded, each with the command to execute."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What the database shows at the beginning of a step."""
-
-    now: datetime
-    to_plan: bool
-    has_events: bool
-    heads: list[LaneHead]
-    """The lanes that this node serves, each with its first run."""
-    reserved_for: Lane | None
-    """The lane among them for which capacity is reserved."""
-    next_resume: datetime | None
-    cancel_requests: dict[int, str]
 
 
 class Dispatcher:
@@ -120,9 +106,9 @@ class Dispatcher:
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
         capacity = self._capacity()
-        snapshot = self._take_snapshot(capacity)
-        if snapshot.reserved_for:
-            capacity = replace(capacity, free=policy.without(capacity.free, snapshot.reserved_for))
+        snapshot, reserved_for = self._take_snapshot(capacity)
+        if reserved_for:
+            capacity = replace(capacity, free=policy.without(capacity.free, reserved_for))
         due = [head for head in snapshot.heads if head.due_at <= snapshot.now]
         self._waits_for_room = not all(capacity.has_room_for(head.lane) for head in due)
         if newly_cancelled := self._active_runs.cancel(snapshot.cancel_requests):
@@ -151,22 +137,17 @@ class Dispatcher:
             capacity=settings.capacity,
             free=self._active_runs.free_capacity(settings.capacity),
             accounts=settings.account.accounts,
+            ending_tasks=self._active_runs.ending_tasks(),
         )
 
-    def _take_snapshot(self, capacity: Capacity) -> Snapshot:
+    def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
+        """Return what the database shows, with the lanes that this node serves, and the reserved lane."""
         with self._database.read() as connection:
-            now = self._database.now(connection)
-            heads, self._last_lane = planning.heads_after(connection, self._last_lane)
-            served = [head for head in heads if capacity.serves(head.lane)]
-            return Snapshot(
-                now,
-                tasks.has_to_plan(connection, now),
-                events.any_unhandled(connection),
-                served,
-                planning.reservation(connection, served, capacity.free, now),
-                tasks.next_resume(connection),
-                runs.cancel_requests(connection, self._node_id) if self._active_runs.any() else {},
-            )
+            found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
+            served = [head for head in found.heads if capacity.serves(head.lane)]
+            reserved_for = planning.reservation(connection, served, capacity.free, found.now)
+        self._last_lane = found.last_lane
+        return replace(found, heads=served), reserved_for
 
     def _plan(self) -> int:
         """Plan a batch of tasks that need it, except those that other nodes hold; return how many."""

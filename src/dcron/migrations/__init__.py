@@ -1,11 +1,11 @@
-"""Making and upgrading the tables. Alembic does the work and is loaded only when there is some."""
+"""Create and upgrade the tables. Alembic does it, and is imported only when there is something to do."""
 
 from datetime import timedelta
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select, text, update
 
-from dcron.database import SCHEMA, Database
+from dcron.database import SCHEMA, Database, lacks_tables
 from dcron.errors import DatabaseError, SchemaVersionError
 from dcron.schema import SCHEMA_VERSION, metadata, nodes
 
@@ -15,10 +15,10 @@ _LOCK = 0x6463726F6E  # "dcron"
 
 
 def prepare(database: Database, *, make: bool = True) -> None:
-    """Make sure the tables are there and of this program's version; with `make` an empty database gets them.
+    """Check that the tables exist in this program's version; with `make`, create them in an empty database.
 
-    Raises SchemaVersionError for another version, DatabaseError where the tables are missing, or cannot be
-    made.
+    Raises SchemaVersionError for another version, and DatabaseError if the tables are missing or cannot be
+    created.
     """
     version = current_version(database)
     if version is not None:
@@ -30,9 +30,9 @@ def prepare(database: Database, *, make: bool = True) -> None:
 
 
 def require_made(database: Database) -> None:
-    """Make nothing: raise SchemaVersionError unless the tables are there and of this program's version."""
+    """Raise SchemaVersionError unless the tables exist in this program's version. Create nothing."""
     path = database.address.path
-    if path and not path.exists():  # to look into it would make it
+    if path and not path.exists():  # connecting would create it
         raise SchemaVersionError(f"there is no database {database.address} yet: `dcron db init` makes it")
     version = current_version(database)
     if version is None:
@@ -43,27 +43,33 @@ def require_made(database: Database) -> None:
 
 
 def require_version(database: Database, version: str) -> None:
-    """Raise SchemaVersionError unless tables of this version are what this program needs."""
+    """Raise SchemaVersionError unless this is the version of the tables that this program needs."""
     if version != SCHEMA_VERSION:
         raise _wrong_version(database, version)
 
 
 def current_version(database: Database) -> str | None:
-    """The version of the tables; None where there are none."""
-    with database.read() as connection:
-        return _version(connection)
+    """Return the version of the tables; None if there are none."""
+    try:
+        with database.read() as connection:
+            return _version(connection)
+    except DatabaseError as error:
+        if lacks_tables(error):
+            return None
+        raise
 
 
 def upgrade(database: Database) -> str | None:
-    """Bring the tables to this program's version; safe when several processes do it at once.
+    """Create the tables, or upgrade them to this program's version. Several processes may do so at once.
 
-    Returns the version there was before. Raises DatabaseError or SchemaVersionError.
+    Return the version before, or None. Raises DatabaseError if the tables may not be created, and
+    SchemaVersionError if they are newer than this program.
     """
     with database.write() as connection:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            _make_schema(connection)
-        before = _version(connection)
+            _create_schema(connection)
+        before = _version(connection) if inspect(connection).has_table(VERSION_TABLE) else None
         if before == SCHEMA_VERSION:
             return before
         began = database.now(connection)
@@ -72,21 +78,21 @@ def upgrade(database: Database) -> str | None:
             database.lock_tables(connection, _own_tables(connection))
         if before is not None and before not in known_versions():
             raise _wrong_version(database, before)
-        _refuse_other_peoples_tables(connection, before, database)
+        _refuse_foreign_tables(connection, before, database)
         if not database.is_sqlite:
-            _require_right_to_create(connection, database)
+            _require_create_privilege(connection, database)
         _run_alembic(connection)
         if before is not None:
-            _send_agents_home(connection, database.now(connection) - began)
+            _drain_agents(connection, database.now(connection) - began)
     if before is None and not database.is_sqlite:
-        database.close()  # a new connection finds the schema with the tables
+        database.close()  # a new connection finds the new schema
     return before
 
 
-def _send_agents_home(connection: Connection, took: timedelta) -> None:
-    """Let the agents that run take nothing new, and give their leases the time that the upgrade took.
+def _drain_agents(connection: Connection, took: timedelta) -> None:
+    """Drain the running agents, and extend their leases by the time that the upgrade took.
 
-    They may be of an earlier release, which knows nothing of these tables but drains when it is asked to.
+    They may be of an earlier release: it does not know the new tables, but it drains when its row says so.
     """
     living = select(nodes.c.id, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
     for node in connection.execute(living).all():
@@ -95,13 +101,11 @@ def _send_agents_home(connection: Connection, took: timedelta) -> None:
 
 
 def known_versions() -> list[str]:
-    """The versions this program can make, oldest first."""
+    """Return the versions that this program can upgrade to, the oldest first."""
     return sorted(path.name[:4] for path in VERSIONS.glob("0*.py"))
 
 
 def _version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
     version: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
     return version
 
@@ -110,7 +114,7 @@ def _own_tables(connection: Connection) -> set[str]:
     return set(metadata.tables) & set(inspect(connection).get_table_names())
 
 
-def _refuse_other_peoples_tables(connection: Connection, before: str | None, database: Database) -> None:
+def _refuse_foreign_tables(connection: Connection, before: str | None, database: Database) -> None:
     taken = _own_tables(connection)
     if before is None and taken:
         raise DatabaseError(
@@ -119,8 +123,8 @@ def _refuse_other_peoples_tables(connection: Connection, before: str | None, dat
         )
 
 
-def _make_schema(connection: Connection) -> None:
-    """Make dcron's own schema where there is none. A role that may not do so uses what it finds instead."""
+def _create_schema(connection: Connection) -> None:
+    """Create dcron's own schema if there is none. A role that may not do so uses the default search path."""
     if connection.scalar(text("SELECT current_schema()")) is not None:
         return
     own = connection.scalar(text("SELECT current_setting('search_path')"))
@@ -130,13 +134,13 @@ def _make_schema(connection: Connection) -> None:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         connection.execute(
             text(f"SET LOCAL search_path TO {SCHEMA}")
-        )  # another process may just have made it
+        )  # another process may just have created it
     elif own == SCHEMA:
         connection.execute(text("SET LOCAL search_path TO DEFAULT"))
 
 
-def _require_right_to_create(connection: Connection, database: Database) -> None:
-    """On Postgres a role that runs tasks need not be one that makes tables."""
+def _require_create_privilege(connection: Connection, database: Database) -> None:
+    """Raise DatabaseError unless the Postgres role may create tables. The role of an agent need not."""
     role = connection.scalar(text("SELECT current_user"))
     schema = text(
         "SELECT nspname, pg_get_userbyid(nspowner) AS owner, has_schema_privilege(oid, 'CREATE') AS allowed"

@@ -1,4 +1,4 @@
-"""Alembic's entry: migrate through the connection, and in the transaction, that the caller holds."""
+"""Run the migrations for Alembic, on the caller's connection and in the caller's transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""What an upgrade will take, and whom it meets: asked before it begins."""
+"""Estimate, before an upgrade begins, how long it takes and which agents it affects."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,29 +11,29 @@ from dcron.database import Database
 from dcron.schema import nodes, runs
 
 RUNS_A_SECOND = 8_000
-"""How many rows of `runs` a revision that goes through all of them handles on a slow, busy machine."""
+"""How many rows of `runs` a revision processes on a slow, busy machine."""
 
 
 @dataclass(frozen=True)
 class UpgradeEstimate:
-    """What lies between the tables as they are and this program's."""
+    """How long the pending upgrade takes, and the agents that are alive."""
 
     runs: int
-    """Rows that the upgrade goes through, at most by one revision; 0 where it only adds columns."""
+    """Rows of `runs` that the longest of the revisions processes; 0 if they only add columns."""
     seconds: float
     agents: tuple[str, ...]
     """The IDs of the nodes whose leases are not over."""
-    leases_last: float
-    """Seconds until the first of their leases is over."""
+    shortest_lease: float
+    """Seconds until the first of their leases ends."""
 
     @property
-    def stops_what_runs(self) -> bool:
-        """Whether leases may run out meanwhile: then agents stop what they run."""
-        return bool(self.agents) and self.seconds > self.leases_last / 2
+    def may_stop_runs(self) -> bool:
+        """Whether leases may end during the upgrade: then agents stop their runs."""
+        return bool(self.agents) and self.seconds > self.shortest_lease / 2
 
 
-def outlook(database: Database) -> UpgradeEstimate:
-    """Look at the tables without changing them. Raises DatabaseError or SchemaVersionError."""
+def estimate_upgrade(database: Database) -> UpgradeEstimate:
+    """Estimate the upgrade without changing the tables. Raises DatabaseError or SchemaVersionError."""
     version = migrations.current_version(database)
     if version is None or version not in migrations.known_versions():
         return UpgradeEstimate(0, 0.0, (), 0.0)
@@ -45,10 +45,10 @@ def outlook(database: Database) -> UpgradeEstimate:
 
 
 def _runs_read_by(connection: Connection, version: str) -> int:
-    """Return how many rows of `runs` a revision goes through.
+    """Return how many rows of `runs` a revision processes.
 
-    `GOES_THROUGH_RUNS = True` in the revision means all of them: estimated from the highest id, because
-    counting takes long. A text is the condition of those it goes through, which an index has.
+    `GOES_THROUGH_RUNS = True` in the revision means all of them: estimated by the highest id, because to
+    count is slow. A text is the condition of the rows it processes, which an index has.
     """
     (path,) = (path.stem for path in migrations.VERSIONS.glob(f"{version}_*.py"))
     which = getattr(import_module(f"dcron.migrations.versions.{path}"), "GOES_THROUGH_RUNS", False)

@@ -206,7 +206,7 @@ class DumpService(Service):
         for dumped in changed:
             before = found[dumped.definition.name]
             state = _state(dumped, now)
-            if not tasks.change_with_state(connection, before, dumped.definition, state, now, self.actor):
+            if not tasks.replace(connection, before, dumped.definition, now, self.actor, state):
                 raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
             after = tasks.by_id(connection, before.id)
             assert after

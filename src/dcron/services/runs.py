@@ -152,7 +152,7 @@ class Runs(Service):
         """Plan the run after a cancelled scheduled run, and skip the downstream tasks of its flow."""
         task = tasks.by_id(connection, run.task_id)
         if run.trigger is Trigger.SCHEDULE and task and task.planned_version == task.version:
-            planning.plan_after(connection, task, max(now, run.scheduled_for))
+            planning.add_successor(connection, task, max(now, run.scheduled_for))
         if run.flow is not None or run.trigger is Trigger.RETRY:
             step = dependencies.Step(run.id, run.task, run.flow, run.scheduled_for)
             dependencies.step_ended(connection, self.database, step, RunState.CANCELLED, now)

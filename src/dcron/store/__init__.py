@@ -1,5 +1,5 @@
 """Every SQL statement of dcron. Functions take a connection and `now`; they neither begin nor commit.
 
-What agents ask all the time is made once and cached: making a statement takes SQLAlchemy longer than the
-database takes to answer it.
+Statements that agents run often are built once and cached: SQLAlchemy takes longer to build a statement than
+the database takes to run it.
 """

@@ -1,4 +1,4 @@
-"""The record of changes: who did what to which line, and what it was before."""
+"""The audit log: who changed which task, and its definition before and after."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,44 +20,46 @@ def record(
     after: Task | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Note a change to a line; `detail` stands for the line where the line's text stays as it is."""
-    line = after or before
-    assert line
-    told = {"before": _text_of(before), "after": dict(detail) if detail else _text_of(after)}
-    connection.execute(insert(changes).values(_change(now, actor, action, line) | told))
+    """Record a change of a task. Give `detail` if the change leaves the task's definition as it is."""
+    task = after or before
+    assert task
+    values = {"before": _fields_of(before), "after": dict(detail) if detail else _fields_of(after)}
+    connection.execute(insert(changes).values(_change(now, actor, action, task) | values))
 
 
-def record_added(connection: Connection, now: datetime, actor: str, lines: Sequence[Task]) -> None:
-    """Note that these lines are new."""
-    values = [_change(now, actor, "add", line) | {"before": None, "after": _text_of(line)} for line in lines]
+def record_added(connection: Connection, now: datetime, actor: str, added: Sequence[Task]) -> None:
+    """Record that these tasks were added."""
+    values = [
+        _change(now, actor, "add", task) | {"before": None, "after": _fields_of(task)} for task in added
+    ]
     if values:
         connection.execute(insert(changes), values)
 
 
-def _change(now: datetime, actor: str, action: str, line: Task) -> dict[str, Any]:
-    about = {"task_id": line.id, "task": line.name, "version": line.version}
+def _change(now: datetime, actor: str, action: str, task: Task) -> dict[str, Any]:
+    about = {"task_id": task.id, "task": task.name, "version": task.version}
     return {"at": now, "actor": actor, "action": action, **about}
 
 
 def last_of_name(connection: Connection, task: str) -> Row[Any] | None:
-    """The latest change to the line of this name."""
+    """Return the latest change of the task of this name."""
     query = select(changes).where(changes.c.task == task).order_by(changes.c.id.desc()).limit(1)
     return connection.execute(query).first()
 
 
 def last_of_task(connection: Connection, task_id: int) -> Row[Any] | None:
-    """The latest change to the line of this id, whatever its name was."""
+    """Return the latest change of the task of this id, under any name."""
     query = select(changes).where(changes.c.task_id == task_id).order_by(changes.c.id.desc()).limit(1)
     return connection.execute(query).first()
 
 
 def changed_by(actor: str, login: str | None) -> str:
-    """Return the actor, and the database login (on SQLite the account) if its name is another."""
+    """Return the actor, with the database login (on SQLite the account) if its name differs."""
     return actor if login in (None, actor.partition("@")[0]) else f"{actor} (as {login})"
 
 
-def _text_of(line: Definition | None) -> dict[str, Any] | None:
-    if line is None:
+def _fields_of(definition: Definition | None) -> dict[str, Any] | None:
+    if definition is None:
         return None
-    values = {name: getattr(line, name) for name in DEFINITION_FIELDS}
+    values = {name: getattr(definition, name) for name in DEFINITION_FIELDS}
     return {name: str(value) if isinstance(value, datetime) else value for name, value in values.items()}

@@ -1,4 +1,7 @@
-"""Waiting runs that are kept out of the due ones, until whoever ends the cause lets them go."""
+"""Unblock waiting runs. A blocked run is outside the index of due runs until its cause has ended.
+
+The transaction that ends the cause (a limit, a pause, a delay) unblocks the runs that waited for it.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -19,31 +22,34 @@ _UNBLOCKED_AT_ONCE = 500
 
 
 def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> int:
-    """Let go on what waits for one of these lines and whose cause is gone, as many as there is room for."""
+    """Unblock waiting runs of these tasks whose cause has ended, up to their limits. Return how many.
+
+    Blocked runs of a removed task are skipped.
+    """
     if not task_ids:
         return 0
-    found = sorted(connection.scalars(_blocked_lines(), {"task_ids": list(task_ids)}))
-    tasks.lock(connection, found)  # all lines before the first run
-    freed = 0
+    found = sorted(connection.scalars(_blocked_tasks(), {"task_ids": list(task_ids)}))
+    tasks.lock(connection, found)  # all tasks before the first run, as everywhere
+    unblocked = 0
     for task_id in found:
         if task := tasks.by_id(connection, task_id):
-            freed += _unblock_line(connection, task, now)
+            unblocked += _unblock_task(connection, task, now)
         else:
-            kept = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
-            unclaimable.skip_all(connection, kept.limit(_UNBLOCKED_AT_ONCE), unclaimable.REMOVED, now)
-    return freed
+            orphans = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
+            unclaimable.skip_all(connection, orphans.limit(_UNBLOCKED_AT_ONCE), unclaimable.REMOVED, now)
+    return unblocked
 
 
 @cache
-def _blocked_lines() -> Executable:
-    of_lines = runs.c.task_id.in_(bindparam("task_ids", expanding=True))
-    return select(runs.c.task_id).where(of_lines, text(BLOCKED)).distinct()
+def _blocked_tasks() -> Executable:
+    of_tasks = runs.c.task_id.in_(bindparam("task_ids", expanding=True))
+    return select(runs.c.task_id).where(of_tasks, text(BLOCKED)).distinct()
 
 
 def unblock_some(connection: Connection, after_task: int, now: datetime, limit: int) -> int:
-    """The same for the next few lines behind this id that have blocked runs; the last one's id, or 0.
+    """Unblock runs of the next tasks with ids above `after_task`. Return the last of these ids, or 0.
 
-    A net below the nets: whoever ends a cause unblocks what waited for it.
+    It reads `limit` blocked runs. This is a safety net: the transaction that ends a cause already unblocks.
     """
     found = connection.scalars(_next_blocked(), {"after_task": after_task, "most": limit})
     task_ids: list[int] = sorted(set(found))
@@ -57,17 +63,17 @@ def _next_blocked() -> Executable:
     return behind.order_by(runs.c.task_id).limit(bindparam("most", type_=Integer()))
 
 
-def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
-    # Locked: who is just recording the end of one may have looked for blocked runs before there were any.
-    alive = Counter(connection.scalars(_living(), {"task_id": task.id}))
-    freed = 0
+def _unblock_task(connection: Connection, task: Task, now: datetime) -> int:
+    # Locked: a transaction that records an end now may have looked for blocked runs before these existed.
+    alive = Counter(connection.scalars(_alive_owners(), {"task_id": task.id}))
+    unblocked = 0
     for row in _in_order(connection, task):
-        here = alive[row.for_node] if task.every_node else alive.total()
-        free = task.max_running is None or here < task.max_running
-        by_hand = row.trigger == Trigger.MANUAL
+        counted = alive[row.for_node] if task.every_node else alive.total()
+        free = task.max_running is None or counted < task.max_running
+        is_manual = row.trigger == Trigger.MANUAL
         if row.blocked == Block.LIMIT and not free:
             continue
-        if not (task.enabled or by_hand):
+        if not (task.enabled or is_manual):
             if row.blocked == Block.LIMIT:
                 connection.execute(update(runs).where(runs.c.id == row.id).values(blocked=Block.PAUSED))
             continue
@@ -77,27 +83,27 @@ def _unblock_line(connection: Connection, task: Task, now: datetime) -> int:
         if row.blocked == Block.LIMIT:
             alive[row.for_node] += 1
             if row.trigger == Trigger.SCHEDULE:
-                values |= _after_a_hold(connection, task, row, now)
+                values |= _after_limit(connection, task, row, now)
         elif row.blocked == Block.DELAY and (delay := policy.delay_of(task)):
             values |= {"scheduled_for": now + delay, "due_at": now + delay}
             values["expires_at"] = policy.expiry_of(task, now + delay)
         connection.execute(update(runs).where(runs.c.id == row.id).values(values))
-        freed += 1
-    return freed
+        unblocked += 1
+    return unblocked
 
 
 @cache
-def _living() -> Executable:
-    living = select(runs.c.owner).where(runs.c.task_id == bindparam("task_id"), text(ALIVE))
-    return living.order_by(runs.c.id).with_for_update(key_share=True)
+def _alive_owners() -> Executable:
+    alive = select(runs.c.owner).where(runs.c.task_id == bindparam("task_id"), text(ALIVE))
+    return alive.order_by(runs.c.id).with_for_update(key_share=True)
 
 
 def _in_order(connection: Connection, task: Task) -> list[Row[Any]]:
-    """The line's blocked runs, some of them: what is made up for comes last, a turn that replaces first."""
+    """Return some of the task's blocked runs in order: a run that replaces another first, backfills last."""
     given = {"task_id": task.id, "most": _UNBLOCKED_AT_ONCE}
     rows = [
-        *connection.execute(_blocked_of(backfilled=False), given),
-        *connection.execute(_blocked_of(backfilled=True), given),
+        *connection.execute(_blocked_of(backfills=False), given),
+        *connection.execute(_blocked_of(backfills=True), given),
     ]
     if task.overlap == "replace":
         rows.sort(key=lambda row: row.trigger not in (Trigger.SCHEDULE, Trigger.NODE))
@@ -105,37 +111,42 @@ def _in_order(connection: Connection, task: Task) -> list[Row[Any]]:
 
 
 @cache
-def _blocked_of(*, backfilled: bool) -> Executable:
+def _blocked_of(*, backfills: bool) -> Executable:
     columns = (runs.c.id, runs.c.trigger, runs.c.blocked, runs.c.for_node, runs.c.scheduled_for)
-    is_made_up = runs.c.trigger == Trigger.BACKFILL
-    of_line = select(*columns).where(runs.c.task_id == bindparam("task_id"), text(BLOCKED))
-    some = of_line.where(is_made_up if backfilled else ~is_made_up).order_by(runs.c.due_at, runs.c.id)
+    is_backfill = runs.c.trigger == Trigger.BACKFILL
+    of_task = select(*columns).where(runs.c.task_id == bindparam("task_id"), text(BLOCKED))
+    some = of_task.where(is_backfill if backfills else ~is_backfill).order_by(runs.c.due_at, runs.c.id)
     return some.limit(bindparam("most", type_=Integer()))
 
 
-def _after_a_hold(connection: Connection, task: Task, row: Row[Any], now: datetime) -> dict[str, Any]:
-    """How a turn goes on that the limit has kept waiting, others behind it: for all of them where they queue,
-    else for the one that would be made up for."""
+def _after_limit(connection: Connection, task: Task, row: Row[Any], now: datetime) -> dict[str, Any]:
+    """Return the new values of a scheduled run that the limit kept waiting while later occurrences passed.
+
+    With overlap `queue` each of them runs; else only the one that catch-up chooses.
+    """
     if task.overlap == "queue":
         return {"backlog_until": now}
     try:
-        turn = policy.catch_up(task, row.scheduled_for, now)
-    except UsageError:  # claiming says what is wrong with the line
+        resumed = policy.catch_up(task, row.scheduled_for, now)
+    except UsageError:  # the claim reports what is wrong with the task
         return {}
-    if turn.runs_at is None or turn.missed is None:
+    if resumed.runs_at is None or resumed.missed is None:
         return {}
     overlap = "overlap: the run before was still alive"
-    skipping.record(connection, [(task, Skip(SkipCode.OVERLAP, overlap, covers=turn.missed))], now)
-    due_at = policy.due_at(task, turn.runs_at)
+    skipping.record(connection, [(task, Skip(SkipCode.OVERLAP, overlap, covers=resumed.missed))], now)
+    due_at = policy.due_at(task, resumed.runs_at)
     return {
-        "scheduled_for": turn.runs_at,
-        "backlog_until": turn.backlog_until,
+        "scheduled_for": resumed.runs_at,
+        "backlog_until": resumed.backlog_until,
         "expires_at": policy.expiry_of(task, due_at),
     }
 
 
 def block_others_of(connection: Connection, task_ids: Collection[int], now: datetime) -> None:
-    """Take all due runs of these lines, at their limits, out of the way at once; none that may be skipped."""
+    """Block the due runs of these tasks, which are at their limits, in one statement.
+
+    Scheduled and manual runs are not blocked: the overlap rule may skip them.
+    """
     waits = (Trigger.RETRY, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL)
     due = (runs.c.task_id.in_(task_ids), text(DUE), runs.c.trigger.in_(waits), runs.c.due_at <= now)
     if task_ids:

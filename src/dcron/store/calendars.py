@@ -1,4 +1,4 @@
-"""The calendars: named sets of dates that tasks keep clear of, or keep to."""
+"""Read and write calendars: named sets of dates for `--except` and `--only`."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ def _from(row: Row[Any]) -> StoredCalendar:
 
 
 def by_name(connection: Connection, name: str) -> StoredCalendar | None:
-    """The calendar of this name."""
+    """Return the calendar of this name."""
     row = connection.execute(select(*COLUMNS).where(calendars.c.name == name)).first()
     return _from(row) if row else None
 
 
 def page(connection: Connection, after: str, limit: int) -> list[StoredCalendar]:
-    """The calendars that follow the name `after`, in the order of names."""
+    """Return the calendars that follow the name `after`, in the order of names."""
     query = select(*COLUMNS).where(calendars.c.name > after).order_by(calendars.c.name).limit(limit)
     return [_from(row) for row in connection.execute(query)]
 
@@ -37,22 +37,22 @@ def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str
 
 
 def put(connection: Connection, calendar: StoredCalendar) -> None:
-    """Write the calendar, new or anew."""
+    """Insert the calendar, or replace the one of its name."""
     values = {name: getattr(calendar, name) for name in StoredCalendar.__dataclass_fields__}
-    known = update(calendars).where(calendars.c.name == calendar.name)
-    if not connection.execute(known.values(values)).rowcount:
+    setting = update(calendars).where(calendars.c.name == calendar.name).values(values)
+    if not connection.execute(setting).rowcount:
         connection.execute(insert(calendars).values(values))
 
 
 def remove(connection: Connection, name: str) -> bool:
-    """Take the calendar out; whether it was there."""
+    """Delete the calendar. Return whether it existed."""
     return connection.execute(delete(calendars).where(calendars.c.name == name)).rowcount == 1
 
 
 def users(connection: Connection, name: str, limit: int) -> list[str]:
-    """The names of tasks that speak of the calendar."""
-    speaking = [
+    """Return the names of tasks that use the calendar."""
+    using = [
         select(crontab.c.name).where(column == name)
         for column in (crontab.c.except_calendar, crontab.c.only_calendar)
     ]
-    return list(connection.scalars(union(*speaking).order_by("name").limit(limit)))
+    return list(connection.scalars(union(*using).order_by("name").limit(limit)))

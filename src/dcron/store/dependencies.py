@@ -1,7 +1,7 @@
-"""Flows: tasks that come after others (`@after`), once for each run with which a flow begins.
+"""Start the tasks that come after others (`@after`), once in each flow.
 
-Whoever ends a step brings in what comes after it, in the same transaction. The lines behind it are locked
-first, so of three steps that end at once the last to come sees the other two.
+The transaction that ends a step also starts what comes after it. It locks the downstream tasks first, so of
+three steps that end at the same time the last sees the other two.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,7 +20,7 @@ from dcron.schema import crontab, runs, subscriptions
 from dcron.store import new_runs, skipping, tasks
 
 MOST_TASKS = 1000
-"""Tasks that may hang together by `@after`: more are refused, and not all of them looked at."""
+"""Most tasks that `@after` may connect with each other. More are refused, and are read only in part."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,20 @@ class Step:
 def step_ended(
     connection: Connection, database: Database, step: Step, state: RunState, now: datetime
 ) -> None:
-    """Bring in what comes after a step whose last attempt is over, or record why it does not."""
+    """Start the tasks after a step whose last attempt has ended, or record why they do not run."""
     graph = graph_around(connection, step.task)
-    following = sorted(name for name, earlier in graph.items() if step.task in earlier)
+    following = sorted(name for name, upstream in graph.items() if step.task in upstream)
     if not following:
         return
-    lines = _lock(connection, downstream_of(graph, [step.task]))
-    flow = step.flow or _begin_or_join(connection, graph, step, lines, now)
+    downstream = _lock(connection, downstream_of(graph, [step.task]))
+    flow = step.flow or _begin_or_join(connection, graph, step, downstream, now)
     if state is RunState.SUCCEEDED:
         for name in following:
-            _go_on(connection, database, graph, lines, name, flow, step.scheduled_for, now)
+            _start_if_ready(connection, database, graph, downstream, name, flow, step.scheduled_for, now)
     else:
         reason = f"{step.task} {_ENDS[state]} (run {step.run_id})"
         skip = Skip(SkipCode.UPSTREAM, reason, caused_by=step.run_id)
-        _leave_out(connection, lines, lines, flow, step.scheduled_for, skip, now)
+        _record_skipped(connection, downstream, downstream, flow, step.scheduled_for, skip, now)
 
 
 _ENDS = {
@@ -61,42 +61,42 @@ _ENDS = {
 
 
 def step_skipped(connection: Connection, database: Database, step: Step, now: datetime) -> None:
-    """The same for a step that did not run at all. One that is in no flow has begun none."""
+    """Record that the tasks after a skipped step do not run. A skipped run begins no flow of its own."""
     if step.flow is not None:
         step_ended(connection, database, step, RunState.SKIPPED, now)
 
 
 def graph_around(connection: Connection, name: str) -> dict[str, tuple[str, ...]]:
-    """What comes after what, in everything that hangs together with this task."""
-    earlier_of: dict[str, set[str]] = {}
+    """Return the upstream tasks of each task that `@after` connects with this one, directly or not."""
+    upstream_of: dict[str, set[str]] = {}
     seen: set[str] = set()
     open_names = {name}
     while open_names and len(seen) < MOST_TASKS:
         seen |= open_names
         edges = _edges(connection, open_names)
-        for later, earlier in edges:
-            earlier_of.setdefault(later, set()).add(earlier)
-            earlier_of.setdefault(earlier, set())
+        for task, upstream in edges:
+            upstream_of.setdefault(task, set()).add(upstream)
+            upstream_of.setdefault(upstream, set())
         open_names = {each for edge in edges for each in edge} - seen
-    return {later: tuple(sorted(earlier)) for later, earlier in earlier_of.items()}
+    return {task: tuple(sorted(upstream)) for task, upstream in upstream_of.items()}
 
 
 def downstream_ids(connection: Connection, names: Collection[str]) -> set[int]:
-    """The ids of all lines that come, at any distance, after these."""
-    later: set[str] = set()
+    """Return the ids of all tasks downstream of these, at any distance."""
+    downstream: set[str] = set()
     for name in sorted(names):
-        later |= downstream_of(graph_around(connection, name), [name])
-    query = select(crontab.c.id).where(crontab.c.name.in_(sorted(later)))
-    return set(connection.scalars(query)) if later else set()
+        downstream |= downstream_of(graph_around(connection, name), [name])
+    query = select(crontab.c.id).where(crontab.c.name.in_(sorted(downstream)))
+    return set(connection.scalars(query)) if downstream else set()
 
 
 def directly_downstream(connection: Connection, name: str) -> list[str]:
-    """The lines that name this one in their `@after`, in the order of names."""
-    return sorted(later for later, earlier in _edges(connection, [name]) if earlier == name)
+    """Return the tasks that name this one in their `@after`, in the order of names."""
+    return sorted(task for task, upstream in _edges(connection, [name]) if upstream == name)
 
 
 def members(connection: Connection, flow: int) -> dict[str, set[RunState]]:
-    """The states of each task's runs that are part of the flow."""
+    """Return the states of the flow's runs, by task name."""
     found: dict[str, set[RunState]] = {}
     for row in connection.execute(_members(), {"of_flow": flow}):
         found.setdefault(row.task, set()).add(RunState(row.state))
@@ -110,7 +110,7 @@ def _members() -> Executable:
 
 
 def _edges(connection: Connection, names: Collection[str]) -> set[tuple[str, str]]:
-    """Which task comes after which, where one of the two is among these."""
+    """Return pairs (task, upstream task), where one of the two is among these names."""
     given = {"names": list(names)}
     return {(row.name, row.source) for query in _edges_at() for row in connection.execute(query, given)}
 
@@ -127,19 +127,19 @@ def _edges_at() -> tuple[Executable, Executable]:
 
 
 def _lock(connection: Connection, names: Iterable[str]) -> dict[str, Task]:
-    """The lines of these names, locked in the order of their ids."""
+    """Lock the tasks of these names, in the order of ids, and return them by name."""
     query = select(*tasks.COLUMNS).where(crontab.c.name.in_(sorted(names))).order_by(crontab.c.id)
     locked = connection.execute(query.with_for_update(key_share=True, of=crontab))
     return {task.name: task for task in map(tasks.task_from, locked)}
 
 
 def _begin_or_join(
-    connection: Connection, graph: Graph, step: Step, lines: dict[str, Task], now: datetime
+    connection: Connection, graph: Graph, step: Step, downstream: dict[str, Task], now: datetime
 ) -> int:
-    """The flow of a run that is not yet part of one: its own, or one that waits for its task.
+    """Return the flow of a run that is not yet part of one: a new flow, or one that waits for its task.
 
-    Where several tasks with which flows begin lead to one that comes after them all, the first to end begins
-    the flow and the others join it. All attempts at the run are part of it, and the first one is its number.
+    Where several root tasks lead to one task, the first root to end begins the flow and the others join it.
+    All attempts at the run are part of the flow. Its number is the id of the first attempt.
     """
     attempts = _attempts(connection, step.run_id)
     others = (
@@ -147,22 +147,22 @@ def _begin_or_join(
     )
     flow = _newest_flow(connection, others) if others else None
     if flow is None or step.task in members(connection, flow):
-        if others and (before_this := _newest_flow(connection, {step.task})):
-            _close(connection, graph, before_this, step, lines, now)
+        if others and (previous := _newest_flow(connection, {step.task})):
+            _close(connection, graph, previous, step, downstream, now)
         flow = min(attempts)
     connection.execute(update(runs).where(runs.c.id.in_(attempts)).values(flow=flow))
     return flow
 
 
 def _attempts(connection: Connection, run_id: int) -> list[int]:
-    """The run, and those of which it is the retry."""
+    """Return the ids of the run and of the attempts before it."""
     this = select(runs.c.id, runs.c.retry_of).where(runs.c.id == run_id).cte(recursive=True)
     before = select(runs.c.id, runs.c.retry_of).join_from(this, runs, runs.c.id == this.c.retry_of)
     return list(connection.scalars(select(this.union_all(before).c.id)))
 
 
 def _newest_flow(connection: Connection, names: Collection[str]) -> int | None:
-    """The latest flow that one of these tasks was part of."""
+    """Return the latest flow that one of these tasks was part of."""
     latest = [
         select(runs.c.flow)
         .join_from(crontab, runs, runs.c.task_id == crontab.c.id)
@@ -175,65 +175,69 @@ def _newest_flow(connection: Connection, names: Collection[str]) -> int | None:
 
 
 def _close(
-    connection: Connection, graph: Graph, flow: int, step: Step, lines: dict[str, Task], now: datetime
+    connection: Connection, graph: Graph, flow: int, step: Step, downstream: dict[str, Task], now: datetime
 ) -> None:
-    """The task begins a new flow while others never came to its last: what waited for them is left out."""
-    part = members(connection, flow)
-    for name in lines:
-        absent = sorted(roots(graph, [name]) - part.keys())
-        if absent and name not in part:
+    """Record that what waits in `flow` for other roots does not run: this step's task begins a new flow."""
+    present = members(connection, flow)
+    for name in downstream:
+        absent = sorted(roots(graph, [name]) - present.keys())
+        if absent and name not in present:
             reason = f"{', '.join(absent)} did not run before {step.task} ran again (run {step.run_id})"
             skip = Skip(SkipCode.FLOW_CLOSED, reason)
-            _leave_out(connection, lines, [name], flow, step.scheduled_for, skip, now)
+            _record_skipped(connection, downstream, [name], flow, step.scheduled_for, skip, now)
 
 
-def _go_on(
+def _start_if_ready(
     connection: Connection,
     database: Database,
     graph: Graph,
-    lines: dict[str, Task],
+    downstream: dict[str, Task],
     name: str,
     flow: int,
     scheduled_for: datetime,
     now: datetime,
 ) -> None:
-    """Bring in one of the tasks that come after a step that succeeded, when it waits for nothing else."""
-    part = members(connection, flow)
-    if part.get(name, set()) - {RunState.SKIPPED}:
-        return  # it has had its run, perhaps by hand
-    succeeded = [each for each, states in part.items() if RunState.SUCCEEDED in states]
-    wanting = missing(graph, name, succeeded)
-    if not wanting and name in lines and (error := lines[name].error):
+    """Start a task after a step that succeeded, if it waits for no other. Record it if it can never run."""
+    present = members(connection, flow)
+    if present.get(name, set()) - {RunState.SKIPPED}:
+        return  # it has a run in this flow already, perhaps a manual one
+    succeeded = [each for each, states in present.items() if RunState.SUCCEEDED in states]
+    pending = missing(graph, name, succeeded)
+    if not pending and name in downstream and (error := downstream[name].error):
         skip = Skip(SkipCode.FLOW_CLOSED, f"{name} is suspended: {error}")
-        _leave_out(connection, lines, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now)
+        _record_skipped(
+            connection, downstream, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now
+        )
         return
-    if not wanting and name in lines:
-        values = new_runs.in_flow(lines[name], flow, scheduled_for, due_at=now)
+    if not pending and name in downstream:
+        values = new_runs.in_flow(downstream[name], flow, scheduled_for, due_at=now)
         connection.execute(database.insert_if_absent(runs).values(values))
         return
-    never = [each for each in wanting if each not in part and cannot_run(graph, each, part)]
-    if never:
-        are = "is" if len(never) == 1 else "are"
-        reason = f"{', '.join(never)} {are} not part of flow {flow}, which began further on"
+    impossible = [each for each in pending if each not in present and cannot_run(graph, each, present)]
+    if impossible:
+        are = "is" if len(impossible) == 1 else "are"
+        reason = f"{', '.join(impossible)} {are} not part of flow {flow}, which began further on"
         skip = Skip(SkipCode.FLOW_CLOSED, reason)
-        _leave_out(connection, lines, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now)
+        _record_skipped(
+            connection, downstream, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now
+        )
 
 
-def _leave_out(
+def _record_skipped(
     connection: Connection,
-    lines: dict[str, Task],
+    downstream: dict[str, Task],
     names: Iterable[str],
     flow: int,
     scheduled_for: datetime,
     skip: Skip,
     now: datetime,
 ) -> None:
-    """Record that these tasks do not run in the flow; those that are part of it already are let be."""
-    part = members(connection, flow)
+    """Record that these tasks do not run in the flow, except those that are part of it already."""
+    present = members(connection, flow)
     values: list[dict[str, Any]] = [
-        new_runs.in_flow(lines[name], flow, scheduled_for) | skipping.columns(skip, now)
+        new_runs.in_flow(downstream[name], flow, scheduled_for) | skipping.columns(skip, now)
         for name in names
-        if name in lines and name not in part
+        if name in downstream and name not in present
     ]
     if values:
         connection.execute(insert(runs), values)

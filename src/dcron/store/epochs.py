@@ -1,7 +1,7 @@
-"""Epochs of the database: from each on, the ids of runs are above all that were given out before it.
+"""Epochs of the database: in each epoch, the ids of runs are above all ids issued before it.
 
-A database that went back in time (a failover that lost commits, a backup that was restored) would give ids
-out again. Whoever notices declares a new epoch.
+A database that went back in time (a failover that lost commits, a restored backup) would issue ids again. The
+node that notices this declares a new epoch.
 """
 
 from collections.abc import Mapping
@@ -29,17 +29,17 @@ from dcron.model import RunState
 from dcron.schema import ALIVE, INCIDENT, changes, runs
 
 GAP = 10_000
-"""Ids left out at each epoch: what other agents may have seen given out. So many are looked back, too."""
+"""Ids skipped at each epoch: other agents may have seen them issued. As many are checked before it."""
 _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """A new beginning of the ids."""
+    """A new start of the ids."""
 
     reason: str
     before: int
-    """The highest id that the database had given out when the epoch was declared."""
+    """The highest id that the database had issued when the epoch was declared."""
     beyond: int
     """Ids of the new epoch are above this."""
     renumbered: int
@@ -56,10 +56,10 @@ def declare(
     timeline: str | None,
     reason: str,
 ) -> Epoch | None:
-    """Move the ids beyond all that were `seen`; None where another agent has done so.
+    """Move the ids beyond all that were `seen`. Return None if another agent has done so.
 
-    A run that waits may have an id under which another was started in what the database has forgotten: this
-    very run where it is due or claimed, any other where it was made since. Those get ids of the new epoch.
+    In the history that the database lost, a run may have been started under the id of a run that waits now:
+    the same run if it is due or claimed, another one if it is new. Such runs get ids of the new epoch.
     """
     database.lock_ids(connection)
     before = database.issued_ids(connection)
@@ -69,8 +69,8 @@ def declare(
     doubtful = list(connection.scalars(_doubtful(), {"now": now, "recent": before - GAP}))
     database.advance_ids(connection, beyond + len(doubtful))
     fresh = list(enumerate(doubtful, beyond + 1))
-    for some in (fresh[at : at + _AT_ONCE] for at in range(0, len(fresh), _AT_ONCE)):
-        given = database.values(_RENUMBERED, ((old, new) for new, old in some))
+    for page in (fresh[start : start + _AT_ONCE] for start in range(0, len(fresh), _AT_ONCE)):
+        given = database.values(_RENUMBERED, ((old, new) for new, old in page))
         connection.execute(_renumber(database.rows(_RENUMBERED)), given)
     epoch = Epoch(reason, before, beyond, len(doubtful))
     after = {"reason": reason, "ids": beyond, "renumbered": epoch.renumbered, "timeline": timeline}
@@ -79,7 +79,7 @@ def declare(
 
 
 def _is_declared(connection: Connection, issued: int, seen: int, timeline: str | None) -> bool:
-    """Return whether another agent has declared it: ids that far ahead are of an epoch unknown here."""
+    """Return whether another agent has declared it: ids that far ahead belong to an epoch unknown here."""
     if issued < seen:
         return False
     if issued >= seen + GAP:
@@ -114,12 +114,12 @@ def record(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
 ) -> None:
-    """Note what happened to the database itself: an `epoch`, or a step of its `clock`."""
+    """Record an incident of the database in the audit log: an `epoch`, or a step of its `clock`."""
     values = {"at": now, "actor": actor, "action": action, "before": dict(before), "after": dict(after)}
     connection.execute(insert(changes).values(values))
 
 
 def last(connection: Connection, action: str) -> Row[Any] | None:
-    """Return the latest note of this kind."""
+    """Return the latest incident of this kind."""
     query = select(changes).where(text(INCIDENT), changes.c.action == action)
     return connection.execute(query.order_by(changes.c.id.desc()).limit(1)).first()

@@ -1,11 +1,10 @@
-"""Events: what happened, and the runs it starts."""
+"""Events, and the runs that they start."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, select, text, update
+from sqlalchemy import ColumnElement, Connection, select, text, update
 
 from dcron import policy
 from dcron.database import Database, locked
@@ -29,7 +28,7 @@ def add(
     payload: str | None,
     key: str | None,
 ) -> Event | None:
-    """Enter an event, not yet handled; None when one of this name and key has come before."""
+    """Insert an event, not yet handled. Return None if the table has one of this name and key."""
     values = {"name": name, "payload": payload, "key": key, "created_at": now, "created_by": actor}
     query = database.insert_if_absent(events).values(values).returning(*COLUMNS)
     row = connection.execute(query).first()
@@ -38,7 +37,7 @@ def add(
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """What runs are made from of an event that came in by plain SQL: the rest of it may be anything."""
+    """The parts of an event that its runs need. Plain SQL may insert events with any values."""
 
     id: int
     name: Any
@@ -46,32 +45,27 @@ class ReceivedEvent:
 
 
 def unhandled(connection: Connection, limit: int) -> list[ReceivedEvent]:
-    """Events whose runs are not made yet, locked, the oldest first."""
+    """Lock and return events whose runs are not inserted yet, the oldest first."""
     query = select(events.c.id, events.c.name, events.c.payload).where(text(UNHANDLED))
     found = connection.execute(locked(query.order_by(events.c.id).limit(limit)))
     return [ReceivedEvent(*row) for row in found]
 
 
-def any_unhandled(connection: Connection) -> bool:
-    """Whether `unhandled` would find anything."""
-    return connection.scalar(_any_unhandled()) is True
-
-
-@cache
-def _any_unhandled() -> Executable:
-    return select(select(events.c.id).where(text(UNHANDLED)).exists())
+def any_unhandled() -> ColumnElement[bool]:
+    """Return the condition that `unhandled` would find an event."""
+    return select(events.c.id).where(text(UNHANDLED)).exists()
 
 
 def handle(
     connection: Connection, database: Database, event: Event | ReceivedEvent, now: datetime
 ) -> list[Task]:
-    """Make the runs of an event, locked by the caller, once for each task that waits for it; those tasks."""
-    unusable = event.payload is not None and _problem("payload", event.payload)
+    """Insert a run of each task that this event, locked by the caller, starts. Return these tasks."""
+    problem = event.payload is not None and _problem("payload", event.payload)
     listeners = [] if _problem("name", event.name) else _listeners(connection, event.name)
     for task in listeners:
         values = new_runs.of_event(task, event.id, event.payload, now)
-        if unusable:
-            reason = f"no command can be given what event {event.id} carries: {unusable}"
+        if problem:
+            reason = f"no command can be given what event {event.id} carries: {problem}"
             values |= {"payload": None, **skipping.columns(Skip(SkipCode.OTHER, reason), now)}
         elif task.error:
             suspended = Skip(SkipCode.SUSPENDED, f"suspended: {task.error}")
@@ -83,9 +77,9 @@ def handle(
     return listeners
 
 
-def _problem(what: str, value: Any) -> str | None:
+def _problem(field: str, value: Any) -> str | None:
     try:
-        require_text(what, value)
+        require_text(field, value)
     except UsageError as error:
         return str(error)
     return None

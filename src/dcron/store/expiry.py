@@ -1,4 +1,4 @@
-"""Runs that were not started in time: skipped, whether anybody could take them or not."""
+"""Skip runs that were not started in time, whether any node could take them or not."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from dcron.store import dependencies, finishing, planning, skipping, tasks
 
 
 def expire(connection: Connection, database: Database, now: datetime, limit: int) -> int:
-    """Skip runs for which it is too late, also where no node can take them; how many."""
+    """Skip up to `limit` waiting runs that are past their deadlines. Return how many."""
     rows = connection.execute(_expired(), {"now": now, "most": limit}).all()
     for row in rows:
         _expire(connection, database, row, tasks.task_from(row), now)
@@ -39,7 +39,7 @@ def _expired() -> Executable:
         select(*columns, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(EXPIRING), runs.c.expires_at < bindparam("now"))
-        # One that is counted from the end of a run has no time of its own before that.
+        # A run that is counted from the end of another one has no time of its own before that end.
         .where(runs.c.blocked.is_distinct_from(Block.DELAY))
         .order_by(runs.c.expires_at)
         .limit(bindparam("most", type_=Integer()))
@@ -50,22 +50,22 @@ def _expire(connection: Connection, database: Database, row: Row[Any], task: Tas
     skip = policy.expired(task, row.expires_at, now) or Skip(SkipCode.EXPIRED, "expired")
     last = row.scheduled_for
     if row.trigger == Trigger.SCHEDULE:
-        span = _too_late(task, row.scheduled_for, now)
-        if span and span.count > 1:
-            last, skip = span.last, replace(skip, covers=span)
+        missed = _too_late(task, row.scheduled_for, now)
+        if missed and missed.count > 1:
+            last, skip = missed.last, replace(skip, covers=missed)
     skipping.end(connection, [runs.c.id == row.run_id], skip, now, scheduled_for=last)
     if row.trigger == Trigger.SCHEDULE and task.planned_version == task.version:
-        was_held = row.blocked == Block.LIMIT and task.overlap == "queue"
-        backlog_until = now if was_held else row.backlog_until
-        planning.plan_after(connection, task, now if policy.delay_of(task) else last, backlog_until)
+        was_in_queue = row.blocked == Block.LIMIT and task.overlap == "queue"
+        backlog_until = now if was_in_queue else row.backlog_until
+        planning.add_successor(connection, task, now if policy.delay_of(task) else last, backlog_until)
     step = dependencies.Step(row.run_id, task.name, row.flow, last)
     finishing.skipped(connection, database, step, Trigger(row.trigger), now)
 
 
 def _too_late(task: Task, first: datetime, now: datetime) -> policy.MissedRange | None:
-    """The occurrences, from this one on, that nobody may start any more."""
+    """Return the occurrences from `first` on that are past the task's deadline."""
     end = now - timedelta(seconds=(task.deadline or 0) + (task.jitter or 0))
     try:
         return policy.missed_between(task, first, max(end, first + INSTANT))
-    except UsageError:  # planning says what is wrong with the line
+    except UsageError:  # planning reports the error
         return None

@@ -1,4 +1,4 @@
-"""Turns that belong to every node: each node that is alive gets a run of its own."""
+"""Share the runs of `--every-node` tasks: each living node gets a run of its own."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,21 +13,21 @@ from dcron.store import new_runs, nodes
 from dcron.store.candidates import ClaimedRun
 
 
-def share(connection: Connection, node_id: str, turns: Sequence[ClaimedRun], now: datetime) -> None:
-    """Make each of these turns, locked by the caller, the share of `node_id`, and add all other nodes'.
+def share(connection: Connection, node_id: str, shared: Sequence[ClaimedRun], now: datetime) -> None:
+    """Turn each of these runs into the share of `node_id`, and insert a share for each other eligible node.
 
-    A node that starts later has no share in them.
+    The caller has locked the runs. A node that starts later gets no share.
     """
     living = [node for node in nodes.living(connection, now) if not node.draining]
     shares: list[dict[str, Any]] = []
-    for turn in turns:
-        trigger = Trigger.NODE if turn.trigger is Trigger.SCHEDULE else turn.trigger
-        own = {"trigger": trigger, "for_node": node_id, "lane": str(turn.lane.on(node_id))}
-        connection.execute(update(runs).where(runs.c.id == turn.id).values(own))
+    for run in shared:
+        trigger = Trigger.NODE if run.trigger is Trigger.SCHEDULE else run.trigger
+        own = {"trigger": trigger, "for_node": node_id, "lane": str(run.lane.on(node_id))}
+        connection.execute(update(runs).where(runs.c.id == run.id).values(own))
         shares += [
-            new_runs.share_of(turn, node.id)
+            new_runs.share_of(run, node.id)
             for node in living
-            if node.id != node_id and policy.served_by(turn.lane, node)
+            if node.id != node_id and policy.served_by(run.lane, node)
         ]
     if shares:
         connection.execute(insert(runs), shares)

@@ -1,31 +1,31 @@
-"""What the record holds about one time of one line, and about what stands in a run's way."""
+"""Queries of `dcron why`: what is on record about one time of a task, and what keeps a run from starting."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, func, or_, select, text
 
-from dcron.model import Block, Event, Run, Trigger
+from dcron.model import Event, Run, Trigger
 from dcron.schema import ALIVE, DUE, UNHANDLED, changes, events, nodes, queues, runs
-from dcron.store import listings
 from dcron.store.audit_log import changed_by
+from dcron.store.listings import LIGHT, light_run
 
 MOST_UNFINISHED = 500
 MOST_CHANGES = 1000
 MOST_COUNTED = 1000
 _LOOKED_AT = 1000
-"""Rows among which those of one kind are looked for, where they have no index of their own."""
-_OF_LINES = ("add", "set", "rm", "pause", "resume")
-"""Changes to a line itself; the others are about its runs."""
+"""Rows that a query searches for those of one kind that have no index of their own."""
+_TASK_ACTIONS = ("add", "set", "rm", "pause", "resume")
+"""Changes of a task itself; other actions are about its runs."""
 _FINISHED = "finished_at IS NOT NULL"
 _LATEST_FIRST = (runs.c.scheduled_for.desc(), runs.c.id.desc())
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """Somebody's change to a line."""
+    """A change of a task."""
 
     at: datetime
     actor: str
@@ -37,13 +37,13 @@ class AuditEntry:
 
     @property
     def author(self) -> str:
-        """Who says to have made it, and the login if that is another name."""
+        """The actor, with the database login if its name differs."""
         return changed_by(self.actor, self.login)
 
 
 @dataclass(frozen=True)
 class QueueNow:
-    """A queue with a limit, and what counts against it."""
+    """A queue with a limit, and the runs that count against it."""
 
     max_running: int
     alive: int
@@ -51,132 +51,127 @@ class QueueNow:
     """The first few of its live runs."""
 
 
-def _run_from(row: Row[Any]) -> Run:
-    run = listings.light_run(row)
-    return replace(run, blocked=Block(run.blocked)) if run.blocked else run
-
-
 def finished(connection: Connection, task_id: int, first: datetime, end: datetime, limit: int) -> list[Run]:
-    """The line's runs that are over, for times from `first` up to but without `end`, in order."""
+    """Return the task's finished runs for times from `first` until before `end`, in order."""
     of_time = (runs.c.scheduled_for >= first, runs.c.scheduled_for < end)
-    query = select(*listings.LIGHT).where(runs.c.task_id == task_id, text(_FINISHED), *of_time)
+    query = select(*LIGHT).where(runs.c.task_id == task_id, text(_FINISHED), *of_time)
     rows = connection.execute(query.order_by(runs.c.scheduled_for, runs.c.id).limit(limit))
-    return [_run_from(row) for row in rows]
+    return [light_run(row) for row in rows]
 
 
 def unfinished(connection: Connection, task_id: int) -> list[Run]:
-    """The line's runs that are alive, and the first of those that wait, the earliest due first."""
-    query = select(*listings.LIGHT).where(runs.c.task_id == task_id)
+    """Return the task's runs that are alive, then its first waiting runs, each by due time."""
+    query = select(*LIGHT).where(runs.c.task_id == task_id)
     found: list[Run] = []
     for state in (ALIVE, "state = 'waiting'"):
         ordered = query.where(text(state)).order_by(runs.c.due_at, runs.c.id)
-        found += [_run_from(row) for row in connection.execute(ordered.limit(MOST_UNFINISHED))]
+        found += [light_run(row) for row in connection.execute(ordered.limit(MOST_UNFINISHED))]
     return found
 
 
 def latest(connection: Connection, task_id: int, limit: int) -> list[Run]:
-    """The line's runs that are over, those of the latest times first."""
-    query = select(*listings.LIGHT).where(runs.c.task_id == task_id, text(_FINISHED))
-    return [_run_from(row) for row in connection.execute(query.order_by(*_LATEST_FIRST).limit(limit))]
+    """Return the task's finished runs, the latest scheduled time first."""
+    query = select(*LIGHT).where(runs.c.task_id == task_id, text(_FINISHED))
+    return [light_run(row) for row in connection.execute(query.order_by(*_LATEST_FIRST).limit(limit))]
 
 
-def scheduled_runs_before(connection: Connection, task_id: int, moment: datetime, limit: int) -> list[Run]:
-    """The line's last turns of the clock, those that are over, for times up to then; the latest first."""
-    return _turns(connection, task_id, runs.c.scheduled_for <= moment, _LATEST_FIRST, limit)
+def scheduled_runs_before(connection: Connection, task_id: int, until: datetime, limit: int) -> list[Run]:
+    """Return the task's finished scheduled runs for times up to `until`, the latest first."""
+    return _scheduled_runs(connection, task_id, runs.c.scheduled_for <= until, _LATEST_FIRST, limit)
 
 
-def scheduled_runs_after(connection: Connection, task_id: int, moment: datetime, limit: int) -> list[Run]:
-    """The same for times after then; the earliest first."""
+def scheduled_runs_after(connection: Connection, task_id: int, after: datetime, limit: int) -> list[Run]:
+    """Return the task's finished scheduled runs for times after `after`, the earliest first."""
     earliest_first = (runs.c.scheduled_for, runs.c.id)
-    return _turns(connection, task_id, runs.c.scheduled_for > moment, earliest_first, limit)
+    return _scheduled_runs(connection, task_id, runs.c.scheduled_for > after, earliest_first, limit)
 
 
-def _turns(
+def _scheduled_runs(
     connection: Connection, task_id: int, when: ColumnElement[bool], order: Sequence[Any], limit: int
 ) -> list[Run]:
-    of_line = select(runs.c.id).where(runs.c.task_id == task_id, text(_FINISHED), when)
-    near = of_line.order_by(*order).limit(_LOOKED_AT).subquery()
-    clocked = (runs.c.id.in_(select(near.c.id)), runs.c.trigger.in_([Trigger.SCHEDULE, Trigger.NODE]))
-    query = select(*listings.LIGHT).where(*clocked).order_by(*order).limit(limit)
-    return [_run_from(row) for row in connection.execute(query)]
+    of_task = select(runs.c.id).where(runs.c.task_id == task_id, text(_FINISHED), when)
+    near = of_task.order_by(*order).limit(_LOOKED_AT).subquery()
+    scheduled = (runs.c.id.in_(select(near.c.id)), runs.c.trigger.in_([Trigger.SCHEDULE, Trigger.NODE]))
+    query = select(*LIGHT).where(*scheduled).order_by(*order).limit(limit)
+    return [light_run(row) for row in connection.execute(query)]
 
 
-def alive_at(connection: Connection, run: Run, moment: datetime, limit: int) -> list[Run]:
-    """Which other runs of the run's line were alive at that moment, as far as they were made near it."""
-    of_line = select(runs.c.id).where(runs.c.task_id == run.task_id, runs.c.id != run.id)
-    earlier = of_line.where(runs.c.id < run.id).order_by(runs.c.id.desc()).limit(_LOOKED_AT).subquery()
-    later = of_line.where(runs.c.id > run.id).order_by(runs.c.id).limit(_LOOKED_AT).subquery()
+def alive_at(connection: Connection, run: Run, at: datetime, limit: int) -> list[Run]:
+    """Return other runs of the task that were alive at this time, among those with ids near the run's."""
+    of_task = select(runs.c.id).where(runs.c.task_id == run.task_id, runs.c.id != run.id)
+    earlier = of_task.where(runs.c.id < run.id).order_by(runs.c.id.desc()).limit(_LOOKED_AT).subquery()
+    later = of_task.where(runs.c.id > run.id).order_by(runs.c.id).limit(_LOOKED_AT).subquery()
     alive_then = (
-        runs.c.claimed_at <= moment,
-        or_(runs.c.finished_at.is_(None), runs.c.finished_at >= moment),
+        runs.c.claimed_at <= at,
+        or_(runs.c.finished_at.is_(None), runs.c.finished_at >= at),
     )
     found: list[Run] = []
     for near in (earlier, later):
-        query = select(*listings.LIGHT).where(runs.c.id.in_(select(near.c.id)), *alive_then)
-        found += [_run_from(row) for row in connection.execute(query.order_by(runs.c.id).limit(limit))]
+        query = select(*LIGHT).where(runs.c.id.in_(select(near.c.id)), *alive_then)
+        found += [light_run(row) for row in connection.execute(query.order_by(runs.c.id).limit(limit))]
     return found[:limit]
 
 
 def task_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
-    """What was changed about the line, the oldest first; of very many changes the latest."""
-    of_line = select(changes.c.id).where(changes.c.task_id == task_id)
-    near = of_line.order_by(changes.c.id.desc()).limit(_LOOKED_AT * 10).subquery()
+    """Return the latest MOST_CHANGES changes of the task itself, the oldest first."""
+    of_task = select(changes.c.id).where(changes.c.task_id == task_id)
+    near = of_task.order_by(changes.c.id.desc()).limit(_LOOKED_AT * 10).subquery()
     columns = [changes.c[name] for name in AuditEntry.__dataclass_fields__]
-    wanted = (changes.c.id.in_(select(near.c.id)), changes.c.action.in_(_OF_LINES))
-    query = select(*columns).where(*wanted).order_by(changes.c.id.desc()).limit(MOST_CHANGES)
+    own = (changes.c.id.in_(select(near.c.id)), changes.c.action.in_(_TASK_ACTIONS))
+    query = select(*columns).where(*own).order_by(changes.c.id.desc()).limit(MOST_CHANGES)
     return [AuditEntry(**row._mapping) for row in connection.execute(query)][::-1]
 
 
-def task_of_name(connection: Connection, name: str, moment: datetime) -> int | None:
-    """The id of the line that last was written under this name by that moment."""
+def task_of_name(connection: Connection, name: str, at: datetime) -> int | None:
+    """Return the id of the task that was last changed under this name, at this time or before."""
     of_name = select(changes.c.id).where(changes.c.task == name).order_by(changes.c.id.desc())
     near = of_name.limit(_LOOKED_AT).subquery()
-    query = select(changes.c.task_id).where(changes.c.id.in_(select(near.c.id)), changes.c.at <= moment)
+    query = select(changes.c.task_id).where(changes.c.id.in_(select(near.c.id)), changes.c.at <= at)
     return connection.scalar(query.order_by(changes.c.id.desc()).limit(1))
 
 
 def last_node(connection: Connection, before: datetime) -> Any:
-    """The row of the node that ended last up to then; None when there is none."""
+    """Return the id, end and kind of end of the node that ended last up to this time; None if none did."""
     query = select(nodes.c.id, nodes.c.died_at, nodes.c.died_how)
     ended = (nodes.c.died_at.is_not(None), nodes.c.died_at <= before)
     return connection.execute(query.where(*ended).order_by(nodes.c.died_at.desc()).limit(1)).first()
 
 
-def nodes_at(connection: Connection, moment: datetime, limit: int) -> list[str]:
-    """The IDs of nodes that were there at that moment, by their leases and their own word."""
+def nodes_at(connection: Connection, at: datetime, limit: int) -> list[str]:
+    """Return the IDs of nodes that were alive at this time: started, with a lease, and not yet dead."""
     found: list[str] = []
-    for there in (nodes.c.died_at.is_(None), nodes.c.died_at >= moment):
-        query = select(nodes.c.id).where(nodes.c.started_at <= moment, nodes.c.alive_until >= moment, there)
+    for not_dead in (nodes.c.died_at.is_(None), nodes.c.died_at >= at):
+        query = select(nodes.c.id).where(nodes.c.started_at <= at, nodes.c.alive_until >= at, not_dead)
         found += connection.scalars(query.order_by(nodes.c.id).limit(limit))
     return found[:limit]
 
 
 def queue_now(connection: Connection, name: str, shown: int) -> QueueNow | None:
-    """What counts against the queue's limit; None when it has none."""
+    """Return the queue's limit and the runs that count against it; None if it has no limit."""
     limit = connection.scalar(select(queues.c.max_running).where(queues.c.name == name))
     if limit is None:
         return None
     alive = (runs.c.queue == name, text(ALIVE))
     count = connection.scalar(select(func.count()).select_from(runs).where(*alive)) or 0
-    query = select(*listings.LIGHT).where(*alive).order_by(runs.c.queue, runs.c.id + 0).limit(shown)
-    return QueueNow(limit, count, [_run_from(row) for row in connection.execute(query)])
+    query = select(*LIGHT).where(*alive).order_by(runs.c.queue, runs.c.id + 0).limit(shown)
+    return QueueNow(limit, count, [light_run(row) for row in connection.execute(query)])
 
 
 def lanes_taken(connection: Connection, node_ids: Collection[str]) -> list[tuple[str, str]]:
-    """Node and lane of each run that these nodes have under way."""
+    """Return the node and the lane of each run that is alive on these nodes."""
     query = select(runs.c.owner, runs.c.lane).where(runs.c.owner.in_(node_ids), text(ALIVE))
     return [(row.owner, row.lane) for row in connection.execute(query)]
 
 
 def count_due(connection: Connection, lane: str, before: datetime) -> int:
-    """How many runs of the lane were due before then, up to MOST_COUNTED."""
+    """Return how many runs of the lane were due before this time, up to MOST_COUNTED."""
     due = select(runs.c.id).where(text(DUE), runs.c.lane == lane, runs.c.due_at < before)
     first = due.order_by(runs.c.due_at, runs.c.id).limit(MOST_COUNTED).subquery()
     return connection.scalar(select(func.count()).select_from(first)) or 0
 
 
 def newest_flow(connection: Connection, task_ids: Collection[int]) -> int | None:
-    """The latest flow that one of these lines was lately part of."""
+    """Return the latest flow among the recent runs of these tasks."""
     found = []
     for task_id in sorted(task_ids):
         newest = select(runs.c.flow).where(runs.c.task_id == task_id).order_by(runs.c.id.desc())
@@ -186,7 +181,7 @@ def newest_flow(connection: Connection, task_ids: Collection[int]) -> int | None
 
 
 def unhandled_event(connection: Connection, name: str) -> Event | None:
-    """The first event of this name whose runs are not made yet."""
+    """Return the first event of this name whose runs are not inserted yet."""
     first = select(events.c.id).where(text(UNHANDLED)).order_by(events.c.id).limit(_LOOKED_AT).subquery()
     query = select(*(events.c[field] for field in Event.__dataclass_fields__))
     query = query.where(events.c.id.in_(select(first.c.id)), events.c.name == name)
@@ -195,18 +190,18 @@ def unhandled_event(connection: Connection, name: str) -> Event | None:
 
 
 def last_event_run(connection: Connection, task_id: int) -> Run | None:
-    """The line's latest run that an event has started."""
+    """Return the task's latest run that an event started."""
     newest = select(runs.c.id).where(runs.c.task_id == task_id).order_by(runs.c.id.desc())
     near = newest.limit(_LOOKED_AT).subquery()
-    query = select(*listings.LIGHT).where(runs.c.id.in_(select(near.c.id)), runs.c.trigger == text("'event'"))
+    query = select(*LIGHT).where(runs.c.id.in_(select(near.c.id)), runs.c.trigger == text("'event'"))
     row = connection.execute(query.order_by(runs.c.id.desc()).limit(1)).first()
-    return _run_from(row) if row else None
+    return light_run(row) if row else None
 
 
-def nearest(connection: Connection, task_id: int, moment: datetime, *, later: bool) -> Run | None:
-    """The line's last run that is over for a time before then, or its first for a later one."""
-    when = runs.c.scheduled_for > moment if later else runs.c.scheduled_for < moment
+def nearest(connection: Connection, task_id: int, at: datetime, *, later: bool) -> Run | None:
+    """Return the task's last finished run for a time before this one; with `later`, its first after it."""
+    when = runs.c.scheduled_for > at if later else runs.c.scheduled_for < at
     order = (runs.c.scheduled_for, runs.c.id) if later else _LATEST_FIRST
-    query = select(*listings.LIGHT).where(runs.c.task_id == task_id, text(_FINISHED), when)
+    query = select(*LIGHT).where(runs.c.task_id == task_id, text(_FINISHED), when)
     row = connection.execute(query.order_by(*order).limit(1)).first()
-    return _run_from(row) if row else None
+    return light_run(row) if row else None

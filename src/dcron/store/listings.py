@@ -29,7 +29,7 @@ from dcron.store.search_terms import (
 )
 
 MOST_IDS = 1_000_000
-"""Ids in a list at most: 8 MB."""
+"""Most ids in a list: 8 MB."""
 RECENT = 10
 WINDOW = 20_000
 """Runs that one query searches, so that a rare match does not hold up all other queries."""
@@ -70,7 +70,7 @@ def task_ids(
 
 @dataclass(frozen=True)
 class ListedTask:
-    """A task as lists show it, with its runs; what these execute is left out."""
+    """A task as lists show it, with its runs (without what they execute)."""
 
     task: Task
     next_run: Run | None
@@ -79,9 +79,9 @@ class ListedTask:
     """The latest run that was started."""
     alive: Sequence[Run]
     due_since: datetime | None
-    """When the first waiting run that nothing holds back is, or was, due."""
+    """When the first waiting run that is not blocked is, or was, due (UTC)."""
     failed: bool
-    """As `has_failed` says."""
+    """Whether its latest finished run failed or was lost, as `has_failed` defines it."""
     dead: bool
     """Whether one of its runs is a dead letter."""
 

@@ -1,6 +1,6 @@
-"""The values of a new waiting run. Every way in which a run comes into being is one function here.
+"""The values of a new waiting run, with one function for each way in which a run is made.
 
-What executes is a copy of the task (`spec`), so that a later edit does not change a run that is under way.
+A run executes a copy of its task (`spec`), so that a later edit does not change a run that is alive.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from dcron.store.candidates import ClaimedRun
 
 Values = dict[str, Any]
 
-_ASKED_FOR = (Trigger.MANUAL, Trigger.BACKFILL)
+_REQUESTED = (Trigger.MANUAL, Trigger.BACKFILL)
 
 
 def of_task(task: Task, trigger: Trigger, scheduled_for: datetime, due_at: datetime | None = None) -> Values:
@@ -60,12 +60,12 @@ def after_claimed(run: ClaimedRun, now: datetime, *, running: bool) -> Values | 
 
 
 def manual(task: Task, now: datetime, payload: str | None) -> Values:
-    """Return the values of a run that a person asked for: due at once."""
+    """Return the values of a run that a person requested: due at once."""
     return of_task(task, Trigger.MANUAL, now) | {"payload": payload}
 
 
 def backfills(task: Task, occurrences: Iterable[datetime], now: datetime) -> list[Values]:
-    """Return the values of runs for past occurrences, all blocked: unblocking lets go as many as may run."""
+    """Return the values of runs for past occurrences, all blocked; `unblock` releases as many as may run."""
     blocked = {"expires_at": None, "blocked": Block.LIMIT if task.enabled else Block.PAUSED}
     return [of_task(task, Trigger.BACKFILL, occurrence, now) | blocked for occurrence in occurrences]
 
@@ -82,12 +82,12 @@ def of_event(task: Task, event_id: int, payload: str | None, now: datetime) -> V
 
 
 def in_flow(task: Task, flow: int, scheduled_for: datetime, due_at: datetime | None = None) -> Values:
-    """Return the values of a run that follows other tasks in a flow; it has the time of the run before it."""
+    """Return the values of a run after its upstream tasks in a flow; it has their scheduled time."""
     return of_task(task, Trigger.AFTER, scheduled_for, due_at) | {"flow": flow}
 
 
 def retry_of(run: Any, task: Task, due_at: datetime) -> Values:
-    """Return the values of the attempt that follows `run`; it executes what the task says now."""
+    """Return the values of the attempt that follows `run`; it executes the task as it is now."""
     trigger = Trigger.BACKFILL if run.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
     return of_task(task, Trigger.RETRY, run.scheduled_for, due_at) | {
         "attempt": run.attempt + 1,
@@ -103,13 +103,13 @@ def retry_of(run: Any, task: Task, due_at: datetime) -> Values:
 def share_of(run: ClaimedRun, node_id: str) -> Values:
     """Return the values of another node's share of a run that every node executes.
 
-    A share of what a person asked for keeps its trigger. Of an event's shares only the first has its trigger,
+    A share of a run that a person requested keeps its trigger. Of an event's shares only the first keeps it,
     because an event starts one run of a task.
     """
     return {
         "task_id": run.task.id,
         "task": run.task.name,
-        "trigger": run.trigger if run.trigger in _ASKED_FOR else Trigger.NODE,
+        "trigger": run.trigger if run.trigger in _REQUESTED else Trigger.NODE,
         "state": RunState.WAITING,
         "scheduled_for": run.scheduled_for,
         "due_at": run.due_at,

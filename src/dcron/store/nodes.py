@@ -1,4 +1,4 @@
-"""The nodes: who is alive, by leases on the database's clock."""
+"""Read and write nodes and their leases, which are times of the database's clock."""
 
 from datetime import datetime, timedelta
 from functools import cache
@@ -30,20 +30,20 @@ COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "runni
 
 
 def register(connection: Connection, node: Node) -> None:
-    """Enter a node under its new ID."""
+    """Insert a node under its new ID."""
     values = {column.name: getattr(node, column.name) for column in COLUMNS}
     values |= {"tags": list(node.tags), "queues": list(node.queues), "capacity": dict(node.capacity)}
     connection.execute(insert(nodes).values(values))
 
 
 def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> Row[Any] | None:
-    """Extend the lease to `lease` seconds from now. Return the `draining` mark and how many `renewals` there
-    were, or None if the node is dead or missing.
+    """Extend the lease to `lease` seconds after `now`. Return None if the node is dead or missing.
 
-    Both renewals also return the tables' `version`: noticing an upgrade costs no statement of its own.
+    The returned row has `draining`, the number of `renewals`, and the tables' `version`, so that noticing an
+    upgrade costs no statement of its own.
     """
     until = now + timedelta(seconds=lease)
-    return connection.execute(_renewed(), {"node_id": node_id, "until": until}).first()
+    return connection.execute(_renew(), {"node_id": node_id, "until": until}).first()
 
 
 def beat(
@@ -54,14 +54,14 @@ def beat(
     lease: float,
     clock_offset: float,
 ) -> Row[Any] | None:
-    """The same with each heartbeat, which also asks for the `newest` run and the highest id `issued`."""
+    """Renew the lease with a heartbeat. The row also has the `newest` run and the highest id `issued`."""
     until = now + timedelta(seconds=lease)
     given = {"node_id": node_id, "until": until, "offset": clock_offset, "lease": lease}
-    return connection.execute(_beaten(database.issued), given).first()
+    return connection.execute(_beat(database.issued), given).first()
 
 
 @cache
-def _renewed() -> Executable:
+def _renew() -> Executable:
     return _renewal().returning(nodes.c.draining, nodes.c.renewals, _VERSION)
 
 
@@ -71,7 +71,7 @@ def _renewal() -> Update:
 
 
 @cache
-def _beaten(issued: ColumnElement[int]) -> Executable:
+def _beat(issued: ColumnElement[int]) -> Executable:
     offset = bindparam("offset", type_=Float())
     newest = select(func.max(runs.c.id)).scalar_subquery()
     renewal = _renewal().values(clock_offset=offset, lease=bindparam("lease", type_=Float()))
@@ -85,7 +85,7 @@ def is_known(connection: Connection, node_id: str) -> bool:
 
 
 def listing(connection: Connection, now: datetime, *, ended_since: datetime | None = None) -> list[Node]:
-    """The nodes that live, and those that ended after `ended_since`; the newest last."""
+    """Return the nodes that are alive, and those that ended at `ended_since` or later; the newest last."""
     running = select(func.count()).where(runs.c.owner == nodes.c.id, text(ALIVE)).scalar_subquery()
     query = select(*COLUMNS, running.label("running")).where(nodes.c.died_at.is_(None))
     found = list(connection.execute(query))
@@ -96,20 +96,20 @@ def listing(connection: Connection, now: datetime, *, ended_since: datetime | No
 
 
 def living(connection: Connection, now: datetime) -> list[Node]:
-    """The nodes whose leases are not over, in the order of their IDs."""
+    """Return the nodes whose leases are not over, in the order of their IDs."""
     alive = (nodes.c.died_at.is_(None), nodes.c.alive_until >= now)
     query = select(*COLUMNS, literal(0).label("running")).where(*alive).order_by(nodes.c.id)
     return [_node_from(row) for row in connection.execute(query)]
 
 
 def is_alive(connection: Connection, node_id: str) -> bool:
-    """Whether nobody has declared this node dead, nor has it signed off."""
+    """Return whether this node has neither been declared dead nor signed off."""
     alive = select(nodes.c.id).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
     return connection.scalar(alive) is not None
 
 
 def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
-    """Mark a node, if it is alive, so that it takes nothing new; or take the mark away."""
+    """Set or clear `draining` of a living node. A draining node claims no runs."""
     alive = (nodes.c.id == node_id, nodes.c.died_at.is_(None))
     connection.execute(update(nodes).where(*alive).values(draining=draining))
 

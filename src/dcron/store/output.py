@@ -1,4 +1,7 @@
-"""What commands print, kept in chunks while they run: the head and the tail, with the middle counted."""
+"""The output of commands, stored in chunks while they run.
+
+Of a long output the first HEAD_BYTES and the last TAIL_BYTES are kept.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ TAIL_BYTES = 5 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Chunk:
-    """Bytes of one stream, and where they begin in all that the run wrote to both."""
+    """Bytes of one stream, and their offset in what the run wrote to both streams."""
 
     run_id: int
     byte_offset: int
@@ -25,12 +28,12 @@ class Chunk:
 
     @property
     def end(self) -> int:
-        """Where the next byte would begin."""
+        """The offset of the byte after the chunk."""
         return self.byte_offset + len(self.data)
 
 
 def append(connection: Connection, database: Database, chunks: Sequence[Chunk]) -> None:
-    """Add chunks; one that is there already, because it was delivered before, is left alone."""
+    """Insert chunks. One that was already delivered is left as it is."""
     values = [
         {
             "run_id": chunk.run_id,
@@ -50,20 +53,20 @@ def append(connection: Connection, database: Database, chunks: Sequence[Chunk]) 
 
 
 def read(connection: Connection, run_id: int, offset: int, limit: int = 200) -> list[Chunk]:
-    """The run's chunks from the byte `offset` on, in order."""
+    """Return the run's chunks from the byte `offset` on, in order."""
     query = select(output.c.run_id, output.c.byte_offset, output.c.stream, output.c.at, output.c.data)
     query = query.where(output.c.run_id == run_id, output.c.byte_offset >= offset)
     return [Chunk(*row) for row in connection.execute(query.order_by(output.c.byte_offset).limit(limit))]
 
 
 def first_after_head(connection: Connection, run_id: int) -> int | None:
-    """Where the first chunk behind the head begins that is still kept."""
+    """Return the offset of the first chunk behind the head that is still kept."""
     query = select(output.c.byte_offset).where(output.c.run_id == run_id, output.c.byte_offset >= HEAD_BYTES)
     return connection.scalar(query.order_by(output.c.byte_offset).limit(1))
 
 
 def neighbour(connection: Connection, task_id: int, run_id: int, *, later: bool) -> int | None:
-    """The run of the task before or after this one that was started."""
+    """Return the id of the started run of the task before this one; with `later`, of the one after it."""
     started = select(runs.c.id).where(runs.c.task_id == task_id, runs.c.started_at.is_not(None))
     if later:
         return connection.scalar(started.where(runs.c.id > run_id).order_by(runs.c.id).limit(1))
@@ -71,7 +74,7 @@ def neighbour(connection: Connection, task_id: int, run_id: int, *, later: bool)
 
 
 def size(connection: Connection, run_id: int) -> int:
-    """How many bytes the run is known to have written, kept or not."""
+    """Return how many bytes the run has written as far as is known, kept or not."""
     last = select(output.c.byte_offset + func.length(output.c.data)).where(output.c.run_id == run_id)
     return connection.scalar(last.order_by(output.c.byte_offset.desc()).limit(1)) or 0
 

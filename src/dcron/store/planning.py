@@ -1,4 +1,7 @@
-"""The agenda: the waiting rows of `runs`. Every feature is one more way to insert a waiting row."""
+"""Give each task its next waiting run. The waiting rows of `runs` are the agenda.
+
+Every feature that starts runs is one more way to insert a waiting row.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
-    Executable,
     Integer,
+    Select,
     bindparam,
     delete,
     insert,
@@ -30,32 +33,31 @@ from dcron.store import nodes as store_nodes
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
-"""Lanes of one look; the next look goes on behind them."""
+"""Most lanes that one query reads; the next query continues behind them."""
 
-TURN = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
+_SCHEDULED = (runs.c.trigger == Trigger.SCHEDULE, runs.c.state == RunState.WAITING)
 
 
 @dataclass(frozen=True)
 class MovedRun:
-    """A turn that a newer version of the time zones has put elsewhere."""
+    """A scheduled run that a newer version of the time zones has moved. Times are in UTC."""
 
     task: str
     before: datetime
     after: datetime | None
     tzdata: str | None
-    """The version by which it was planned before."""
+    """The tzdata version by which it was planned before."""
 
 
 def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
-    """Give the line, locked or just written by the caller, the one next run it should have.
+    """Give a task its next waiting run. Return that run's move if newer time zones have moved it.
 
-    Whatever changed, the waiting row is made to fit: kept with fresh contents, moved, made, or taken away.
-    A line that cannot be run is marked with the reason, and has no next run until it is mended.
-    Tells when it was newer time zones that moved the turn.
+    The caller has locked the task or has just written it. The waiting row is kept with new values, moved,
+    inserted or removed. A task that cannot run is marked with the error and gets no next run.
     """
     if _is_claimed(connection, task):
-        # Its next turn comes in with the start of this one; then the line is planned. What it follows it
-        # follows from now on.
+        # The start of the claimed run inserts the next one; the task is planned after that. Only its events
+        # and upstream tasks change now.
         with suppress(UsageError):
             tasks.subscribe(connection, [task])
         return None
@@ -64,102 +66,102 @@ def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
     try:
         require_runnable(task)
         tasks.subscribe(connection, [task])
-        wanted, moved = _wanted_turn(connection, task, now)
+        next_at, moved = _choose_next(connection, task, now)
     except (UsageError, *ROW_ERRORS) as error:
         problem = str(error) if isinstance(error, UsageError) else f"cannot be read: {error}"
-        _take_away(connection, task, now, Skip(SkipCode.SUSPENDED, f"suspended: {problem}"))
+        _remove_next(connection, task, now, Skip(SkipCode.SUSPENDED, f"suspended: {problem}"))
         tasks.mark_planned(connection, task, problem)
         return None
-    if wanted is None:
+    if next_at is None:
         skip = Skip(SkipCode.EDITED, "no longer wanted") if task.enabled else policy.paused_skip(task)
-        _take_away(connection, task, now, skip)
+        _remove_next(connection, task, now, skip)
     else:
-        _put(connection, task, wanted, now)
+        _write_next(connection, task, next_at, now)
     tasks.mark_planned(connection, task, None)
     _reroute(connection, task)
     blocked.unblock(connection, [task.id], now)
     return moved
 
 
-def plan_new(connection: Connection, lines: Sequence[Task], now: datetime) -> None:
-    """Give lines that were written just now, and can be run, their first runs: two statements for all."""
-    turns = [
+def plan_new(connection: Connection, new_tasks: Sequence[Task], now: datetime) -> None:
+    """Insert the first runs of tasks that were just written and can run, all in the same few statements."""
+    first_runs = [
         new_runs.scheduled(task, first)
-        for task in lines
-        if task.enabled and (first := _first_turn(task, now))
+        for task in new_tasks
+        if task.enabled and (first := _first_time(task, now))
     ]
-    if turns:
-        connection.execute(insert(runs), turns)
-    tasks.subscribe(connection, lines)
-    tasks.mark_all_planned(connection, lines)
+    _write_planned(connection, new_tasks, first_runs)
 
 
 def plan_restored(
-    connection: Connection, lines: Sequence[Task], kept: Mapping[str, datetime | None], now: datetime
+    connection: Connection, new_tasks: Sequence[Task], dumped: Mapping[str, datetime | None], now: datetime
 ) -> list[Task]:
-    """Give lines that were written just now the next turns that were kept for them, by name.
+    """Insert the next runs of tasks that were just written from a dump. `dumped` has the times by task name.
 
-    A turn whose time has passed is due at once, and the line's catch-up rule says what of it runs; one after
-    which nothing more would come is left out. Returns the lines it was left out of. A line that cannot be
-    run is marked with the reason.
+    A run whose time has passed is due at once, and the task's catch-up rule decides which occurrences run. It
+    is left out if no occurrence follows it; return the tasks for which it was. A task that cannot run is
+    marked with the error.
     """
-    turns, well, over = [], [], []
-    for task in lines:
+    next_runs, planned, left_out = [], [], []
+    for task in new_tasks:
         try:
             require_runnable(task)
-            turn = _kept_turn(task, kept.get(task.name), now)
+            next_at = _restored_time(task, dumped.get(task.name), now)
         except UsageError as error:
             tasks.mark_planned(connection, task, str(error))
             continue
-        well.append(task)
-        if turn and task.enabled:
-            turns.append(new_runs.scheduled(task, turn))
-        elif kept.get(task.name) and task.enabled:
-            over.append(task)
-    if turns:
-        connection.execute(insert(runs), turns)
-    tasks.subscribe(connection, well)
-    tasks.mark_all_planned(connection, well)
-    return over
+        planned.append(task)
+        if next_at and task.enabled:
+            next_runs.append(new_runs.scheduled(task, next_at))
+        elif dumped.get(task.name) and task.enabled:
+            left_out.append(task)
+    _write_planned(connection, planned, next_runs)
+    return left_out
 
 
-def _kept_turn(task: Task, kept: datetime | None, now: datetime) -> datetime | None:
-    """The turn that was kept, if it is one of the line's; else the first from now on."""
-    if kept is None or not policy.is_timed(task):
-        return kept if kept and policy.delay_of(task) else _first_turn(task, now)
-    if policy.next_occurrence(task, kept - INSTANT) != kept:
-        return _first_turn(task, now)
-    return kept if kept > now or policy.next_occurrence(task, kept) else None
+def _write_planned(connection: Connection, planned: Sequence[Task], next_runs: list[new_runs.Values]) -> None:
+    if next_runs:
+        connection.execute(insert(runs), next_runs)
+    tasks.subscribe(connection, planned)
+    tasks.mark_all_planned(connection, planned)
+
+
+def _restored_time(task: Task, dumped: datetime | None, now: datetime) -> datetime | None:
+    """Return the dumped time if it is one of the task's occurrences; else the first time after `now`."""
+    if dumped is None or not policy.is_timed(task):
+        return dumped if dumped and policy.delay_of(task) else _first_time(task, now)
+    if policy.next_occurrence(task, dumped - INSTANT) != dumped:
+        return _first_time(task, now)
+    return dumped if dumped > now or policy.next_occurrence(task, dumped) else None
 
 
 def next_occurrences(connection: Connection, task_ids: Collection[int]) -> dict[int, datetime]:
-    """The scheduled time of each of these lines' next turn, as far as they have one."""
+    """Return the time (UTC) of each task's next scheduled run, by task id, for tasks that have one."""
     query = select(runs.c.task_id, runs.c.scheduled_for).where(text(NEXT), runs.c.task_id.in_(task_ids))
     return {row.task_id: row.scheduled_for for row in connection.execute(query)}
 
 
-def plan_after(
+def add_successor(
     connection: Connection, task: Task, after: datetime, backlog_until: datetime | None = None
 ) -> None:
-    """Give the line, locked by the caller, the turn that follows `after`, in place of one taken from it.
+    """Insert the task's first scheduled run after `after`. The caller has locked the task and ended its last.
 
-    Up to `backlog_until` its turns were kept waiting, and each runs.
+    Occurrences up to `backlog_until` waited at the limit, and each of them runs.
     """
     try:
         require_runnable(task)
-        following = _first_turn(task, after)
+        following = _first_time(task, after)
     except UsageError as error:
         tasks.mark_planned(connection, task, str(error))
         return
     if task.enabled and following:
-        turn = new_runs.scheduled(task, following)
-        left = backlog_until if backlog_until and following <= backlog_until else None
-        held = {"blocked": _held(connection, task), "backlog_until": left}
-        connection.execute(insert(runs).values(turn | held))
+        backlog_until = backlog_until if backlog_until and following <= backlog_until else None
+        waits = {"blocked": _delay_block(connection, task), "backlog_until": backlog_until}
+        connection.execute(insert(runs).values(new_runs.scheduled(task, following) | waits))
 
 
 def resume(connection: Connection, task: Task, now: datetime) -> Task:
-    """End the line's pause and record, in one row, what was passed over; the line as it then is."""
+    """End the task's pause and record what it missed in one row. Return the task as it is then."""
     tasks.change(
         connection,
         task,
@@ -175,32 +177,32 @@ def resume(connection: Connection, task: Task, now: datetime) -> Task:
 
 
 def record_paused(connection: Connection, task: Task, now: datetime) -> None:
-    """One skipped row for all occurrences that fell into the pause that ends `now`."""
+    """Record one skipped row for all occurrences in the pause that ends `now`."""
     if task.paused_at is None:
         return
     try:
-        first = _first_open(connection, task, task.paused_at)
-        span = first and policy.missed_between(task, first, now + INSTANT)
+        first = _first_unrecorded(connection, task, task.paused_at)
+        missed = first and policy.missed_between(task, first, now + INSTANT)
     except UsageError:
-        return  # planning says what is wrong with the line; nobody can say what it missed
-    if span:
-        skipping.record(connection, [(task, policy.paused_skip(task, span))], now)
+        return  # planning reports the error; which occurrences it missed is unknown
+    if missed:
+        skipping.record(connection, [(task, policy.paused_skip(task, missed))], now)
 
 
 def run_now(connection: Connection, task: Task, now: datetime, payload: str | None) -> int:
-    """A run that is due at once; its id."""
+    """Insert a manual run that is due at once. Return its id."""
     values = new_runs.manual(task, now, payload)
     added: int = connection.execute(insert(runs).values(values).returning(runs.c.id)).scalar_one()
     return added
 
 
 def add_backfill(connection: Connection, task: Task, occurrences: Sequence[datetime], now: datetime) -> None:
-    """Runs for occurrences of the past, all held back at first: `unblock` lets go as many as may run."""
+    """Insert runs for past occurrences, all blocked; `unblock` then releases as many as may run."""
     connection.execute(insert(runs), new_runs.backfills(task, occurrences, now))
 
 
 def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
-    """One run for each `@reboot` line that this node, which is there by now, may run; how many."""
+    """Insert a run of each `@reboot` task that this node, already registered, may run. Return how many."""
     node = next((node for node in store_nodes.living(connection, now) if node.id == node_id), None)
     values = []
     for task in tasks.with_reboot(connection):
@@ -214,40 +216,53 @@ def add_reboot_runs(connection: Connection, node_id: str, now: datetime) -> int:
 
 @dataclass(frozen=True)
 class LaneHead:
-    """A lane with when the first of its runs is due."""
+    """A lane, and when its first run is due."""
 
     lane: Lane
     due_at: datetime
 
 
 def heads(connection: Connection) -> list[LaneHead]:
-    """The first lanes in which runs wait, each with its first run."""
+    """Return the first lanes in which runs wait, each with its first run."""
     return heads_after(connection, "")[0]
 
 
 def reservation(
     connection: Connection, heads: Iterable[LaneHead], free: Mapping[str, float], now: datetime
 ) -> Lane | None:
-    """The lane for which a node with so much free keeps room; none where its queue lets nothing start anyway.
+    """Return the lane for which a node with this much free capacity keeps room; None if its queue is full.
 
-    `heads` are those that the node serves.
+    `heads` are the lanes that the node serves.
     """
     lane = policy.reservation(((head.lane, head.due_at) for head in heads), free, now)
     return None if lane is None or queues.is_full(connection, lane.queue) else lane
 
 
 def heads_after(connection: Connection, lane: str) -> tuple[list[LaneHead], str]:
-    """The lanes behind this one in which runs wait, each with its first run: one look at an index each,
-    however many wait. With them the lane behind which there may be more; empty when these are all.
+    """Return the lanes behind `lane` in which runs wait, each with its first run, and where to continue.
+
+    Continue behind the lane that is returned; it is empty when there are no more. Each lane costs one index
+    lookup, however many runs wait.
     """
-    rows = connection.execute(_heads(), {"behind": lane, "most": MOST_LANES}).all()
-    read = ((policy.read_lane(row.lane), row.due_at) for row in rows)
-    last: str = rows[-1].lane if len(rows) == MOST_LANES else ""
+    rows = connection.execute(lane_heads(), lanes_after(lane))
+    return read_heads([(row.lane, row.due_at) for row in rows])
+
+
+def read_heads(rows: Sequence[tuple[str, datetime | None]]) -> tuple[list[LaneHead], str]:
+    """Return the rows of `lane_heads` as `heads_after` does."""
+    read = ((policy.read_lane(lane), due_at) for lane, due_at in rows)
+    last = rows[-1][0] if len(rows) == MOST_LANES else ""
     return [LaneHead(known, due_at) for known, due_at in read if known and due_at], last
 
 
+def lanes_after(lane: str) -> dict[str, Any]:
+    """Return the parameters of `lane_heads`."""
+    return {"behind": lane, "most": MOST_LANES}
+
+
 @cache
-def _heads() -> Executable:
+def lane_heads() -> Select[Any]:
+    """Return the query for lanes in which runs wait, each with when its first run is due."""
     behind = select(runs.c.lane).where(text(DUE), runs.c.lane > bindparam("behind"))
     first = behind.order_by(runs.c.lane).limit(1).scalar_subquery()
     found = select(first.label("lane")).cte("lanes", recursive=True)
@@ -261,7 +276,7 @@ def _heads() -> Executable:
 
 
 def due_in_minute(connection: Connection, minute: datetime, limit: int) -> list[int]:
-    """The ids of tasks whose turns are due in this minute: lane by lane, for so there is an index."""
+    """Return the ids of tasks with a scheduled run due in this minute, read lane by lane."""
     found: list[int] = []
     end = minute + timedelta(minutes=1)
     for head in heads(connection):
@@ -273,45 +288,46 @@ def due_in_minute(connection: Connection, minute: datetime, limit: int) -> list[
 
 
 def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:
-    """Skip all that waits for the task, which is being removed."""
+    """Skip all waiting runs of a task that is being removed."""
     skip = Skip(SkipCode.REMOVED, reason)
-    _take_away(connection, task, now, skip)
+    _remove_next(connection, task, now, skip)
     skipping.end(connection, [runs.c.task_id == task.id], skip, now)
 
 
-def _first_open(connection: Connection, task: Task, after: datetime) -> datetime | None:
-    """The line's first turn after then that nobody has called off before its time."""
-    first = _first_turn(task, after)
-    while first and not policy.delay_of(task) and _is_settled(connection, task, first):
-        first = _first_turn(task, first)
+def _first_unrecorded(connection: Connection, task: Task, after: datetime) -> datetime | None:
+    """Return the task's first time after `after` without a finished run, such as one cancelled early."""
+    first = _first_time(task, after)
+    while first and not policy.delay_of(task) and _is_recorded(connection, task, first):
+        first = _first_time(task, first)
     return first
 
 
-def _is_settled(connection: Connection, task: Task, occurrence: datetime) -> bool:
-    """Whether the record already says what became of the occurrence."""
+def _is_recorded(connection: Connection, task: Task, occurrence: datetime) -> bool:
+    """Return whether a finished scheduled run records the occurrence."""
     final = (runs.c.finished_at.is_not(None), runs.c.trigger == Trigger.SCHEDULE)
     of_time = (runs.c.task_id == task.id, runs.c.scheduled_for == occurrence)
     return connection.scalar(select(runs.c.id).where(*of_time, *final).limit(1)) is not None
 
 
-def _first_turn(task: Task, after: datetime) -> datetime | None:
-    """When the line first runs by itself after then; None for one that only follows others."""
+def _first_time(task: Task, after: datetime) -> datetime | None:
+    """Return when the task first runs by itself after `after`; None if only other runs or events start it."""
     if delay := policy.delay_of(task):
         return after + delay
     return policy.next_occurrence(task, after) if policy.is_timed(task) else None
 
 
-def _wanted_turn(
+def _choose_next(
     connection: Connection, task: Task, now: datetime
 ) -> tuple[datetime | None, MovedRun | None]:
+    """Return when the task's next scheduled run should be, and its move if newer time zones moved it."""
     if not task.enabled or not (policy.is_timed(task) or policy.delay_of(task)):
         return None, None
     columns = (runs.c.scheduled_for, runs.c.task, runs.c.spec, runs.c.tzdata)
-    waiting = connection.execute(select(*columns).where(runs.c.task_id == task.id, *TURN)).first()
+    waiting = connection.execute(select(*columns).where(runs.c.task_id == task.id, *_SCHEDULED)).first()
     if waiting is None or not policy.same_times(task, waiting.task, waiting.spec):
-        return _first_open(connection, task, now), None
+        return _first_unrecorded(connection, task, now), None
     if task.planned_version == 0 and waiting.scheduled_for > now:
-        return _not_later(connection, task, now, waiting)
+        return _not_too_late(connection, task, now, waiting)
     if policy.delay_of(task):
         return waiting.scheduled_for, None
     if waiting.scheduled_for <= now or (waiting.tzdata or "") >= tzdata_version():
@@ -320,16 +336,16 @@ def _wanted_turn(
 
 
 def _by_newer_zones(task: Task, now: datetime, waiting: Any) -> tuple[datetime | None, MovedRun | None]:
-    wanted = policy.next_occurrence(task, now)
-    if wanted == waiting.scheduled_for:
-        return wanted, None
-    return wanted, MovedRun(task.name, waiting.scheduled_for, wanted, waiting.tzdata)
+    next_at = policy.next_occurrence(task, now)
+    if next_at == waiting.scheduled_for:
+        return next_at, None
+    return next_at, MovedRun(task.name, waiting.scheduled_for, next_at, waiting.tzdata)
 
 
-def _not_later(
+def _not_too_late(
     connection: Connection, task: Task, now: datetime, waiting: Any
 ) -> tuple[datetime | None, MovedRun | None]:
-    """The turn of a line planned from scratch: a clock that was ahead may have put it too far away."""
+    """Return the next run of a task planned from scratch: a clock that was ahead may have put it too late."""
     if delay := policy.delay_of(task):
         return min(waiting.scheduled_for, now + delay), None
     if (waiting.tzdata or "") < tzdata_version():
@@ -341,30 +357,30 @@ def _not_later(
     return min(filter(None, (first, waiting.scheduled_for))), None
 
 
-def _put(connection: Connection, task: Task, wanted: datetime, now: datetime) -> None:
+def _write_next(connection: Connection, task: Task, next_at: datetime, now: datetime) -> None:
     replaced = Skip(SkipCode.EDITED, "replaced by an edit")
-    _end_overdue(connection, task, now, replaced, kept=wanted)
-    turn = update(runs).where(runs.c.task_id == task.id, *TURN)
-    fitted = new_runs.scheduled(task, wanted)
-    # A turn that stays where it was waits on for what it waited for; `unblock` knows when that is over.
-    stays = turn.where(runs.c.scheduled_for == wanted)
+    _end_overdue(connection, task, now, replaced, keep=next_at)
+    next_run = update(runs).where(runs.c.task_id == task.id, *_SCHEDULED)
+    fitted = new_runs.scheduled(task, next_at)
+    # A run that keeps its time also keeps its block; `unblock` knows when that ends.
+    stays = next_run.where(runs.c.scheduled_for == next_at)
     if not policy.delay_of(task):
         stays = stays.where(runs.c.blocked.is_distinct_from(Block.DELAY))
     if connection.execute(stays.values(fitted)).rowcount:
         return
-    fitted |= {"blocked": _held(connection, task), "backlog_until": None}
-    if not connection.execute(turn.values(fitted)).rowcount:
+    fitted |= {"blocked": _delay_block(connection, task), "backlog_until": None}
+    if not connection.execute(next_run.values(fitted)).rowcount:
         connection.execute(insert(runs).values(fitted))
 
 
-def _held(connection: Connection, task: Task) -> Block | None:
-    """Whether a new turn of the line waits for an end from which it is counted."""
+def _delay_block(connection: Connection, task: Task) -> Block | None:
+    """Return the block of a new scheduled run that is counted from the end of a run still alive."""
     alive = select(runs.c.id).where(runs.c.task_id == task.id, text(ALIVE)).limit(1)
     return Block.DELAY if policy.delay_of(task) and connection.scalar(alive) else None
 
 
 def _reroute(connection: Connection, task: Task) -> None:
-    """What waits for the line besides its turn goes where the line says now, with its priority."""
+    """Move the task's other waiting runs to the lanes that match its present requirements and priority."""
     others = (
         runs.c.task_id == task.id,
         runs.c.state == RunState.WAITING,
@@ -383,38 +399,38 @@ def _reroute(connection: Connection, task: Task) -> None:
 
 
 def _is_claimed(connection: Connection, task: Task) -> bool:
-    turn = select(runs.c.id).where(runs.c.task_id == task.id, text(NEXT), runs.c.state == RunState.CLAIMED)
-    return connection.scalar(turn) is not None
+    next_run = runs.c.task_id == task.id, text(NEXT), runs.c.state == RunState.CLAIMED
+    return connection.scalar(select(runs.c.id).where(*next_run)) is not None
 
 
-def _take_away(connection: Connection, task: Task, now: datetime, skip: Skip) -> None:
-    """Delete the scheduled run if its time is still to come; else keep it in the record as skipped."""
+def _remove_next(connection: Connection, task: Task, now: datetime, skip: Skip) -> None:
+    """Delete the waiting scheduled run. If its time has come, keep it on record as skipped."""
     _end_overdue(connection, task, now, skip)
-    connection.execute(delete(runs).where(runs.c.task_id == task.id, *TURN))
+    connection.execute(delete(runs).where(runs.c.task_id == task.id, *_SCHEDULED))
 
 
 def _end_overdue(
-    connection: Connection, task: Task, now: datetime, skip: Skip, kept: datetime | None = None
+    connection: Connection, task: Task, now: datetime, skip: Skip, keep: datetime | None = None
 ) -> None:
-    """Skip the turn whose time has come, unless it is for `kept`; its row tells all that passed with it."""
-    # By its own time: one that its jitter holds back has had its time. One that is counted from the end of
-    # a run has none before that.
-    not_held = runs.c.blocked.is_distinct_from(Block.DELAY)
-    overdue = (runs.c.task_id == task.id, *TURN, not_held, runs.c.scheduled_for <= now)
-    turn = connection.execute(
+    """Skip the scheduled run whose time has come, unless that is `keep`. Its row covers all missed ones."""
+    # By the scheduled time: jitter delays only the start. A run that is counted from the end of another one
+    # has no time of its own before that end.
+    not_delayed = runs.c.blocked.is_distinct_from(Block.DELAY)
+    overdue = (runs.c.task_id == task.id, *_SCHEDULED, not_delayed, runs.c.scheduled_for <= now)
+    run = connection.execute(
         select(runs.c.id, runs.c.scheduled_for, runs.c.task, runs.c.spec).where(*overdue)
     ).first()
-    if turn is None or turn.scheduled_for == kept:
+    if run is None or run.scheduled_for == keep:
         return
-    span = policy.missed_as_planned(turn.task, turn.spec, turn.scheduled_for, now + INSTANT)
-    if span and span.count > 1:
-        skip = replace(skip, covers=span)
-    skipping.end(connection, [runs.c.id == turn.id], skip, now)
+    missed = policy.missed_as_planned(run.task, run.spec, run.scheduled_for, now + INSTANT)
+    if missed and missed.count > 1:
+        skip = replace(skip, covers=missed)
+    skipping.end(connection, [runs.c.id == run.id], skip, now)
 
 
 def _starts_with_node(task: Task) -> bool:
     try:
         require_runnable(task)
     except UsageError:
-        return False  # planning says what is wrong with the line
+        return False  # planning reports the error
     return policy.starts_with_node(task)

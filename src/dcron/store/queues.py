@@ -1,4 +1,4 @@
-"""The queues: limits that many tasks share, over all nodes."""
+"""Read and write queues: limits that tasks share, over all nodes."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -12,15 +12,15 @@ from dcron.schema import ALIVE, LIMITED, queues, runs
 
 
 def room(connection: Connection, names: Collection[str]) -> dict[str, int]:
-    """How many more runs each of these queues takes; one without a limit is left out.
+    """Return how many more runs each of these queues may start; queues without a limit are left out.
 
-    Their rows stay locked until the transaction ends, so that nobody else counts meanwhile.
+    Their rows stay locked until the transaction ends, so that no other transaction counts at the same time.
     """
     rows = connection.execute(_limited(), {"names": sorted(names)})
     limits = {row.name: row.max_running for row in rows}
     if not limits:
         return {}
-    # A statement of its own, after the lock: it sees what whoever held it before has committed.
+    # A statement of its own, after the lock: it sees what the previous holder of the lock has committed.
     alive = _alive(connection, limits)
     return {name: max(0, limit - alive.get(name, 0)) for name, limit in limits.items()}
 
@@ -33,13 +33,13 @@ def _limited() -> Executable:
 
 
 def is_full(connection: Connection, name: str) -> bool:
-    """Whether the queue takes nothing more just now; nobody is kept from changing that."""
+    """Return whether the queue may start no more runs now. It takes no lock, so that may change at once."""
     limit = connection.scalar(select(queues.c.max_running).where(queues.c.name == name))
     return limit is not None and _alive(connection, [name]).get(name, 0) >= limit
 
 
 def put(connection: Connection, name: str, max_running: int | None, now: datetime, actor: str) -> None:
-    """Set the queue's limit; None takes it away."""
+    """Set the queue's limit; None removes it."""
     values = {"max_running": max_running, "changed_at": now, "changed_by": actor}
     setting = update(queues).where(queues.c.name == name).values(values)
     if connection.execute(setting).rowcount:
@@ -47,21 +47,21 @@ def put(connection: Connection, name: str, max_running: int | None, now: datetim
     try:
         with connection.begin_nested():
             connection.execute(queues.insert().values(name=name, **values))
-    except IntegrityError:  # somebody else has set it meanwhile
+    except IntegrityError:  # another transaction has set it meanwhile
         connection.execute(setting)
 
 
 def limits(connection: Connection) -> dict[str, int | None]:
-    """The limit of each queue that was given one, or had one."""
+    """Return the limit of each queue that has one or had one, by name."""
     return {row.name: row.max_running for row in connection.execute(select(queues).order_by(queues.c.name))}
 
 
 def listing(connection: Connection) -> list[Queue]:
-    """The queues that have a limit, or runs that are alive, in the order of names."""
-    limits = {row.name: row.max_running for row in connection.execute(select(queues))}
+    """Return the queues that have a limit or live runs, in the order of names."""
+    known = limits(connection)
     alive = _alive(connection, None)
-    names = sorted({*limits, *alive})
-    return [Queue(name=name, max_running=limits.get(name), alive=alive.get(name, 0)) for name in names]
+    names = sorted({*known, *alive})
+    return [Queue(name=name, max_running=known.get(name), alive=alive.get(name, 0)) for name in names]
 
 
 def _alive(connection: Connection, names: Collection[str] | None) -> dict[str, int]:

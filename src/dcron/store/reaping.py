@@ -1,4 +1,4 @@
-"""The end of nodes: signed off by themselves, or declared dead by whoever finds their lease over."""
+"""End nodes: they sign off, or another node declares them dead when their lease is over."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from dcron.store import claims, finishing, unclaimable
 
 
 def sign_off(connection: Connection, database: Database, node_id: str, now: datetime) -> None:
-    """The node stops of its own accord: it gives back its claims and writes no more."""
+    """End a node that stops: release its claims and mark what it still runs as lost."""
     claims.release(connection, [node_id])
     finishing.declare_lost(connection, database, now, [node_id], "its agent stopped")
     query = update(nodes).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
@@ -22,14 +22,14 @@ def sign_off(connection: Connection, database: Database, node_id: str, now: date
 
 
 class HeldLease(NamedTuple):
-    """Until when a node is alive, and how many seconds its lease lasts; None where it did not say."""
+    """Until when a node is alive (UTC), and how many seconds its lease lasts; None if unknown."""
 
     alive_until: datetime
     seconds: float | None = None
 
 
 def leases(connection: Connection) -> dict[str, HeldLease]:
-    """Return the leases of the nodes that were not declared dead, by their IDs."""
+    """Return the leases of the nodes that have not ended, by their IDs."""
     return {row.id: HeldLease(row.alive_until, row.lease) for row in connection.execute(_leases())}
 
 
@@ -41,16 +41,18 @@ def _leases() -> Executable:
 def reap(
     connection: Connection, database: Database, now: datetime, over: Mapping[str, datetime]
 ) -> tuple[list[str], list[int]]:
-    """Declare nodes dead whose leases are over: their claims wait again, what they ran is lost.
+    """Declare nodes dead whose leases are over: their claims wait again, and what they ran is lost.
 
-    Any node may do this. A lease that has been renewed since it was seen in `over` counts. The dead nodes'
-    IDs and the lost runs' ids.
+    Any node may do this. `over` has the end of each lease as it was read; a node that has renewed since stays
+    alive. Return the IDs of the dead nodes and the ids of the lost runs.
     """
     dead: list[str] = []
     lost: list[int] = []
-    for node_id, alive_until in sorted(over.items()):  # two that reap at once lock in the same order
-        silent = (nodes.c.id == node_id, nodes.c.died_at.is_(None), nodes.c.alive_until == alive_until)
-        declared = update(nodes).where(*silent).values(died_at=now, died_how="dead")
+    for node_id, alive_until in sorted(
+        over.items()
+    ):  # in one order, so that two nodes that reap do not deadlock
+        unrenewed = (nodes.c.id == node_id, nodes.c.died_at.is_(None), nodes.c.alive_until == alive_until)
+        declared = update(nodes).where(*unrenewed).values(died_at=now, died_how="dead")
         if not connection.execute(declared).rowcount:
             continue
         dead.append(node_id)

@@ -1,4 +1,4 @@
-"""Runs whose command a node could not begin: they go to a node that has not tried, as the same attempt."""
+"""Pass a run whose command a node could not start to a node that has not tried, as the same attempt."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,12 +17,12 @@ _LONGEST_REASON = 200
 
 
 def pass_on(
-    connection: Connection, row: Row[Any], line: Task, lane: Lane, reason: str, node_id: str, now: datetime
+    connection: Connection, row: Row[Any], task: Task, lane: Lane, reason: str, node_id: str, now: datetime
 ) -> dict[str, Any] | None:
-    """Return what the run that goes to another node has besides an attempt's values; None when none is left.
+    """Return the values that the run on another node has besides a retry's; None if no node is left.
 
-    `row` is a run of `line` that `node_id` could not begin, for this `reason`; `lane` is where its next
-    attempt would wait. The reason on record says what follows. Each node is asked once for one attempt.
+    `row` is a run of `task` that `node_id` could not start for this `reason`; `lane` is the lane of its next
+    attempt. The reason on record is extended by what follows. Each node tries an attempt once.
     """
     before = _refusals_of(row)
     refused_by = {**before, node_id: reason[:_LONGEST_REASON]}
@@ -30,14 +30,13 @@ def pass_on(
     if further is None:
         if before:
             name = node_name(node_id)
-            # Two nodes may have one name: then the ID says which the other is.
-            told = dict.fromkeys(node if node_name(node) == name else node_name(node) for node in before)
-            others = ", ".join(told)
-            _add_to_reason(connection, row, reason, f"{others} could not start it either")
+            # Two nodes may have the same name: then the ID shows which one is meant.
+            others = dict.fromkeys(node if node_name(node) == name else node_name(node) for node in before)
+            _add_to_reason(connection, row, reason, f"{', '.join(others)} could not start it either")
         return None
     _add_to_reason(connection, row, reason, "it goes to another node")
-    # A retry would wait for the end of the pause, which a run that was asked for does not.
-    is_manual = row.trigger == Trigger.MANUAL and not line.enabled
+    # A retry would wait until the task is resumed; a manual run does not.
+    is_manual = row.trigger == Trigger.MANUAL and not task.enabled
     return {
         "trigger": Trigger.MANUAL if is_manual else Trigger.RETRY,
         "lane": str(further),
@@ -53,5 +52,5 @@ def _refusals_of(row: Row[Any]) -> Mapping[str, str]:
 
 
 def _add_to_reason(connection: Connection, row: Row[Any], reason: str, more: str) -> None:
-    told = f"{reason}; {more}" if reason else more
-    connection.execute(update(runs).where(runs.c.id == row.id).values(reason=told))
+    extended = f"{reason}; {more}" if reason else more
+    connection.execute(update(runs).where(runs.c.id == row.id).values(reason=extended))

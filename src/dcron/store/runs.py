@@ -1,16 +1,15 @@
-"""The runs, as people and the record want to see them; and their asking for one to end."""
+"""Read runs for services, and write what people request: cancel a run, dismiss a dead letter."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Executable,
     Row,
+    Select,
     TextClause,
     and_,
     bindparam,
@@ -36,7 +35,7 @@ class RunFilter:
     task_id: int | None = None
     states: Sequence[RunState] | None = None
     since: datetime | None = None
-    """Runs that ended at this time or later, or have not ended."""
+    """Runs that ended at this time (UTC) or later, or have not ended."""
     before_id: int | None = None
     flow: int | None = None
     dead: bool = False
@@ -44,43 +43,43 @@ class RunFilter:
 
 
 def run_from(row: Row[Any]) -> Run:
-    """The run in a row that has COLUMNS."""
+    """Return the run of a row that has COLUMNS."""
     values = {name: getattr(row, name) for name in Run.__dataclass_fields__}
     kinds = {"trigger": Trigger(row.trigger), "state": RunState(row.state)}
     return Run(**{**values, **kinds, "blocked": row.blocked and Block(row.blocked)})
 
 
 def by_id(connection: Connection, run_id: int) -> Run | None:
-    """The run of this id."""
+    """Return the run of this id."""
     row = connection.execute(select(*COLUMNS).where(runs.c.id == run_id)).first()
     return run_from(row) if row else None
 
 
-def newest(connection: Connection, wanted: RunFilter, limit: int) -> list[Run]:
-    """The runs wanted, the newest first."""
-    conditions = list(_conditions(wanted))
+def newest(connection: Connection, only: RunFilter, limit: int) -> list[Run]:
+    """Return the runs that pass the filter, the newest first."""
+    conditions = list(_conditions(only))
     newest_first = runs.c.id.desc()
     for states in (ALIVE, UNSUCCESSFUL, _WAITING):
-        if wanted.states and all(repr(state.value) in states for state in wanted.states):
+        if only.states and all(repr(state.value) in states for state in only.states):
             conditions.append(text(states))
-            # Few among many: look them up and sort them, instead of walking through the history for them.
+            # Few runs have these states: look them up and sort them instead of reading the history in order.
             newest_first = newest_first if states == UNSUCCESSFUL else (runs.c.id + 0).desc()
     query = select(*COLUMNS).where(*conditions).order_by(newest_first).limit(limit)
     return [run_from(row) for row in connection.execute(query)]
 
 
-def _conditions(wanted: RunFilter) -> Iterator[ColumnElement[bool] | TextClause]:
-    if wanted.task_id is not None:
-        yield runs.c.task_id == wanted.task_id
-    if wanted.states:
-        yield runs.c.state.in_(wanted.states)
-    if wanted.since:
-        yield or_(runs.c.finished_at >= wanted.since, runs.c.finished_at.is_(None))
-    if wanted.before_id is not None:
-        yield runs.c.id < wanted.before_id
-    if wanted.flow is not None:
-        yield and_(runs.c.flow == wanted.flow, runs.c.flow.is_not(None))
-    if wanted.dead:
+def _conditions(only: RunFilter) -> Iterator[ColumnElement[bool] | TextClause]:
+    if only.task_id is not None:
+        yield runs.c.task_id == only.task_id
+    if only.states:
+        yield runs.c.state.in_(only.states)
+    if only.since:
+        yield or_(runs.c.finished_at >= only.since, runs.c.finished_at.is_(None))
+    if only.before_id is not None:
+        yield runs.c.id < only.before_id
+    if only.flow is not None:
+        yield and_(runs.c.flow == only.flow, runs.c.flow.is_not(None))
+    if only.dead:
         yield text(DEAD)
 
 
@@ -94,29 +93,23 @@ def is_in_state(state: RunState) -> ColumnElement[bool]:
 
 
 def next_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
-    """The first waiting run of each of these lines."""
-    of_line = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text("state = 'waiting'"))
-    first = of_line.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
+    """Return the first waiting run of each of these tasks, by task id."""
+    of_task = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text("state = 'waiting'"))
+    first = of_task.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     query = select(*COLUMNS).where(runs.c.id.in_(select(first).where(crontab.c.id.in_(task_ids))))
     return {row.task_id: run_from(row) for row in connection.execute(query)}
 
 
 def request_cancel(connection: Connection, run_id: int, actor: str) -> bool:
-    """Ask the owner to stop a run; whether it is still alive."""
+    """Request that the owner stops a run. Return whether the run is still alive."""
     alive_run = update(runs).where(
         runs.c.id == run_id, runs.c.state.in_([RunState.CLAIMED, RunState.RUNNING])
     )
     return connection.execute(alive_run.values(cancel_requested_by=actor)).rowcount == 1
 
 
-def cancel_requests(connection: Connection, node_id: str) -> dict[int, str]:
-    """Runs of this node that somebody wants stopped, and who."""
-    rows = connection.execute(_cancel_requests(), {"node_id": node_id})
-    return {row.id: row.cancel_requested_by for row in rows}
-
-
-@cache
-def _cancel_requests() -> Executable:
+def to_cancel() -> Select[Any]:
+    """Return the query for running runs of `node_id` whose cancellation was requested, with the actor."""
     return select(runs.c.id, runs.c.cancel_requested_by).where(
         *(runs.c.owner == bindparam("node_id"), text(ALIVE), runs.c.state == RunState.RUNNING),
         runs.c.cancel_requested_by.is_not(None),
@@ -124,13 +117,13 @@ def _cancel_requests() -> Executable:
 
 
 def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, datetime]:
-    """When these runs were started, as the database's clock had it."""
+    """Return when these runs were started, by the database's clock (UTC), by run id."""
     query = select(runs.c.id, runs.c.started_at).where(runs.c.id.in_(run_ids), runs.c.started_at.is_not(None))
     return {row.id: row.started_at for row in connection.execute(query)}
 
 
 def instead_of(connection: Connection, run: Run) -> Run | None:
-    """What stands in the way of another attempt: its retry, or another run of the task in their flow."""
+    """Return the run that rules out another attempt: the retry, or another run of the task in the flow."""
     done = (RunState.SKIPPED, RunState.FAILED, RunState.LOST, RunState.CANCELLED)
     if retry := retry_of(connection, run.id):
         return retry
@@ -141,41 +134,41 @@ def instead_of(connection: Connection, run: Run) -> Run | None:
 
 
 def retry_of(connection: Connection, run_id: int) -> Run | None:
-    """The attempt that follows this run, if there is one."""
+    """Return the attempt that follows this run, if there is one."""
     retry = (runs.c.retry_of == run_id, runs.c.retry_of.is_not(None))
     row = connection.execute(select(*COLUMNS).where(*retry).limit(1)).first()
     return run_from(row) if row else None
 
 
 def add(connection: Connection, values: dict[str, Any]) -> Run:
-    """Enter a run."""
+    """Insert a run and return it."""
     return run_from(connection.execute(insert(runs).values(values).returning(*COLUMNS)).one())
 
 
 def dismiss(connection: Connection, run_ids: Sequence[int]) -> int:
-    """Take runs off the list of dead letters; how many were on it."""
+    """Remove runs from the dead letters. Return how many of them were dead letters."""
     listed = update(runs).where(runs.c.id.in_(run_ids), text(DEAD))
     return connection.execute(listed.values(dead_at=None)).rowcount
 
 
 def shares(connection: Connection, run: Run) -> list[Run]:
-    """All nodes' shares of a turn, of which the run is the first."""
-    turn = (runs.c.task_id == run.task_id, runs.c.scheduled_for == run.scheduled_for)
-    query = select(*COLUMNS).where(*turn, runs.c.trigger == run.trigger, runs.c.id >= run.id)
+    """Return all nodes' shares of an every-node run, of which `run` is the first."""
+    same_time = (runs.c.task_id == run.task_id, runs.c.scheduled_for == run.scheduled_for)
+    query = select(*COLUMNS).where(*same_time, runs.c.trigger == run.trigger, runs.c.id >= run.id)
     return [run_from(row) for row in connection.execute(query.order_by(runs.c.id))]
 
 
 def of_event(connection: Connection, event_id: int) -> list[Run]:
-    """The runs that an event has started, or would have."""
+    """Return the runs that an event started, and those skipped instead."""
     query = select(*COLUMNS).where(runs.c.event_id == event_id, runs.c.trigger == text("'event'"))
     return [run_from(row) for row in connection.execute(query.order_by(runs.c.id))]
 
 
 def occurrences_done(connection: Connection, task_id: int, first: datetime, last: datetime) -> set[datetime]:
-    """The line's occurrences in this span that have succeeded, or are going to run."""
-    span = (runs.c.task_id == task_id, runs.c.scheduled_for.between(first, last))
+    """Return the task's occurrences from `first` to `last` that have succeeded, wait or are alive."""
+    in_range = (runs.c.task_id == task_id, runs.c.scheduled_for.between(first, last))
     succeeded = (runs.c.finished_at.is_not(None), runs.c.state == RunState.SUCCEEDED)
-    done = select(runs.c.scheduled_for).where(*span, *succeeded)
-    waiting = select(runs.c.scheduled_for).where(*span, text("state = 'waiting'"))
-    living = select(runs.c.scheduled_for).where(*span, text(ALIVE))
-    return {moment for query in (done, waiting, living) for moment in connection.scalars(query)}
+    done = select(runs.c.scheduled_for).where(*in_range, *succeeded)
+    waiting = select(runs.c.scheduled_for).where(*in_range, text("state = 'waiting'"))
+    living = select(runs.c.scheduled_for).where(*in_range, text(ALIVE))
+    return {at for query in (done, waiting, living) for at in connection.scalars(query)}

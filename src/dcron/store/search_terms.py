@@ -17,7 +17,7 @@ _FAILURES = [state for state in RunState if state.is_failure]
 
 @dataclass(frozen=True)
 class Term:
-    """One word of a filter. A filter lets through what matches all of its words."""
+    """One word of a filter. A row passes the filter if it matches all words."""
 
     field: str
     """One of TASK_FIELDS or RUN_FIELDS; `text` searches names, commands, descriptions and reasons."""
@@ -34,8 +34,8 @@ def conditions(
     """Return the SQL conditions of these terms; `columns` are the columns of runs for RUN_FIELDS."""
     found = []
     for term in terms:
-        holds = func.coalesce(fields[term.field](columns, term.value, now), false())
-        found.append(not_(holds) if term.negated else holds)
+        matches = func.coalesce(fields[term.field](columns, term.value, now), false())
+        found.append(not_(matches) if term.negated else matches)
     return found
 
 
@@ -50,12 +50,12 @@ def of_task(column: Column[Any], *which: Any) -> Select[Any]:
 
 
 def first_due(which: str = DUE) -> Any:
-    """When the first waiting run of the task is due; without another condition, one that may start."""
+    """Select when the task's first waiting run is due; by default the first that is not blocked."""
     return of_task(runs.c.due_at, text(which)).order_by(runs.c.due_at).limit(1).scalar_subquery()
 
 
 def of_latest(column: Column[Any]) -> Any:
-    """A column of the task's latest run that was started."""
+    """Select a column of the task's latest started run."""
     started = of_task(column, runs.c.started_at.is_not(None))
     return started.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
 
@@ -65,19 +65,19 @@ def _alive(*which: Any) -> ColumnElement[bool]:
 
 
 def comes() -> ColumnElement[bool]:
-    """Whether the task runs, or has a waiting run that no pause without an end holds back."""
+    """Return the condition that a run of the task is alive, or waits and no endless pause stops it."""
     goes_on = or_(crontab.c.enabled, crontab.c.paused_until.is_not(None))
     return or_(_alive(), and_(goes_on, of_task(runs.c.id, text(_WAITING)).exists()))
 
 
 def _is_late(now: datetime) -> ColumnElement[bool]:
-    """Whether a run of the task that nothing holds back has been due for longer than LATE_AFTER."""
+    """Return the condition that a run of the task has been due, unblocked, for longer than LATE_AFTER."""
     late: ColumnElement[bool] = first_due() < now - LATE_AFTER
     return late
 
 
 def has_failed() -> ColumnElement[bool]:
-    """Whether the latest finished run of the task failed or was lost.
+    """Return the condition that the task's latest finished run failed or was lost.
 
     A success clears it. Skipped and cancelled runs do not count.
     """
@@ -87,12 +87,12 @@ def has_failed() -> ColumnElement[bool]:
 
 
 def has_dead_letter() -> ColumnElement[bool]:
-    """Whether a run of the task is a dead letter: neither retried nor dismissed."""
+    """Return the condition that a run of the task is a dead letter: neither retried nor dismissed."""
     return of_task(runs.c.id, text(DEAD)).exists()
 
 
 def _rank(now: datetime) -> Any:
-    """The order `state`: tasks that need attention come first."""
+    """Return the sort key `state`: tasks that need attention come first."""
     return case(
         (crontab.c.error.is_not(None), 0),
         (has_failed(), 1),

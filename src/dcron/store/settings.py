@@ -1,4 +1,4 @@
-"""The settings that all users of a crontab share."""
+"""Read and write the settings that all users of a crontab share."""
 
 import json
 from datetime import datetime
@@ -24,7 +24,7 @@ def _from(row: Row[Any]) -> StoredSetting:
 
 
 def every(connection: Connection) -> list[StoredSetting]:
-    """Return all that are set, in the order of names."""
+    """Return all settings that are set, in the order of names."""
     return [_from(row) for row in connection.execute(select(*COLUMNS).order_by(settings.c.name))]
 
 
@@ -35,16 +35,16 @@ def by_name(connection: Connection, name: str) -> StoredSetting | None:
 
 
 def put(connection: Connection, name: str, value: Any, now: datetime, actor: str) -> None:
-    """Set it; `value` is what JSON has."""
+    """Set it; `value` must be serializable as JSON."""
     values = {"value": json.dumps(value), "changed_at": now, "changed_by": actor}
-    known = update(settings).where(settings.c.name == name)
-    if connection.execute(known.values(values)).rowcount:
+    setting = update(settings).where(settings.c.name == name).values(values)
+    if connection.execute(setting).rowcount:
         return
     try:
         with connection.begin_nested():
             connection.execute(settings.insert().values(name=name, **values))
-    except IntegrityError:  # another process has set it meanwhile
-        connection.execute(known.values(values))
+    except IntegrityError:  # another transaction has set it meanwhile
+        connection.execute(setting)
 
 
 def remove(connection: Connection, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Runs that end without having run: skipped by a rule, or cancelled by a person while they waited.
+"""End runs that never started: skipped by a rule, or cancelled by a person while they waited.
 
 Only this module makes such rows. A waiting run becomes one (`end`, `end_each`, `cancel`), or occurrences that
 never had a row of their own are recorded together in a new one (`record`).
@@ -31,7 +31,7 @@ from dcron.store.runs import is_in_state
 
 
 def columns(skip: Skip, now: datetime) -> dict[str, Any]:
-    """Return what a skipped run has besides the values of a waiting one."""
+    """Return the values that a skipped run has besides those of a waiting one."""
     return {"state": RunState.SKIPPED, "finished_at": now, "blocked": None, **_facts(skip)}
 
 

@@ -1,4 +1,4 @@
-"""The crontab: its lines, written and read."""
+"""Read and write the crontab: the rows of its tasks."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,6 +12,7 @@ from sqlalchemy import (
     Executable,
     Integer,
     Row,
+    Select,
     Text,
     TextClause,
     bindparam,
@@ -37,7 +38,7 @@ PAGE = 500
 
 
 def _content_of(calendar: Column[Any]) -> ColumnElement[str]:
-    """What the calendar of this name holds, as text, read along with the line."""
+    """Return the content of the task's calendar as text, read along with the task."""
     content = select(type_coerce(calendars.c.content, Text())).where(calendars.c.name == calendar)
     return content.correlate(crontab).scalar_subquery()
 
@@ -50,7 +51,7 @@ COLUMNS = [CALENDARS[name].label(name) if name in CALENDARS else crontab.c[name]
 
 
 def task_from(row: Row[Any]) -> Task:
-    """The line in a row whose last columns are COLUMNS."""
+    """Return the task of a row whose last columns are COLUMNS."""
     values = dict(zip(FIELDS, row[-len(FIELDS) :], strict=True))
     if not isinstance(values["argv"], Unreadable):
         values["argv"] = tuple(values["argv"]) if values["argv"] else None
@@ -76,45 +77,45 @@ def add(
 
 
 def add_many(
-    connection: Connection, lines: Sequence[Definition], now: datetime, actor: str, source: str | None
+    connection: Connection, definitions: Sequence[Definition], now: datetime, actor: str, source: str | None
 ) -> list[Task]:
-    """Write new lines, not yet planned. Raises IntegrityError when one of the names is taken."""
-    author = {"changed_at": now, "changed_by": actor, "source": source}
-    connection.execute(insert(crontab), [{**_values(line), **author} for line in lines])
-    names = [line.name for line in lines]
-    rows = connection.execute(select(*COLUMNS).where(crontab.c.name.in_(names)))
-    return [task_from(row) for row in rows]
+    """Write new tasks, not yet planned, and return them. Raises IntegrityError if a name is taken."""
+    return add_with_state(connection, [(each, {"source": source}) for each in definitions], now, actor)
 
 
 def add_with_state(
     connection: Connection,
-    lines: Sequence[tuple[Definition, Mapping[str, Any]]],
+    definitions: Sequence[tuple[Definition, Mapping[str, Any]]],
     now: datetime,
     actor: str,
 ) -> list[Task]:
-    """Write new lines, not yet planned, each with other columns of its own.
+    """Write new tasks, not yet planned, each with values of further columns, and return them.
 
-    Raises IntegrityError when one of the names is taken, or a value breaks a rule of the table.
+    Raises IntegrityError if one of the names is taken or a value breaks a rule of the table.
     """
     author = {"changed_at": now, "changed_by": actor}
-    connection.execute(insert(crontab), [{**_values(line), **state, **author} for line, state in lines])
-    return by_names(connection, [line.name for line, _ in lines])
+    values = [{**_values(definition), **state, **author} for definition, state in definitions]
+    connection.execute(insert(crontab), values)
+    return by_names(connection, [definition.name for definition, _ in definitions])
 
 
-def change_with_state(
-    connection: Connection, task: Task, line: Definition, state: Mapping[str, Any], now: datetime, actor: str
+def replace(
+    connection: Connection,
+    task: Task,
+    definition: Definition,
+    now: datetime,
+    actor: str,
+    state: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Rewrite the line and other columns if it is still of the version read; return whether it was."""
-    return change(connection, task, {**_values(line), **state}, now, actor)
+    """Rewrite the task, and the columns in `state`, if its version is still the one read.
 
-
-def replace(connection: Connection, task: Task, line: Definition, now: datetime, actor: str) -> bool:
-    """Rewrite the line if it is still of the version read; whether it was. It is then to be planned."""
-    return change(connection, task, _values(line), now, actor)
+    Return whether it was. The caller then plans the task.
+    """
+    return change(connection, task, {**_values(definition), **(state or {})}, now, actor)
 
 
 def change(connection: Connection, task: Task, values: dict[str, Any], now: datetime, actor: str) -> bool:
-    """Set columns of the line if it is still of the version read; whether it was."""
+    """Set columns of the task if its version is still the one read. Return whether it was."""
     result = connection.execute(
         update(crontab)
         .where(crontab.c.id == task.id, crontab.c.version == task.version)
@@ -124,7 +125,7 @@ def change(connection: Connection, task: Task, values: dict[str, Any], now: date
 
 
 def remove(connection: Connection, task: Task) -> bool:
-    """Take the line out if it is still of the version read; whether it was."""
+    """Delete the task if its version is still the one read. Return whether it was."""
     query = delete(crontab).where(crontab.c.id == task.id, crontab.c.version == task.version)
     removed = connection.execute(query).rowcount == 1
     if removed:
@@ -132,14 +133,14 @@ def remove(connection: Connection, task: Task) -> bool:
     return removed
 
 
-def subscribe(connection: Connection, lines: Sequence[Task]) -> None:
-    """Note what else than the clock makes these lines run, where it can be looked up."""
-    ids = [task.id for task in lines]
+def subscribe(connection: Connection, subscribers: Sequence[Task]) -> None:
+    """Write the events and upstream tasks that start these tasks to the table `subscriptions`."""
+    ids = [task.id for task in subscribers]
     if ids:
         connection.execute(delete(subscriptions).where(subscriptions.c.task_id.in_(ids)))
     values = [
         {"task_id": task.id, "kind": kind, "source": source}
-        for task in lines
+        for task in subscribers
         for kind, source in policy.sources_of(task)
     ]
     if values:
@@ -147,13 +148,13 @@ def subscribe(connection: Connection, lines: Sequence[Task]) -> None:
 
 
 def by_name(connection: Connection, name: str) -> Task | None:
-    """The line of exactly this name."""
+    """Return the task of exactly this name."""
     row = connection.execute(select(*COLUMNS).where(crontab.c.name == name)).first()
     return task_from(row) if row else None
 
 
 def by_id(connection: Connection, task_id: int) -> Task | None:
-    """The line of this id."""
+    """Return the task of this id."""
     row = connection.execute(_by_id(), {"task_id": task_id}).first()
     return task_from(row) if row else None
 
@@ -164,7 +165,7 @@ def _by_id() -> Executable:
 
 
 def by_ids(connection: Connection, task_ids: Collection[int]) -> list[Task]:
-    """The lines of these ids, as far as they are still there."""
+    """Return the tasks of these ids that still exist."""
     return [task_from(row) for row in connection.execute(_by_ids(), {"task_ids": list(task_ids)})]
 
 
@@ -185,7 +186,7 @@ def begins_with(name: Column[str], prefix: str) -> ColumnElement[bool]:
 
 
 def by_names(connection: Connection, names: Sequence[str]) -> list[Task]:
-    """The lines of exactly these names, as far as there are such."""
+    """Return the tasks of exactly these names that exist."""
     pages = (names[start : start + PAGE] for start in range(0, len(names), PAGE))
     queries = (select(*COLUMNS).where(crontab.c.name.in_(page)) for page in pages)
     return [task_from(row) for query in queries for row in connection.execute(query)]
@@ -198,7 +199,7 @@ def of_source(connection: Connection, source: str) -> list[Task]:
 
 
 def set_source(connection: Connection, task_ids: Sequence[int], source: str | None) -> None:
-    """Note where these tasks come from; their version stays, for they do what they did."""
+    """Set the source of these tasks. Their versions stay: what they do has not changed."""
     for start in range(0, len(task_ids), PAGE):
         ids = task_ids[start : start + PAGE]
         different = crontab.c.source.is_distinct_from(source)
@@ -206,9 +207,9 @@ def set_source(connection: Connection, task_ids: Sequence[int], source: str | No
 
 
 def lock(connection: Connection, task_ids: Collection[int]) -> None:
-    """Let nobody else claim a turn of these lines, plan or change them until this transaction ends.
+    """Lock these tasks: until this transaction ends, no other claims their runs, plans or edits them.
 
-    Everybody locks in the order of ids, so nobody waits in a circle.
+    All transactions lock in the order of ids, so there are no deadlocks.
     """
     if task_ids:
         connection.execute(_lock(), {"task_ids": list(task_ids)})
@@ -216,12 +217,12 @@ def lock(connection: Connection, task_ids: Collection[int]) -> None:
 
 @cache
 def _lock() -> Executable:
-    lines = select(crontab.c.id).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
-    return lines.order_by(crontab.c.id).with_for_update(key_share=True)
+    locked_ids = select(crontab.c.id).where(crontab.c.id.in_(bindparam("task_ids", expanding=True)))
+    return locked_ids.order_by(crontab.c.id).with_for_update(key_share=True)
 
 
 def page(connection: Connection, after: str, limit: int, *, paused: bool = False) -> list[Task]:
-    """The lines that follow the name `after`, in the order of names."""
+    """Return the tasks that follow the name `after`, in the order of names."""
     query = select(*COLUMNS).where(crontab.c.name > after).order_by(crontab.c.name).limit(limit)
     if paused:
         query = query.where(crontab.c.enabled.is_(False))
@@ -229,93 +230,88 @@ def page(connection: Connection, after: str, limit: int, *, paused: bool = False
 
 
 def every(connection: Connection, *, paused: bool = False, page_size: int = 1000) -> Iterator[Task]:
-    """All lines, read a page at a time."""
+    """Yield all tasks in the order of names, read a page at a time."""
     after = ""
-    while lines := page(connection, after, page_size, paused=paused):
-        yield from lines
-        after = lines[-1].name
+    while found := page(connection, after, page_size, paused=paused):
+        yield from found
+        after = found[-1].name
 
 
 def count(connection: Connection) -> int:
-    """How many lines there are."""
+    """Return how many tasks there are."""
     return connection.scalar(select(func.count()).select_from(crontab)) or 0
 
 
 def to_plan(connection: Connection, now: datetime, limit: int) -> list[Task]:
-    """Lines whose next run has to be made or made anew, locked: new, edited, or paused until now."""
+    """Lock and return tasks that have to be planned: new ones, edited ones, and those paused until `now`."""
     found: dict[int, Task] = {}
-    for condition in _has_to_be_planned():
+    for condition in _has_to_be_planned(bindparam("now")):
         query = locked(select(*COLUMNS).where(*condition).limit(limit))
         found.update((row.id, task_from(row)) for row in connection.execute(query, {"now": now}))
     return list(found.values())
 
 
-def has_to_plan(connection: Connection, now: datetime) -> bool:
-    """Whether `to_plan` would find anything, asked without a lock."""
-    return connection.scalar(_any_to_plan(), {"now": now}) is True
+def any_to_plan(now: ColumnElement[datetime]) -> ColumnElement[bool]:
+    """Return the condition that `to_plan` would find a task. It takes no lock."""
+    return or_(*(select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned(now)))
 
 
-@cache
-def _any_to_plan() -> Executable:
-    reasons = [select(crontab.c.id).where(*condition).exists() for condition in _has_to_be_planned()]
-    return select(or_(*reasons))
+def _has_to_be_planned(
+    now: ColumnElement[datetime],
+) -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
+    """Yield the conditions at `now`, each with an index of its own.
 
-
-def _has_to_be_planned() -> Iterator[tuple[ColumnElement[bool] | TextClause, ...]]:
-    """The conditions at `now`, each with an index of its own. A line whose turn is claimed waits for its
-    start."""
+    A task whose scheduled run is claimed is planned after that run's start.
+    """
     claimed = select(runs.c.id).where(
         runs.c.task_id == crontab.c.id, text(NEXT), runs.c.state == RunState.CLAIMED
     )
-    # Not NOT EXISTS: of that Postgres makes a join, for which it reads all runs.
+    # Not NOT EXISTS: Postgres turns that into a join and reads all runs for it.
     unclaimed = claimed.limit(1).correlate(crontab).scalar_subquery().is_(None)
     yield text(UNPLANNED), unclaimed
-    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= bindparam("now"), unclaimed
+    yield crontab.c.paused_until.is_not(None), crontab.c.paused_until <= now, unclaimed
 
 
-def next_resume(connection: Connection) -> datetime | None:
-    """When the next pause ends by itself."""
-    found: datetime | None = connection.scalar(_next_resume())
-    return found
-
-
-@cache
-def _next_resume() -> Executable:
+def next_resume() -> Select[Any]:
+    """Return the query for when the next pause ends by itself."""
     query = select(crontab.c.paused_until).where(crontab.c.paused_until.is_not(None))
     return query.order_by(crontab.c.paused_until).limit(1)
 
 
 def mark_planned(connection: Connection, task: Task, error: str | None) -> None:
-    """Note that the line, as it was read, has the next run it should have; or why it has none."""
+    """Mark the task, in the version read, as planned; with `error`, as one that cannot run."""
     connection.execute(
         update(crontab).where(crontab.c.id == task.id).values(planned_version=task.version, error=error)
     )
 
 
-def mark_all_planned(connection: Connection, lines: Sequence[Task]) -> None:
-    """The same for lines of one version, all of them well."""
-    ids = [task.id for task in lines]
+def mark_all_planned(connection: Connection, planned: Sequence[Task]) -> None:
+    """Mark tasks that were just written as planned without an error, in one statement."""
+    ids = [task.id for task in planned]
     connection.execute(
         update(crontab).where(crontab.c.id.in_(ids)).values(planned_version=crontab.c.version, error=None)
     )
 
 
 def replan_older_zones(connection: Connection, tzdata: str) -> int:
-    """Have lines planned anew whose next run an older version of the time zones made; how many."""
+    """Mark tasks to be planned again whose next run an older tzdata version made. Return how many."""
     older = select(runs.c.task_id).where(text(NEXT), func.coalesce(runs.c.tzdata, "") < tzdata)
-    lines = update(crontab).where(crontab.c.id.in_(older), crontab.c.timezone.not_in(["UTC", "Etc/UTC"]))
-    return connection.execute(lines.values(planned_version=0)).rowcount
+    affected = crontab.c.id.in_(older), crontab.c.timezone.not_in(["UTC", "Etc/UTC"])
+    return connection.execute(update(crontab).where(*affected).values(planned_version=0)).rowcount
 
 
 def with_reboot(connection: Connection) -> list[Task]:
-    """The enabled lines that speak of `@reboot`."""
+    """Return the enabled tasks whose schedules contain `@reboot`."""
     query = select(*COLUMNS).where(text(REBOOT), crontab.c.enabled)
     return [task_from(row) for row in connection.execute(query)]
 
 
 def retire_once(connection: Connection, limit: int, among: Collection[int] | None = None) -> list[str]:
-    """Take out one-off lines whose run has succeeded; one that failed anywhere stays until somebody has seen
-    it, and one that others come after stays with them."""
+    """Delete up to `limit` one-off tasks whose run has succeeded. Return their names.
+
+    A one-off with a dead letter stays until it is dismissed, and an upstream task stays with its downstream
+    tasks. With `among`, only tasks of these ids.
+    """
     if among is None:
         return list(connection.scalars(_retired(), {"most": limit}))
     return list(connection.scalars(_retired(some=True), {"most": limit, "among": list(among)}))
@@ -323,28 +319,27 @@ def retire_once(connection: Connection, limit: int, among: Collection[int] | Non
 
 @cache
 def _retired(*, some: bool = False) -> Executable:
-    """All of them, or some `among` which they are looked for."""
-    of_line = runs.c.task_id == crontab.c.id
-    unfinished = select(runs.c.id).where(of_line, runs.c.finished_at.is_(None)).exists()
-    succeeded = select(runs.c.id).where(of_line, runs.c.state == RunState.SUCCEEDED).exists()
-    dead = select(runs.c.id).where(of_line, text(DEAD)).exists()
-    followed = (
+    of_task = runs.c.task_id == crontab.c.id
+    unfinished = select(runs.c.id).where(of_task, runs.c.finished_at.is_(None)).exists()
+    succeeded = select(runs.c.id).where(of_task, runs.c.state == RunState.SUCCEEDED).exists()
+    dead = select(runs.c.id).where(of_task, text(DEAD)).exists()
+    has_downstream = (
         select(subscriptions.c.task_id)
         .where(subscriptions.c.kind == "task", subscriptions.c.source == crontab.c.name)
         .exists()
     )
-    wanted = (text(ONCE), ~unfinished, succeeded, ~dead, ~followed)
-    done = select(crontab.c.id).where(*wanted).order_by(crontab.c.id)
+    is_done = (text(ONCE), ~unfinished, succeeded, ~dead, ~has_downstream)
+    done = select(crontab.c.id).where(*is_done).order_by(crontab.c.id)
     if some:
         done = done.where(crontab.c.id.in_(bindparam("among", expanding=True)))
     done = done.limit(bindparam("most", type_=Integer()))
     return delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
 
 
-def _values(line: Definition) -> dict[str, Any]:
-    values = {name: getattr(line, name) for name in DEFINITION_FIELDS}
-    values["argv"] = list(line.argv) if line.argv else None
-    values["require"] = list(line.require)
+def _values(definition: Definition) -> dict[str, Any]:
+    values = {name: getattr(definition, name) for name in DEFINITION_FIELDS}
+    values["argv"] = list(definition.argv) if definition.argv else None
+    values["require"] = list(definition.require)
     for name in ("env", "need", "limit"):
         values[name] = dict(values[name])
     return values

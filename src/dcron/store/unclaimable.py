@@ -1,4 +1,4 @@
-"""Waiting runs that nobody can ever take: their line, or their only node, is gone."""
+"""Skip waiting runs that can never be claimed: their task or their only node is gone."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -14,24 +14,24 @@ from dcron.store import skipping
 REMOVED = Skip(SkipCode.REMOVED, "no longer wanted: removed")
 _NODE_GONE = Skip(SkipCode.NODE_GONE, "its node is gone")
 _LOOKED_AT = 1000
-"""Due rows among which rows without a line are searched for in one pass."""
+"""Due runs that one call searches for runs without a task."""
 
 
 def skip_orphans(connection: Connection, lanes: Collection[Lane], now: datetime, limit: int) -> int:
-    """Skip due runs of these lanes whose line is gone, and runs whose only node is gone; how many."""
-    # Not NOT EXISTS: of that Postgres makes a join, for which it reads the whole crontab.
-    line = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
-    settled = 0
+    """Skip due runs of these lanes whose task is gone, and runs whose only node is gone. Return how many."""
+    # Not NOT EXISTS: Postgres turns that into a join and reads the whole crontab for it.
+    task_id = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
+    skipped = 0
     for lane in lanes:
         due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
         first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
-        gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), line.is_(None)).limit(limit)
-        settled += skip_all(connection, gone, REMOVED, now)
-    return settled + skip_nodeless(connection, now, limit)
+        gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), task_id.is_(None)).limit(limit)
+        skipped += skip_all(connection, gone, REMOVED, now)
+    return skipped + skip_nodeless(connection, now, limit)
 
 
 def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
-    """Skip runs whose only node is gone for good; how many."""
+    """Skip runs whose only node has ended. Return how many."""
     node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
     gone = node.correlate(runs).scalar_subquery().is_(None)
     waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
@@ -39,14 +39,14 @@ def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
 
 
 def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
-    """Put runs among the dead letters that failed, or were lost, and will not be tried again after all."""
+    """Make dead letters of these runs if they failed or were lost, because no retry follows after all."""
     ended_badly = runs.c.state.in_([state for state in RunState if state.is_failure])
     connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
 
 
 def skip_all(connection: Connection, found: Select[Any], skip: Skip, now: datetime) -> int:
-    """Skip the waiting runs of these ids; how many. Where one was a retry, it was the last."""
-    settled = skipping.end(connection, [runs.c.id.in_(found)], skip, now)
-    if failed := [run_id for run_id in settled if run_id]:
+    """Skip these waiting runs. Return how many. The attempt before a skipped retry becomes a dead letter."""
+    skipped = skipping.end(connection, [runs.c.id.in_(found)], skip, now)
+    if failed := [run_id for run_id in skipped if run_id]:
         mark_dead(connection, runs.c.id.in_(failed), now)
-    return len(settled)
+    return len(skipped)

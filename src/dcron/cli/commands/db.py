@@ -64,11 +64,11 @@ def upgrade(
     """
     from dcron import migrations
     from dcron.cli.progress import ticking
-    from dcron.migrations.estimate import outlook
+    from dcron.migrations.estimate import estimate_upgrade
     from dcron.schema import SCHEMA_VERSION
 
     with opened_database(db) as database:
-        ahead = outlook(database) if migrations.current_version(database) != SCHEMA_VERSION else None
+        ahead = estimate_upgrade(database) if migrations.current_version(database) != SCHEMA_VERSION else None
         if ahead:
             announce(ahead, force=force)
         with ticking("upgrading", ahead.seconds if ahead else 0.0):
@@ -85,7 +85,7 @@ def announce(ahead: "UpgradeEstimate", *, force: bool) -> None:
     from dcron.presentation.humanize import rough_span
 
     agents = ", ".join(ahead.agents[:5]) + (", …" if len(ahead.agents) > 5 else "")
-    if ahead.stops_what_runs and not force:
+    if ahead.may_stop_runs and not force:
         raise Refused(
             f"the upgrade of {ahead.runs:,} runs takes about {rough_span(ahead.seconds)}, longer than the"
             f" running agents can wait ({agents}): their active runs would be stopped;"

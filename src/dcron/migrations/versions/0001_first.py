@@ -1,4 +1,4 @@
-"""The first tables, as they were when dcron was first released: never to be changed, only followed."""
+"""The tables of the first release. Never change this revision: add a new one."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,12 +10,12 @@ depends_on = None
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 NAME = sa.Text(collation="C").with_variant(sa.Text(), "sqlite")
-MOMENT = sa.DateTime(timezone=True)
+TIMESTAMP = sa.DateTime(timezone=True)
 ALIVE = "state IN ('claimed', 'running')"
 
 
 def upgrade() -> None:
-    """Make them."""
+    """Create the tables."""
     _make_crontab()
     _make_runs()
     _make_nodes()
@@ -43,13 +43,13 @@ def _make_crontab() -> None:
         sa.Column("enabled", sa.Boolean, nullable=False, server_default=sa.text("true")),
         sa.Column("paused_reason", sa.Text),
         sa.Column("paused_by", sa.Text),
-        sa.Column("paused_at", MOMENT),
-        sa.Column("paused_until", MOMENT),
+        sa.Column("paused_at", TIMESTAMP),
+        sa.Column("paused_until", TIMESTAMP),
         sa.Column("once", sa.Boolean, nullable=False, server_default=sa.text("false")),
         sa.Column("error", sa.Text),
         sa.Column("version", sa.Integer, nullable=False, server_default="1"),
         sa.Column("planned_version", sa.Integer, nullable=False, server_default="0"),
-        sa.Column("changed_at", MOMENT, nullable=False, server_default=sa.func.current_timestamp()),
+        sa.Column("changed_at", TIMESTAMP, nullable=False, server_default=sa.func.current_timestamp()),
         sa.Column("changed_by", sa.Text),
         sa.CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
         sa.CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
@@ -87,7 +87,7 @@ def _crontab_checks_of_sqlite() -> list[sa.CheckConstraint]:
         "enabled IN (0, 1)",
         "once IN (0, 1)",
     ]
-    times = [_moment(column) for column in ("paused_at", "paused_until", "changed_at")]
+    times = [_is_time(column) for column in ("paused_at", "paused_until", "changed_at")]
     return [
         sa.CheckConstraint(letters, name="crontab_name_letters"),
         sa.CheckConstraint(" AND ".join(types), name="crontab_types"),
@@ -106,16 +106,16 @@ def _make_runs() -> None:
         sa.Column("reason", sa.Text),
         sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
         sa.Column("retry_of", sa.BigInteger),
-        sa.Column("scheduled_for", MOMENT, nullable=False),
-        sa.Column("due_at", MOMENT, nullable=False),
+        sa.Column("scheduled_for", TIMESTAMP, nullable=False),
+        sa.Column("due_at", TIMESTAMP, nullable=False),
         sa.Column("for_node", sa.Text),
-        sa.Column("claimed_at", MOMENT),
-        sa.Column("started_at", MOMENT),
-        sa.Column("finished_at", MOMENT),
+        sa.Column("claimed_at", TIMESTAMP),
+        sa.Column("started_at", TIMESTAMP),
+        sa.Column("finished_at", TIMESTAMP),
         sa.Column("owner", sa.Text),
         sa.Column("exit_code", sa.Integer),
         sa.Column("signal", sa.Integer),
-        sa.Column("dead_at", MOMENT),
+        sa.Column("dead_at", TIMESTAMP),
         sa.Column("cancel_requested_by", sa.Text),
         sa.Column("payload", sa.Text),
         sa.Column("spec", sa.Text, nullable=False),
@@ -160,7 +160,7 @@ def _make_runs() -> None:
 
 
 def _runs_checks_of_sqlite() -> list[sa.CheckConstraint]:
-    times = [_moment(column) for column in ("scheduled_for", "due_at")]
+    times = [_is_time(column) for column in ("scheduled_for", "due_at")]
     return [sa.CheckConstraint(" AND ".join(times), name="runs_times")]
 
 
@@ -174,10 +174,10 @@ def _make_nodes() -> None:
         sa.Column("slots", sa.Integer, nullable=False),
         sa.Column("version", sa.Text, nullable=False),
         sa.Column("tzdata", sa.Text, nullable=False),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("alive_until", MOMENT, nullable=False),
+        sa.Column("started_at", TIMESTAMP, nullable=False),
+        sa.Column("alive_until", TIMESTAMP, nullable=False),
         sa.Column("draining", sa.Boolean, nullable=False, server_default=sa.text("false")),
-        sa.Column("died_at", MOMENT),
+        sa.Column("died_at", TIMESTAMP),
         sa.Column("died_how", sa.Text),
         sa.Column("clock_offset", sa.Float),
         sa.CheckConstraint("slots >= 1", name="nodes_slots_positive"),
@@ -194,7 +194,7 @@ def _make_output() -> None:
         sa.Column("run_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("byte_offset", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("stream", sa.Text, nullable=False),
-        sa.Column("at", MOMENT, nullable=False),
+        sa.Column("at", TIMESTAMP, nullable=False),
         sa.Column("lines", sa.Integer, nullable=False),
         sa.Column("data", sa.LargeBinary, nullable=False),
         sa.CheckConstraint("stream IN ('out', 'err')", name="output_stream_known"),
@@ -205,7 +205,7 @@ def _make_changes() -> None:
     op.create_table(
         "changes",
         sa.Column("id", ID, primary_key=True),
-        sa.Column("at", MOMENT, nullable=False),
+        sa.Column("at", TIMESTAMP, nullable=False),
         sa.Column("actor", sa.Text, nullable=False),
         sa.Column("action", sa.Text, nullable=False),
         sa.Column("task_id", sa.BigInteger),
@@ -224,7 +224,7 @@ def _index(name: str, table: str, columns: list[str], where: str, *, unique: boo
     op.create_index(name, table, columns, unique=unique, postgresql_where=condition, sqlite_where=condition)
 
 
-def _moment(column: str) -> str:
+def _is_time(column: str) -> str:
     return (
         f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
         f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"

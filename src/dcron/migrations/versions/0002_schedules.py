@@ -1,4 +1,4 @@
-"""What the whole schedule language needs: rules at clock changes, windows, calendars, and tzdata versions."""
+"""The columns of the full schedule language: rules for clock changes, windows, calendars, tzdata versions."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,15 +9,15 @@ branch_labels = None
 depends_on = None
 
 NAME = sa.Text(collation="C").with_variant(sa.Text(), "sqlite")
-MOMENT = sa.DateTime(timezone=True)
+TIMESTAMP = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    """Add them; what is there keeps its meaning."""
+    """Add the columns and the table. Existing rows keep their meaning."""
     _add_choice("gap", "after", "'after', 'skip'")
     _add_choice("fold", "first", "'first', 'both'")
     for column in ("not_before", "not_after"):
-        _add_moment(column)
+        _add_time(column)
     for column in ("except_calendar", "only_calendar"):
         where = sa.text(f"{column} IS NOT NULL")
         op.add_column("crontab", sa.Column(column, NAME))
@@ -28,13 +28,13 @@ def upgrade() -> None:
         "calendars",
         sa.Column("name", NAME, primary_key=True),
         sa.Column("content", sa.Text, nullable=False),
-        sa.Column("changed_at", MOMENT, nullable=False),
+        sa.Column("changed_at", TIMESTAMP, nullable=False),
         sa.Column("changed_by", sa.Text, nullable=False),
         sa.CheckConstraint("length(name) BETWEEN 1 AND 100", name="calendars_name_length"),
     )
 
 
-# In the databases' own words: SQLite takes a rule for a new column only together with the column.
+# Raw SQL: SQLite accepts a constraint on a new column only together with the column.
 
 
 def _add_choice(column: str, default: str, values: str) -> None:
@@ -44,9 +44,9 @@ def _add_choice(column: str, default: str, values: str) -> None:
     )
 
 
-def _add_moment(column: str) -> None:
+def _add_time(column: str) -> None:
     if op.get_context().dialect.name == "postgresql":
-        op.add_column("crontab", sa.Column(column, MOMENT))
+        op.add_column("crontab", sa.Column(column, TIMESTAMP))
         return
     op.execute(
         f"ALTER TABLE crontab ADD COLUMN {column} DATETIME CONSTRAINT crontab_{column} CHECK ("

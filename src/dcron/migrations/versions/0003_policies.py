@@ -1,4 +1,4 @@
-"""What a task may ask for: limits, retries, routes, catch-up, events and what comes after what."""
+"""The policies of a task: limits, retries, routes, catch-up, events and dependencies."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,7 @@ GOES_THROUGH_RUNS = True
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 NAME = sa.Text(collation="C").with_variant(sa.Text(), "sqlite")
-MOMENT = sa.DateTime(timezone=True)
+TIMESTAMP = sa.DateTime(timezone=True)
 ALIVE = "state IN ('claimed', 'running')"
 CENTURY = 3155760000
 TRIGGERS = "'schedule', 'manual', 'reboot'"
@@ -19,7 +19,7 @@ MORE_TRIGGERS = f"{TRIGGERS}, 'retry', 'event', 'after', 'backfill', 'node'"
 
 
 def upgrade() -> None:
-    """Add them; every line keeps doing what it did."""
+    """Add the columns and tables. Existing tasks behave as before."""
     _widen_crontab()
     _widen_runs()
     for column, default in (("tags", "[]"), ("queues", "[]"), ("capacity", "{}")):
@@ -27,7 +27,7 @@ def upgrade() -> None:
     _make_queues()
     _make_events()
     _make_subscriptions()
-    # Lines whose schedules speak of events or other tasks were refused until now: they are planned anew.
+    # Tasks with events or other tasks in their schedules had an error until now: they are planned again.
     op.execute("UPDATE crontab SET planned_version = 0 WHERE error IS NOT NULL")
 
 
@@ -63,7 +63,7 @@ def _widen_crontab() -> None:
 
 def _widen_runs() -> None:
     if _is_sqlite():
-        _remake_runs()
+        _recreate_runs()
     else:
         op.drop_constraint("runs_trigger_known", "runs")
         op.create_check_constraint("runs_trigger_known", "runs", f"trigger IN ({MORE_TRIGGERS})")
@@ -75,9 +75,9 @@ def _widen_runs() -> None:
     _add("runs", "blocked", "TEXT", check=words)
     for column in ("expires_at", "backlog_until"):
         if _is_sqlite():
-            _add("runs", column, "DATETIME", check=_moment(column))
+            _add("runs", column, "DATETIME", check=_is_time(column))
         else:
-            op.add_column("runs", sa.Column(column, MOMENT))
+            op.add_column("runs", sa.Column(column, TIMESTAMP))
     op.add_column("runs", sa.Column("flow", sa.BigInteger))
     op.add_column("runs", sa.Column("event_id", sa.BigInteger))
     _index("runs_due", "runs", ["lane", "due_at", "id"], "state = 'waiting' AND blocked IS NULL")
@@ -93,12 +93,12 @@ def _widen_runs() -> None:
     once_a_flow = "trigger = 'after' AND state <> 'skipped'"
     _index("runs_once_a_flow", "runs", ["flow", "task_id"], once_a_flow, unique=True)
     _index("runs_once_an_event", "runs", ["event_id", "task_id"], "trigger = 'event'", unique=True)
-    # What waits for one node alone is in that node's own lane.
+    # A run for one node alone waits in that node's own lane.
     op.execute("UPDATE runs SET lane = 'default node=' || for_node WHERE for_node IS NOT NULL")
 
 
-def _remake_runs() -> None:
-    """SQLite changes no rule of a table that stands: the table is made anew, and the rows brought over."""
+def _recreate_runs() -> None:
+    """Create the table again and copy the rows: SQLite cannot change a constraint of an existing table."""
     connection = op.get_bind()
     of_runs = "FROM sqlite_master WHERE tbl_name = 'runs' AND sql IS NOT NULL AND type ="
     table = connection.scalar(sa.text(f"SELECT sql {of_runs} 'table'"))
@@ -110,7 +110,7 @@ def _remake_runs() -> None:
     op.execute("INSERT INTO runs SELECT * FROM runs_before")
     op.execute("DROP TABLE runs_before")
     op.execute("DELETE FROM sqlite_sequence WHERE name = 'runs'")
-    # Ids never come again: they are fencing tokens.
+    # Ids are never used again: they are fencing tokens.
     op.execute(f"INSERT INTO sqlite_sequence (name, seq) VALUES ('runs', {newest or 0:d})")
     for index in indexes:
         op.execute(sa.text(index.replace(":", r"\:")))
@@ -121,7 +121,7 @@ def _make_queues() -> None:
         "queues",
         sa.Column("name", NAME, primary_key=True),
         sa.Column("max_running", sa.Integer),
-        sa.Column("changed_at", MOMENT, nullable=False, server_default=sa.func.current_timestamp()),
+        sa.Column("changed_at", TIMESTAMP, nullable=False, server_default=sa.func.current_timestamp()),
         sa.Column("changed_by", sa.Text),
         sa.CheckConstraint("max_running BETWEEN 0 AND 1000000", name="queues_max_running"),
         sa.CheckConstraint(_one_word("name"), name="queues_name"),
@@ -136,12 +136,12 @@ def _make_events() -> None:
         sa.Column("name", NAME, nullable=False),
         sa.Column("payload", sa.Text),
         sa.Column("key", sa.Text),
-        sa.Column("created_at", MOMENT, nullable=False, server_default=sa.func.current_timestamp()),
+        sa.Column("created_at", TIMESTAMP, nullable=False, server_default=sa.func.current_timestamp()),
         sa.Column("created_by", sa.Text),
-        sa.Column("handled_at", MOMENT),
+        sa.Column("handled_at", TIMESTAMP),
         sa.CheckConstraint("length(name) BETWEEN 1 AND 100", name="events_name_length"),
         sa.CheckConstraint("length(key) BETWEEN 1 AND 200", name="events_key_length"),
-        *_only_on_sqlite("events_times", f"{_moment('created_at')} AND {_moment('handled_at')}"),
+        *_only_on_sqlite("events_times", f"{_is_time('created_at')} AND {_is_time('handled_at')}"),
         sqlite_autoincrement=True,
     )
     _index("events_unhandled", "events", ["id"], "handled_at IS NULL")
@@ -160,7 +160,7 @@ def _make_subscriptions() -> None:
 
 
 def _add(table: str, column: str, kind: str, *, default: str | None = None, check: str | None = None) -> None:
-    """In the databases' own words: SQLite takes a rule for a new column only together with the column."""
+    """Add a column by raw SQL: SQLite accepts a constraint on a new column only together with the column."""
     given = f" DEFAULT {default} NOT NULL" if default else ""
     rule = f" CONSTRAINT {table}_{column} CHECK ({check})" if check else ""
     op.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {_quoted(column)} {kind}{given}{rule}"))
@@ -172,7 +172,7 @@ def _index(name: str, table: str, columns: list[str], where: str, *, unique: boo
 
 
 def _only_on_sqlite(name: str, rule: str) -> list[sa.CheckConstraint]:
-    """SQLite keeps any value in any column; Postgres needs no such rule."""
+    """Return a constraint for SQLite only: it stores any value in any column, which Postgres does not."""
     return [sa.CheckConstraint(rule, name=name)] if _is_sqlite() else []
 
 
@@ -187,7 +187,7 @@ def _one_word(column: str) -> str:
     return f"typeof({column}) = 'text' AND {letters} AND length({column}) BETWEEN 1 AND 100"
 
 
-def _moment(column: str) -> str:
+def _is_time(column: str) -> str:
     return (
         f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
         f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"

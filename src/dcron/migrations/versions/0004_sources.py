@@ -1,4 +1,4 @@
-"""Where a task came from; and no control character where a text has to stay on one line of a crontab file."""
+"""The source of a task; and no control characters in texts that must fit on one line of a crontab file."""
 
 import re
 
@@ -15,10 +15,10 @@ CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def upgrade() -> None:
-    """Add the column and the rule; clean the rows that break it first."""
+    """Add the column and the constraint, after the rows that break it are cleaned."""
     _clean()
     if _is_sqlite():
-        # A rule that comes with a new column may speak of others, so the table is not made anew.
+        # The constraint of a new column may also check other columns, so the table need not be created again.
         rule = f"CONSTRAINT crontab_one_line CHECK ({_rule()})"
         op.execute(sa.text(f"ALTER TABLE crontab ADD COLUMN source TEXT {rule}"))
     else:
@@ -31,26 +31,26 @@ def upgrade() -> None:
 
 
 def _clean() -> None:
-    """Put a question mark for each control character.
+    """Replace each control character by a question mark.
 
-    A schedule, zone, account or calendar with one in it names nothing that exists, and neither does what
-    replaces it: such a task did not run before and does not now. Planning it anew says why.
+    A schedule, zone, account or calendar with a control character is invalid, and is so with a question mark:
+    such a task does not run before or after. Planning it again shows the error.
     """
     connection = op.get_bind()
     for column in ONE_LINE[:-1]:
         rows = connection.execute(
-            sa.text(f"SELECT id, {column} AS said FROM crontab WHERE NOT {_clear(column)}")
+            sa.text(f"SELECT id, {column} AS value FROM crontab WHERE NOT {_is_one_line(column)}")
         )
         for row in rows.all():
-            update = f"UPDATE crontab SET {column} = :said, planned_version = 0 WHERE id = :id"
-            connection.execute(sa.text(update), {"said": CONTROL.sub("?", row.said), "id": row.id})
+            update = f"UPDATE crontab SET {column} = :value, planned_version = 0 WHERE id = :id"
+            connection.execute(sa.text(update), {"value": CONTROL.sub("?", row.value), "id": row.id})
 
 
 def _rule() -> str:
-    return " AND ".join(_clear(column) for column in ONE_LINE)
+    return " AND ".join(_is_one_line(column) for column in ONE_LINE)
 
 
-def _clear(column: str) -> str:
+def _is_one_line(column: str) -> str:
     if not _is_sqlite():
         return rf"{column} !~ '[\x01-\x08\x0a-\x1f\x7f]'"
     signs = "char(1) || '-' || char(8) || char(10) || '-' || char(31) || char(127)"

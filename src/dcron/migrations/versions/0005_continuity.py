@@ -1,4 +1,4 @@
-"""What shows agents that the database went back in time, and the record of it."""
+"""Columns by which agents notice that the database went back in time, and an index of such incidents."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns and the index; rows of older agents have no lease length."""
+    """Add the columns and the index. Rows of older agents have no lease length."""
     op.add_column("nodes", sa.Column("lease", sa.Float))
     op.add_column("nodes", sa.Column("renewals", sa.BigInteger, nullable=False, server_default="0"))
     incident = sa.text("action IN ('epoch', 'clock')")

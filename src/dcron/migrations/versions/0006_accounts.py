@@ -1,4 +1,4 @@
-"""Nodes say as whom they run commands, and runs which nodes could not begin them."""
+"""The accounts as which a node runs commands, and the nodes that could not start a run."""
 
 import json
 from urllib.parse import quote
@@ -12,11 +12,11 @@ branch_labels = None
 depends_on = None
 
 _OPEN = ("state = 'waiting'", "state IN ('claimed', 'running')")
-"""Each as an index has it."""
+"""Conditions of partial indexes, word for word."""
 
 
 def upgrade() -> None:
-    """Add the columns, and send what waits under an account to agents that have it."""
+    """Add the columns, and route waiting runs with an account to agents that have it."""
     op.add_column("nodes", sa.Column("account", sa.Text))
     op.add_column("nodes", sa.Column("uid", sa.Integer))
     op.add_column("nodes", sa.Column("any_account", sa.Boolean))
@@ -25,7 +25,7 @@ def upgrade() -> None:
 
 
 def _name_accounts() -> None:
-    """Put the account of each run that is not over into its lane."""
+    """Add the account of each unfinished run to its lane."""
     connection = op.get_bind()
     change = sa.text("UPDATE runs SET lane = :lane WHERE id = :id")
     for condition in _OPEN:
@@ -37,7 +37,7 @@ def _name_accounts() -> None:
 
 
 def _with_account(lane: str, spec: str) -> str | None:
-    """The lane with the account of this spec, before the node; None where it names none."""
+    """Return the lane with this spec's account before the node; None if the spec names no account."""
     try:
         found = json.loads(spec)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Who the server says wrote a change, beside who says so."""
+"""The database login of a change, beside the actor that the client reports."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,5 +10,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; earlier changes have no login."""
+    """Add the column. Earlier changes have no login."""
     op.add_column("changes", sa.Column("login", sa.Text))

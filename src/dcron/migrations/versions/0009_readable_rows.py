@@ -1,4 +1,4 @@
-"""Keep out rows that would stop everything: SQLite's last ids, and times beyond reach in Postgres."""
+"""Reject rows that would break everything: SQLite's greatest ids, and times that Python cannot represent."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,7 +14,7 @@ FIRST_TIME, LAST_TIME = "0001-01-03 00:00:00+00", "9999-12-30 00:00:00+00"
 
 
 def upgrade() -> None:
-    """Add the rules. SQLite gets triggers: a CHECK would copy the whole history."""
+    """Add the constraints. SQLite gets triggers: a CHECK would copy the whole history."""
     if op.get_bind().dialect.name == "sqlite":
         for table in GROWING:
             _limit_ids(table)
@@ -24,7 +24,7 @@ def upgrade() -> None:
 
 
 def _limit_ids(table: str) -> None:
-    """Behind a row with the greatest id SQLite adds no further one, not even when that row is gone."""
+    """Reject the greatest ids: after such a row SQLite inserts no other one, even if the row is deleted."""
     for act, when in (("INSERT", "insert"), ("UPDATE OF id", "update")):
         op.execute(
             f"CREATE TRIGGER {table}_id_{when} BEFORE {act} ON {table} WHEN NEW.id > {MOST}"
@@ -33,7 +33,7 @@ def _limit_ids(table: str) -> None:
 
 
 def _limit_times(table: str, times: list[str]) -> None:
-    """Bring what is beyond reach to its end, then let nothing more in."""
+    """Move times outside the range to its ends, then add a constraint."""
     within = {name: f"{name} BETWEEN '{FIRST_TIME}' AND '{LAST_TIME}'" for name in times}
     nearest = ", ".join(f"{name} = {_nearest(name)}" for name in times)
     op.execute(f"UPDATE {table} SET {nearest} WHERE NOT ({' AND '.join(within.values())})")
@@ -46,7 +46,7 @@ def _nearest(name: str) -> str:
 
 
 def _times() -> dict[str, list[str]]:
-    """The columns that hold times, by their tables, in the order of the columns."""
+    """Return the columns that hold times, by table, in the order of columns."""
     columns = op.get_bind().execute(
         sa.text(
             "SELECT table_name, column_name FROM information_schema.columns"

@@ -1,4 +1,4 @@
-"""Why a run was skipped and what it stands for, as columns: until now only its reason said so, in English."""
+"""Columns for why a run was skipped and which occurrences it covers. Until now only its reason had them."""
 
 import re
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ branch_labels = None
 depends_on = None
 
 NO_SUCCESS = "state IN ('failed', 'lost', 'skipped', 'cancelled')"
-"""As the index `runs_unhappy` has it."""
+"""The condition of the index `runs_unhappy`, word for word."""
 GOES_THROUGH_RUNS = f"{NO_SUCCESS} AND state <> 'lost'"
 BATCH = 5_000
 
 FIRST_TIME, LAST_TIME = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 LAST_ID, LAST_COUNT = 2**63 - 1, 2**31 - 1
 
-MOMENT = sa.DateTime(timezone=True)
+TIMESTAMP = sa.DateTime(timezone=True)
 RUNS = sa.table(
     "runs",
     *(sa.column(name) for name in ("id", "state", "trigger", "flow", "reason", "skip_code")),
     *(sa.column(name, sa.BigInteger) for name in ("caused_by", "covers_count")),
-    *(sa.column(name, MOMENT) for name in ("covers_from", "covers_until")),
+    *(sa.column(name, TIMESTAMP) for name in ("covers_from", "covers_until")),
     sa.column("timed_out", sa.Boolean),
 )
 
@@ -53,9 +53,9 @@ COVERS = re.compile(r"\((?:more than )?([\d,]+) occurrences, (\S+Z) to (\S+Z)\)$
 
 
 def upgrade() -> None:
-    """Add the columns, and fill them for the runs that an earlier version ended."""
+    """Add the columns, and fill them for finished runs of earlier versions."""
     names = ("skip_code", "caused_by", "covers_from", "covers_until", "covers_count", "timed_out")
-    types: tuple[Any, ...] = (sa.Text, sa.BigInteger, MOMENT, MOMENT, sa.Integer, sa.Boolean)
+    types: tuple[Any, ...] = (sa.Text, sa.BigInteger, TIMESTAMP, TIMESTAMP, sa.Integer, sa.Boolean)
     for name, kind in zip(names, types, strict=True):
         column: sa.Column[Any] = sa.Column(name, kind)
         op.add_column("runs", column)
@@ -67,14 +67,14 @@ def upgrade() -> None:
 
 
 def _limit_times() -> None:
-    """Refuse times beyond reach. NOT VALID: the columns are empty, so there is no row to check."""
+    """Reject times outside the range. NOT VALID: the columns are empty, so there is no row to check."""
     within = "BETWEEN '0001-01-03 00:00:00+00' AND '9999-12-30 00:00:00+00'"
     for name in ("covers_from", "covers_until"):
         op.execute(f"ALTER TABLE runs ADD CONSTRAINT runs_{name}_range CHECK ({name} {within}) NOT VALID")
 
 
 def _batches(state: str) -> Iterator[list[Any]]:
-    """Yield the runs of this state, by the index, as many at a time as memory should hold."""
+    """Yield the runs of this state in batches, read by the index."""
     columns = (RUNS.c.id, RUNS.c.state, RUNS.c.trigger, RUNS.c.flow, RUNS.c.reason)
     of_state = sa.select(*columns).where(sa.text(NO_SUCCESS), RUNS.c.state == state)
     last = -(2**63)
@@ -89,7 +89,7 @@ def _batches(state: str) -> Iterator[list[Any]]:
 
 
 def _fill(rows: list[Any]) -> None:
-    """Write what the reasons of these runs say, where they say something."""
+    """Fill the columns of these runs with the facts in their reasons."""
     values = [{"run_id": row.id, **found} for row in rows if any((found := _facts(row)).values())]
     if values:
         given: dict[str, Any] = {name: sa.bindparam(name) for name in values[0] if name != "run_id"}
@@ -98,7 +98,7 @@ def _fill(rows: list[Any]) -> None:
 
 
 def _facts(row: Any) -> dict[str, Any]:
-    """Return what the reason of a run says."""
+    """Return the facts in a run's reason."""
     reason = row.reason.decode(errors="replace") if isinstance(row.reason, bytes) else str(row.reason or "")
     if row.state == "failed":
         return {"timed_out": True} if reason.startswith("timeout") else {}
@@ -126,14 +126,14 @@ def _caused_by(reason: str) -> int | None:
 
 
 def _covers(reason: str) -> tuple[datetime | None, datetime | None, int | None]:
-    """Return the first and last of the occurrences that a row stands for, and how many they are."""
+    """Return the first and last occurrence that a run covers, and how many there are."""
     found = COVERS.search(reason)
     if not found:
         return None, None, None
     try:
         first, until = datetime.fromisoformat(found[2]), datetime.fromisoformat(found[3])
         count = min(int(found[1].replace(",", "") or 0), LAST_COUNT)
-    except ValueError:  # a person wrote it
+    except ValueError:  # written by a person
         return None, None, None
     if count < 2 or not FIRST_TIME <= first <= until <= LAST_TIME:
         return None, None, None

@@ -1,0 +1,97 @@
+"""What the dispatcher reads at the beginning of each step: everything in one statement."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    Text,
+    cast,
+    literal_column,
+    null,
+    select,
+    type_coerce,
+    union_all,
+)
+
+from dcron.database import Database
+from dcron.schema import Instant
+from dcron.store import events, planning, runs, tasks
+from dcron.store.planning import LaneHead
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the database shows at one time."""
+
+    now: datetime
+    """The time of the database's clock."""
+    to_plan: bool
+    """Whether a task has to be planned."""
+    has_events: bool
+    """Whether an event has not been handled yet."""
+    heads: list[LaneHead]
+    """Lanes with waiting runs, each with its first run."""
+    last_lane: str
+    """The lane after which there may be more; empty if these are all."""
+    next_resume: datetime | None
+    """When the next pause ends by itself."""
+    cancel_requests: dict[int, str]
+    """Running runs of the node whose cancellation was requested, each with the actor."""
+
+
+def take_snapshot(connection: Connection, database: Database, node_id: str, after_lane: str = "") -> Snapshot:
+    """Return what the node has to know for its next step, with the lanes after this one."""
+    given = {"node_id": node_id, **planning.lanes_after(after_lane)}
+    found: dict[str, list[Any]] = defaultdict(list)
+    for row in connection.execute(_statement(database.time), given):
+        found[row.kind].append(row)
+    heads, last_lane = planning.read_heads([(row.name, row.at) for row in found["lane"]])
+    return Snapshot(
+        now=found["now"][0].at,
+        to_plan=bool(found["plan"]),
+        has_events=bool(found["event"]),
+        heads=heads,
+        last_lane=last_lane,
+        next_resume=found["resume"][0].at if found["resume"] else None,
+        cancel_requests={row.id: row.name for row in found["cancel"]},
+    )
+
+
+@cache
+def _statement(time: ColumnElement[datetime]) -> Executable:
+    """Return rows of several kinds. Each kind has its own query, which follows its own index."""
+    clock = select(type_coerce(time, Instant()).label("now")).cte("clock")
+    lanes, cancelled, resume = (
+        query.subquery() for query in (planning.lane_heads(), runs.to_cancel(), tasks.next_resume())
+    )
+    return union_all(
+        _rows("lane", name=lanes.c.lane, at=lanes.c.due_at),
+        _rows("now", at=clock.c.now),
+        _rows("plan").where(tasks.any_to_plan(select(clock.c.now).scalar_subquery())),
+        _rows("event").where(events.any_unhandled()),
+        _rows("resume", at=resume.c.paused_until),
+        _rows("cancel", name=cancelled.c.cancel_requested_by, id=cancelled.c.id),
+    )
+
+
+def _rows(
+    kind: str,
+    *,
+    name: ColumnElement[Any] | None = None,
+    at: ColumnElement[Any] | None = None,
+    id: ColumnElement[Any] | None = None,
+) -> Select[Any]:
+    return select(
+        literal_column(f"'{kind}'", Text()).label("kind"),
+        (cast(null(), Text()) if name is None else name).label("name"),
+        (cast(null(), Instant()) if at is None else at).label("at"),
+        (cast(null(), BigInteger()) if id is None else id).label("id"),
+    )

@@ -1,0 +1,48 @@
+"""An idle node sends few statements."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event, insert
+
+from dcron.agent.dispatcher import POLL_INTERVAL
+from dcron.database import Database
+from dcron.schema import crontab, runs
+from tests.support.node import HandNode
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """An empty crontab that uses the database's own clock."""
+    database = Database(database_url)
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("tasks", [0, 10, 1000])
+def test_a_look_is_one_statement(database: Database, tasks: int) -> None:
+    add_tasks_of_tomorrow(database, tasks)
+    node = HandNode(database, "idle").register()
+    node.dispatcher.step()
+    sent: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        sent.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    pause = node.dispatcher.step()
+    assert len(sent) == 1 + database.is_sqlite, "a look is one statement, after BEGIN on SQLite"
+    assert pause == POLL_INTERVAL
+
+
+def add_tasks_of_tomorrow(database: Database, number: int) -> None:
+    with database.write() as connection:
+        tomorrow = database.now(connection) + timedelta(days=1)
+        for name in map(str, range(number)):
+            values = {"name": name, "schedule": "@daily", "command": "true", "planned_version": 1}
+            task_id = connection.execute(insert(crontab).values(values).returning(crontab.c.id)).scalar_one()
+            run = {"task_id": task_id, "task": name, "trigger": "schedule", "state": "waiting", "spec": {}}
+            run |= {"scheduled_for": tomorrow, "due_at": tomorrow, "tzdata": "9999z"}
+            connection.execute(insert(runs).values(run))
