@@ -1,20 +1,22 @@
 """Run all benchmarks: `make bench`. Compare the ratios of one run."""
 
 import argparse
-import os
-import platform
 
 from benchmarks import (
     bench_claims,
     bench_idle,
     bench_lateness,
     bench_log,
+    bench_network_delay,
+    bench_same_minute,
     bench_schedule,
     bench_spawns,
     bench_startup,
     bench_tui,
     bench_turns,
 )
+from benchmarks.machine import describe
+from benchmarks.schedulers import all_schedulers
 from benchmarks.servers import postgres_server
 
 
@@ -23,9 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller, for a look in passing")
     quick = parser.parse_args().quick
-    print(
-        f"{platform.platform()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n"
-    )
+    print(describe())
     bench_startup.report()
     bench_schedule.report("Europe/Berlin", steps=500 if quick else 2000, tasks=1000 if quick else 10_000)
     print()
@@ -34,6 +34,13 @@ def main() -> None:
         bench_claims.report(server, history=100_000 if quick else 1_000_000)
         bench_spawns.report(server, runs=500 if quick else 3000)
         bench_lateness.report(server, seconds=15 if quick else 60)
+        bench_network_delay.report(server, seconds=5 if quick else 20)
+        bench_same_minute.report(
+            all_schedulers(server),
+            counts=[300] if quick else [300, 1000],
+            minutes=1 if quick else 2,
+            loads=bench_same_minute.QUIET if quick else bench_same_minute.QUIET_AND_BUSY,
+        )
         bench_tui.report(server, tasks=10_000 if quick else 100_000, seconds=10 if quick else 30)
         bench_idle.report(server, tasks=10_000 if quick else 100_000, seconds=15 if quick else 60)
         bench_log.report(server, lines=100_000 if quick else 1_000_000, seconds=5 if quick else 20)

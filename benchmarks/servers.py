@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import psycopg
+from sqlalchemy.engine import make_url
+
 from tests.support import databases
 
 
@@ -21,3 +24,20 @@ def new_database(kind: str, server: str) -> Iterator[str]:
         databases.new_database(server if kind == "postgres" else None, Path(directory)) as url,
     ):
         yield url
+
+
+def server_process(server: str) -> list[int]:
+    """Return the main process of a Postgres server, or nothing if it runs on another machine."""
+    with psycopg.connect(server) as connection:
+        backend = Path(f"/proc/{connection.info.backend_pid}/stat")
+        try:
+            name, _, fields = backend.read_text().rpartition(") ")
+        except OSError:
+            return []
+    return [int(fields.split()[1])] if name.endswith("(postgres") else []
+
+
+def server_socket(server: str) -> str | None:
+    """Return the path of the Unix socket in a server's URL, if it names one."""
+    directory = make_url(server).query.get("host")
+    return f"{directory}/.s.PGSQL.5432" if directory else None

@@ -1,7 +1,7 @@
-"""A TCP proxy before Postgres that cuts, holds back, or swallows the answer to a COMMIT.
+"""A TCP proxy before Postgres that delays, cuts, holds back, or swallows the answer to a COMMIT.
 
 It knows just enough of the protocol to separate messages: a byte of type, four of length, the rest.
-Clients have to connect with `sslmode=disable&gssencmode=disable`, so that nothing else is said.
+Clients connect with `Proxy.url`, which turns encryption off.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ import random
 import threading
 from contextlib import suppress
 from types import TracebackType
+
+from sqlalchemy.engine import make_url
 
 _COMMITTED = b"COMMIT\0"
 _COMMAND_COMPLETE = ord("C")
@@ -26,6 +28,8 @@ class Proxy:
         """Nothing goes through, either way; what comes meanwhile is lost with its connection."""
         self.refusing = False
         """Every new connection is closed at once."""
+        self.delay = 0.0
+        """Seconds that data takes each way, with any amount under way. Set it before clients connect."""
         self.swallows = 0.0
         """How likely a COMMIT's answer never comes and its connection is closed instead."""
         self.swallowed = 0
@@ -48,6 +52,12 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
+
+    def url(self, database: str) -> str:
+        """The URL of a database of the server, through the proxy."""
+        plain = {"sslmode": "disable", "gssencmode": "disable"}
+        url = make_url(database).set(host="127.0.0.1", port=self.port, query=plain)
+        return url.render_as_string(hide_password=False)
 
     def cut(self) -> int:
         """Close every connection; how many there were."""
@@ -87,6 +97,7 @@ class Proxy:
                     ],
                     return_when=asyncio.FIRST_COMPLETED,
                 )
+            await asyncio.sleep(self.delay)  # the last data arrives
         finally:
             self._writers -= both
             for each in both:
@@ -114,5 +125,13 @@ class Proxy:
     async def _pass(self, data: bytes, writer: asyncio.StreamWriter) -> None:
         while self.held:
             await asyncio.sleep(0.02)
+        if self.delay:
+            self._loop.call_later(self.delay, _write, writer, data)
+        else:
+            writer.write(data)
+            await writer.drain()
+
+
+def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    if not writer.is_closing():
         writer.write(data)
-        await writer.drain()

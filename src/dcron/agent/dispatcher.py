@@ -137,6 +137,7 @@ class Dispatcher:
             capacity=settings.capacity,
             free=self._active_runs.free_capacity(settings.capacity),
             accounts=settings.account.accounts,
+            ending_tasks=self._active_runs.ending_tasks(),
         )
 
     def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:

@@ -45,6 +45,8 @@ class Capacity:
     """What of it is not taken."""
     accounts: Collection[str] | None = None
     """The accounts it runs commands as; None means all."""
+    ending_tasks: Collection[int] = frozenset()
+    """Tasks of which it takes no run now: a run that ended here is about to be recorded."""
 
     def serves(self, lane: Lane) -> bool:
         """Whether runs of the lane are for this node at all."""
@@ -145,7 +147,7 @@ def _first_that_fit(found: list[ClaimedRun], offer: Capacity, room: dict[str, in
         if len(taken) == offer.slots:
             break
         left = room.get(run.lane.queue)
-        if left == 0 or not policy.fits(run.lane, free):
+        if run.task.id in offer.ending_tasks or left == 0 or not policy.fits(run.lane, free):
             continue
         if left is not None:
             room[run.lane.queue] = left - 1

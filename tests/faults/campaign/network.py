@@ -3,8 +3,6 @@
 import time
 from collections import Counter
 
-from sqlalchemy.engine import make_url
-
 from dcron.model import RunState
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
@@ -19,9 +17,7 @@ def behind_proxies(stage: Stage) -> list[Proxy]:
     proxies = []
     for name in LEASES:
         proxy = stage.enter(Proxy(stage.server.socket, stage.chance))
-        plain = {"sslmode": "disable", "gssencmode": "disable"}
-        url = make_url(stage.cluster.url).set(host="127.0.0.1", port=proxy.port, query=plain)
-        stage.environments[name] = {"DCRON_DB": url.render_as_string(hide_password=False)}
+        stage.environments[name] = {"DCRON_DB": proxy.url(stage.cluster.url)}
         proxies.append(proxy)
     stage.begin()
     return proxies
