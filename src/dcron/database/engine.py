@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,19 +24,21 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection, IsolationLevel
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import connecting, files, ids, rows
-from dcron.database.connecting import Protection
+from dcron.database import files, ids, rows
 from dcron.database.failures import database_error, is_transient
-from dcron.database.patience import PatientConnection
 from dcron.database.rows import Columns, Values
+from dcron.database.server import Protection, Replication
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.errors import DatabaseReplaced
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
 
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
@@ -57,20 +59,6 @@ _POSTGRES_GUARDS = text(
     " set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),"
     " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
 )
-
-
-class Replication(NamedTuple):
-    """How a Postgres server replicates commits."""
-
-    standby_names: str
-    """Empty if no commit waits for a standby."""
-    commit: str
-    """The server's `synchronous_commit`. dcron's writing transactions set it to `on`."""
-
-    @property
-    def is_synchronous(self) -> bool:
-        """Whether a commit of dcron is on a standby before it is acknowledged."""
-        return bool(self.standby_names)
 
 
 class Database:
@@ -125,7 +113,11 @@ class Database:
 
     def protection(self, connection: Connection) -> Protection | None:
         """Return how the connection to a Postgres server is protected; None for SQLite."""
-        return None if self.is_sqlite else connecting.protection(connection)
+        if self.is_sqlite:
+            return None
+        from dcron.database import connecting
+
+        return connecting.protection(connection)
 
     def replication(self, connection: Connection) -> Replication | None:
         """Return how a Postgres server replicates commits; None for SQLite."""
@@ -187,7 +179,7 @@ class Database:
         """Return the parameters for a statement with `rows` of these columns."""
         return rows.for_sqlite(columns, batch) if self.is_sqlite else rows.for_postgres(columns, batch)
 
-    def insert_if_absent(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+    def insert_if_absent(self, table: Table) -> "sqlite.Insert | postgresql.Insert":
         """Return an INSERT that skips rows which a unique index already contains."""
         return rows.sqlite_insert(table) if self.is_sqlite else rows.postgres_insert(table)
 
@@ -202,6 +194,8 @@ class Database:
     def lift_time_limits(self, connection: Connection) -> None:
         """Remove the time limits of this transaction's statements, for a migration of many rows."""
         if not self.is_sqlite:
+            from dcron.database.patience import PatientConnection
+
             connection.execute(text("SELECT set_config('statement_timeout', '0', true)"))
             driver = connection.connection.driver_connection
             assert isinstance(driver, PatientConnection)
@@ -324,6 +318,9 @@ class Database:
     def _make_engine(self) -> Engine:
         if self.address.path:
             return self._make_sqlite_engine()
+        from dcron.database import connecting
+        from dcron.database.patience import PatientConnection
+
         options = connecting.parameters(self.address)
         shares_sessions = self.address.transaction_pooling
         if shares_sessions:

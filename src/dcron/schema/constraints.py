@@ -4,9 +4,14 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, Index, Table, text
+from sqlalchemy import CheckConstraint, Column, Index, Table
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateIndex
+from sqlalchemy.sql.compiler import DDLCompiler
 
 from dcron.schema.types import Instant
+
+_CONDITION = "condition"
 
 
 def one_of(column: str, values: type[StrEnum]) -> str:
@@ -58,8 +63,18 @@ def one_word(table: str, column: str) -> Iterator[CheckConstraint]:
 
 
 def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
-    """A partial index, said once for both databases."""
-    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))
+    """Return an index of the rows that meet a condition.
+
+    The condition is not an option of the two dialects: SQLAlchemy loads the drivers of both to check one.
+    """
+    return Index(name, *columns, unique=unique, info={_CONDITION: where})
+
+
+@compiles(CreateIndex)
+def _create_index(create: CreateIndex, compiler: DDLCompiler, **options: Any) -> str:
+    statement: str = compiler.visit_create_index(create, **options)  # type: ignore[no-untyped-call]
+    condition = create.element.info.get(_CONDITION)
+    return f"{statement} WHERE {condition}" if condition else statement
 
 
 def one_line(name: str, *columns: str) -> Iterator[CheckConstraint]:
