@@ -29,6 +29,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    FINISHED,
     INCIDENT,
     NEXT,
     ONCE,
@@ -36,6 +37,7 @@ from dcron.schema.conditions import (
     UNHANDLED,
     UNPLANNED,
     UNSUCCESSFUL,
+    WAITING,
 )
 from dcron.schema.constraints import (
     check_on,
@@ -252,13 +254,13 @@ partial_index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", uniqu
 partial_index("runs_due", runs.c.lane, runs.c.due_at, runs.c.id, where=DUE)
 partial_index("runs_blocked_of", runs.c.task_id, runs.c.due_at, runs.c.id, where=BLOCKED)
 partial_index("runs_expiring", runs.c.expires_at, where=EXPIRING)
-partial_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where="state = 'waiting'")
-partial_index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node IS NOT NULL")
+partial_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where=WAITING)
+partial_index("runs_for_node", runs.c.for_node, where=f"{WAITING} AND for_node IS NOT NULL")
 partial_index("runs_owned", runs.c.owner, where=ALIVE)
 partial_index("runs_alive", runs.c.task_id, where=ALIVE)
 partial_index("runs_alive_of_queue", runs.c.queue, where=ALIVE)
 Index("runs_of_task", runs.c.task_id, runs.c.id)
-partial_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where="finished_at IS NOT NULL")
+partial_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where=FINISHED)
 partial_index("runs_of_flow", runs.c.flow, runs.c.task_id, where="flow IS NOT NULL")
 partial_index(
     "runs_once_a_flow",
@@ -269,7 +271,7 @@ partial_index(
 )
 partial_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
 partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNSUCCESSFUL)
-partial_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
+partial_index("runs_finished", runs.c.finished_at, where=FINISHED)
 partial_index("runs_dead", runs.c.id, where=DEAD)
 partial_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)
 
