@@ -8,12 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Connection,
     Executable,
     FromClause,
+    Select,
     Text,
     bindparam,
     select,
@@ -143,12 +145,13 @@ def release(connection: Connection, node_ids: Iterable[str], run_ids: Collection
 
 def owned(connection: Connection, node_id: str) -> dict[int, RunState]:
     """Return the claimed and running runs that bear the node's ID, with their states."""
-    rows = connection.execute(_owned(), {"node_id": node_id})
+    rows = connection.execute(owned_runs(), {"node_id": node_id})
     return {row.id: RunState(row.state) for row in rows}
 
 
 @cache
-def _owned() -> Executable:
+def owned_runs() -> Select[Any]:
+    """Return the query for the claimed and running runs of `node_id`."""
     return select(runs.c.id, runs.c.state).where(runs.c.owner == bindparam("node_id"), text(ALIVE))
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import Connection, Executable, bindparam, func, select, text, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Executable, bindparam, func, select, text
 
 from dcron.database import Database
 from dcron.model import Queue
 from dcron.schema import ALIVE, LIMITED, queues, runs
+from dcron.store import upsert
 
 
 def send_room(
@@ -57,14 +57,7 @@ def is_full(connection: Connection, name: str) -> bool:
 def put(connection: Connection, name: str, max_running: int | None, now: datetime, actor: str) -> None:
     """Set the queue's limit; None removes it."""
     values = {"max_running": max_running, "changed_at": now, "changed_by": actor}
-    setting = update(queues).where(queues.c.name == name).values(values)
-    if connection.execute(setting).rowcount:
-        return
-    try:
-        with connection.begin_nested():
-            connection.execute(queues.insert().values(name=name, **values))
-    except IntegrityError:  # another transaction has set it meanwhile
-        connection.execute(setting)
+    upsert.put(connection, queues, name, values)
 
 
 def limits(connection: Connection) -> dict[str, int | None]:
