@@ -127,7 +127,7 @@ class SimulatedNode:
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
         self.heartbeat = Heartbeat(
-            self.database, lease, others, seen, reconciler, beat, lambda _: None, lambda _: None
+            self.database, self.id, lease, others, seen, reconciler, beat, lambda _: None, lambda _: None
         )
 
     def register(self) -> None:

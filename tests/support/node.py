@@ -122,6 +122,7 @@ class HandNode:
         others = OtherLeases(2 * self.settings.beat)
         self.heartbeat = Heartbeat(
             database,
+            self.id,
             self.lease,
             others,
             self.rollback_detector,

@@ -103,7 +103,15 @@ class NodeSession:
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
         self.heartbeat = Heartbeat(
-            database, lease, others, self._rollback_detector, reconciler, settings.beat, on_drain, on_version
+            database,
+            self.node_id,
+            lease,
+            others,
+            self._rollback_detector,
+            reconciler,
+            settings.beat,
+            on_drain,
+            on_version,
         )
         on_change = self._wake_dispatcher.set
         self.receiver = Receiver(self.warden, self.active_runs, on_change)

@@ -11,9 +11,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, false, func, or_, select, text
 
-from dcron.model import LATE_AFTER, Block, Run, RunState, Task, Trigger
-from dcron.schema import ALIVE, DEAD, DUE, changes, crontab, runs
+from dcron.model import LATE_AFTER, Run, Task
+from dcron.schema import ALIVE, DEAD, DUE, FINISHED, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
+from dcron.store.runs import run_from
 from dcron.store.search_terms import (
     RUN_FIELDS,
     TASK_FIELDS,
@@ -37,9 +38,6 @@ _PAGES_OF_LANES = 10
 """Pages of lanes that `count_late` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without what it executes."""
-
-_WAITING = "state = 'waiting'"
-_FINISHED = "finished_at IS NOT NULL"
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -88,7 +86,7 @@ class ListedTask:
 
 def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
     """Return the tasks of these ids, in this order; removed tasks are left out."""
-    next_id = of_task(runs.c.id, text(_WAITING)).order_by(runs.c.due_at, runs.c.id).limit(1)
+    next_id = of_task(runs.c.id, text(WAITING)).order_by(runs.c.due_at, runs.c.id).limit(1)
     query = select(
         next_id.scalar_subquery().label("next_id"),
         of_latest(runs.c.id).label("last_id"),
@@ -130,7 +128,7 @@ def _alive_runs(connection: Connection, task_ids: Sequence[int]) -> Mapping[int,
 
 def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
     """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
-    over = (runs.c.task_id == crontab.c.id, text(_FINISHED))
+    over = (runs.c.task_id == crontab.c.id, text(FINISHED))
     tenth = select(runs.c.id).where(*over).order_by(runs.c.id.desc()).limit(1).offset(RECENT - 1)
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
@@ -211,9 +209,7 @@ class RunsPage:
 
 def light_run(row: Row[Any]) -> Run:
     """Return the run of a row that has LIGHT; what it executes is left out."""
-    values: dict[str, Any] = {**row._mapping, "spec": {}, "payload": None}
-    kinds = {"trigger": Trigger(row.trigger), "state": RunState(row.state)}
-    return Run(**{**values, **kinds, "blocked": row.blocked and Block(row.blocked)})
+    return run_from(row, spec={}, payload=None)
 
 
 def finished_runs(
@@ -249,7 +245,7 @@ def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now
     ]
     if only.task_id is None or only.node_id:
         return found
-    waiting = query.where(text(_WAITING), runs.c.task_id == only.task_id)
+    waiting = query.where(text(WAITING), runs.c.task_id == only.task_id)
     rows = connection.execute(waiting.order_by((runs.c.id + 0).desc()).limit(limit))
     return [light_run(row) for row in rows] + found
 
@@ -287,12 +283,12 @@ def dead_ids(connection: Connection, since_id: int) -> set[int]:
 
 def waiting_runs(connection: Connection, task_id: int, limit: int) -> list[Run]:
     """Return the waiting runs of the task, the first due first."""
-    waiting = select(*LIGHT).where(text(_WAITING), runs.c.task_id == task_id)
+    waiting = select(*LIGHT).where(text(WAITING), runs.c.task_id == task_id)
     return [light_run(row) for row in connection.execute(waiting.order_by(runs.c.due_at).limit(limit))]
 
 
 def _window(only: RunListFilter, after: RunCursor | None) -> Select[Any]:
-    query = select(*LIGHT).where(text(_FINISHED))
+    query = select(*LIGHT).where(text(FINISHED))
     if only.task_id is not None:
         query = query.where(runs.c.task_id == only.task_id)
     if only.node_id:

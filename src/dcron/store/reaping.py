@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Executable, select, update
+from sqlalchemy import Connection, update
 
 from dcron.database import Database
 from dcron.schema import nodes
@@ -26,16 +25,6 @@ class HeldLease(NamedTuple):
 
     alive_until: datetime
     seconds: float | None = None
-
-
-def leases(connection: Connection) -> dict[str, HeldLease]:
-    """Return the leases of the nodes that have not ended, by their IDs."""
-    return {row.id: HeldLease(row.alive_until, row.lease) for row in connection.execute(_leases())}
-
-
-@cache
-def _leases() -> Executable:
-    return select(nodes.c.id, nodes.c.alive_until, nodes.c.lease).where(nodes.c.died_at.is_(None))
 
 
 def reap(
