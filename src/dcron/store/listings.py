@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, false, func, or_, select, text
+from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, false, func, or_, select, text
 
 from dcron.model import LATE_AFTER, Run, Task
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, WAITING, changes, crontab, runs
@@ -40,7 +40,7 @@ _PAGES_OF_LANES = 10
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without what it executes."""
 
-_IDS = bindparam("ids", expanding=True)
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
 _ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
 
