@@ -21,11 +21,11 @@ from dcron.store.search_terms import (
     TASK_FIELDS,
     TASK_ORDERS,
     Term,
-    comes,
     conditions,
     first_due,
     has_dead_letter,
     has_failed,
+    has_open_run,
     of_latest,
     of_task,
 )
@@ -66,7 +66,7 @@ def task_ids(
     ties = [] if order == "name" else [crontab.c.name]
     if order == "name":  # as the index has it: with NULLS LAST, Postgres sorts all names
         ordered = crontab.c.name.desc() if reverse else crontab.c.name.asc()
-    matching = [*conditions(TASK_FIELDS, terms, now), *([comes()] if coming else [])]
+    matching = [*conditions(TASK_FIELDS, terms, now), *([has_open_run()] if coming else [])]
     query = select(crontab.c.id).where(*matching).order_by(ordered, *ties)
     return array("q", connection.scalars(query.limit(MOST_IDS)))
 
