@@ -1,4 +1,4 @@
-"""What the dispatcher reads at the beginning of each step: everything in one statement."""
+"""Read what the dispatcher needs at the beginning of each step, in one statement."""
 
 from collections import defaultdict
 from dataclasses import dataclass
