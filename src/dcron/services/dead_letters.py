@@ -38,7 +38,7 @@ class DeadLetters(Service):
             if task is None:
                 raise Refused(f"{run.task} was removed; add it again, then `dcron run` it")
             require_runnable(task)
-            if other := runs.instead_of(connection, run):
+            if other := runs.superseded_by(connection, run):
                 raise Refused(_why_replaced(other, run))
             retried = runs.add(connection, new_runs.retry_of(run, task, now))
             runs.dismiss(connection, [run_id])

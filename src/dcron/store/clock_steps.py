@@ -23,7 +23,7 @@ _ON_DEMAND = (Trigger.MANUAL, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL, Tr
 
 
 @dataclass(frozen=True)
-class SetBack:
+class Repair:
     """What was repaired after the clock was set back."""
 
     tasks: int
@@ -50,7 +50,7 @@ def _last_end(connection: Connection) -> datetime | None:
     return found
 
 
-def set_back(connection: Connection, database: Database, actor: str, now: datetime) -> SetBack | None:
+def repair(connection: Connection, database: Database, actor: str, now: datetime) -> Repair | None:
     """Plan again what was planned by a clock ahead of `now`. Return None if another agent has done so."""
     database.lock_ids(connection)
     latest = epochs.last(connection, "clock")
@@ -59,7 +59,7 @@ def set_back(connection: Connection, database: Database, actor: str, now: dateti
     until = connection.scalar(_last_early(now))
     tasks = connection.execute(_mark_unplanned(now)).rowcount
     moved_runs = _bring_forward(connection, now)
-    done = SetBack(tasks, moved_runs, until)
+    done = Repair(tasks, moved_runs, until)
     ended = _last_end(connection)
     after = {
         "ran_until": until and until.isoformat(),

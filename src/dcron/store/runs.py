@@ -121,7 +121,7 @@ def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, date
     return {row.id: row.started_at for row in connection.execute(query)}
 
 
-def instead_of(connection: Connection, run: Run) -> Run | None:
+def superseded_by(connection: Connection, run: Run) -> Run | None:
     """Return the run that rules out another attempt: the retry, or another run of the task in the flow."""
     done = (RunState.SKIPPED, RunState.FAILED, RunState.LOST, RunState.CANCELLED)
     if retry := retry_of(connection, run.id):

@@ -63,7 +63,7 @@ def _alive(*which: Any) -> ColumnElement[bool]:
     return of_task(runs.c.id, text(ALIVE), *which).exists()
 
 
-def comes() -> ColumnElement[bool]:
+def has_open_run() -> ColumnElement[bool]:
     """Return the condition that a run of the task is alive, or waits and no endless pause stops it."""
     goes_on = or_(crontab.c.enabled, crontab.c.paused_until.is_not(None))
     return or_(_alive(), and_(goes_on, of_task(runs.c.id, text(WAITING)).exists()))
