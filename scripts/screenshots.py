@@ -100,7 +100,7 @@ async def _screens(url: str) -> None:
         app = DcronApp(SETTINGS, lambda: Crontab(Database(url), "ann@desk"), lambda: HERE)
         async with app.run_test(size=size, notifications=True) as pilot:
             screen = Screen(app, pilot)
-            await screen.until(lambda app=app: app.counts and app.counts.running, 60)
+            await screen.until(lambda app=app: app.counts and app.counts.activity.running, 60)
             await go_there(screen)
             await asyncio.sleep(1.5)  # what comes later: counts, details, more output
             _save(picture, app.export_screenshot(title=f"dcron tui: {picture}"))

@@ -41,6 +41,7 @@ from dcron.store.finishing import RunResult
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.store.snapshot import take_snapshot
+from dcron.store.upkeep import take_upkeep
 from tests.support.stage import NOON, Stage
 
 LINES = 20_000
@@ -141,7 +142,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
     "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),
     "settled_between": lambda connection, stage: clock_steps.settled_between(connection, 1, NOON, NOON),
-    "leases": lambda connection, stage: reaping.leases(connection),
+    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON),
     "reap": lambda connection, stage: reaping.reap(
         connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),

@@ -226,8 +226,8 @@ def test_two_reapers_share_the_dead(stage: Stage, claimers: list[tuple[Database,
         stage.take(node)
     stage.forward(seconds=2)
     with stage.database.read() as connection:
-        leases = reaping.leases(connection)
-        over = {node: held.alive_until for node, held in leases.items() if held.alive_until < stage.now}
+        living = nodes.listing(connection, stage.now)
+        over = {node.id: node.alive_until for node in living if node.alive_until < stage.now}
     barrier = threading.Barrier(CLAIMERS, timeout=30)
 
     def reap(database: Database) -> tuple[list[str], list[int]]:

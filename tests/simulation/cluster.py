@@ -115,7 +115,7 @@ class SimulatedNode:
     unrecorded: dict[int, RunResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.active_runs = ActiveRuns(self.settings.slots)
+        self.active_runs = ActiveRuns(self.settings.slots, self.time.since_beginning)
         seen = RollbackDetector(self.database, self.id, Memory(), lambda: None)
         lease = Lease(self.id, self.settings, seen, self._set_deadline, self.time.since_beginning)
         self.dispatcher = Dispatcher(
@@ -127,7 +127,7 @@ class SimulatedNode:
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
         self.heartbeat = Heartbeat(
-            self.database, lease, others, seen, reconciler, beat, lambda _: None, lambda _: None
+            self.database, self.id, lease, others, seen, reconciler, beat, lambda _: None, lambda _: None
         )
 
     def register(self) -> None:
@@ -167,13 +167,17 @@ class SimulatedNode:
         self._guarded(self.heartbeat.step)
 
     def record(self) -> bool:
-        """Bring in what has ended by now; whether anything had."""
-        for command in [each for each in self.commands.values() if each.ends_at <= self.time.now]:
-            self._end(command, command.ends_at, command.state)
+        """Record what has ended by now; return whether anything had."""
+        self.receive()
         ended = bool(self.unrecorded)
         if ended:
             self._guarded(self._deliver)
         return ended
+
+    def receive(self) -> None:
+        """Free the slots of commands that have ended by now, without a record."""
+        for command in [each for each in self.commands.values() if each.ends_at <= self.time.now]:
+            self._end(command, command.ends_at, command.state)
 
     def pass_deadline(self) -> None:
         """The warden's own clock: it kills what runs when no beat came through."""
@@ -214,33 +218,37 @@ class SimulatedNode:
 
     def _launch(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            now = self.time.now
-            env = job.env
-            start = Start(
-                job.run_id,
-                env["DCRON_TASK"],
-                env["DCRON_SCHEDULED_FOR"],
-                env["DCRON_TRIGGER"],
-                int(env["DCRON_ATTEMPT"]),
-                env.get("DCRON_FLOW"),
-                self.id,
-                now,
+            self._begin(job)
+        self.active_runs.free_slots(self.unrecorded)
+
+    def _begin(self, job: Job) -> None:
+        now = self.time.now
+        env = job.env
+        start = Start(
+            job.run_id,
+            env["DCRON_TASK"],
+            env["DCRON_SCHEDULED_FOR"],
+            env["DCRON_TRIGGER"],
+            int(env["DCRON_ATTEMPT"]),
+            env.get("DCRON_FLOW"),
+            self.id,
+            now,
+        )
+        if now >= self.deadline:  # the warden starts nothing any more
+            self.unrecorded[job.run_id] = RunResult(
+                job.run_id, RunState.LOST, now, "never begun", never_begun=True
             )
-            if now >= self.deadline:  # the warden starts nothing any more
-                self.unrecorded[job.run_id] = RunResult(
-                    job.run_id, RunState.LOST, now, "never begun", never_begun=True
-                )
-                continue
-            if self._cannot_begin(job):
-                reason = f"could not be started: there is no user {job.user!r}"
-                self.unrecorded[job.run_id] = RunResult(
-                    job.run_id, RunState.FAILED, now, reason, 126, never_begun=True
-                )
-                continue
-            self.ledger.append(start)
-            state = RunState.FAILED if self.chance.random() < 0.25 else RunState.SUCCEEDED
-            lasts = timedelta(seconds=self.chance.choice([0, 0, 1, 5, 40, 200]))
-            self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state, job.user)
+            return
+        if self._cannot_begin(job):
+            reason = f"could not be started: there is no user {job.user!r}"
+            self.unrecorded[job.run_id] = RunResult(
+                job.run_id, RunState.FAILED, now, reason, 126, never_begun=True
+            )
+            return
+        self.ledger.append(start)
+        state = RunState.FAILED if self.chance.random() < 0.25 else RunState.SUCCEEDED
+        lasts = timedelta(seconds=self.chance.choice([0, 0, 1, 5, 40, 200]))
+        self.commands[job.run_id] = Command(job.run_id, start, now + lasts, state, job.user)
 
     def _cannot_begin(self, job: Job) -> bool:
         """Whether the machine lacks the account, or just now something else that every command needs."""
@@ -255,6 +263,7 @@ class SimulatedNode:
         del self.commands[command.run_id]
         command.start.ended_at = at
         self.unrecorded[command.run_id] = RunResult(command.run_id, state, at, state.value)
+        self.active_runs.free_slots([command.run_id])
 
     def _deliver(self) -> float:
         with self.database.write() as connection:

@@ -111,6 +111,11 @@ def check_capacity(node_id: str, alive: Sequence[Mapping[str, float]], capacity:
         require(taken <= capacity.get(name, 0.0), f"{node_id} has {taken} {name} taken of {capacity}")
 
 
+def check_slots(node_id: str, alive: int, slots: int) -> None:
+    """No node executes more commands than it has slots."""
+    require(alive <= slots, f"{node_id} executes {alive} commands with {slots} slots")
+
+
 def check_queue(
     ledger: Sequence[Start], now: datetime, queue_of: dict[str, str], queue: str, most: int
 ) -> None:

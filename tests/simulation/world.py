@@ -84,6 +84,7 @@ class World:
             (40, lambda: self._on_some_node(lambda node: node.step())),
             (15, lambda: self._on_some_node(lambda node: node.beat())),
             (15, lambda: self._on_some_node(lambda node: node.record())),
+            (10, lambda: self._on_some_node(lambda node: node.receive())),
             (8, self.let_life_go_on),
             (1.5, self.kill_node),
             (2, self.freeze_node),
@@ -205,6 +206,7 @@ class World:
             alive = [needs[command.start.task] for command in node.commands.values()]
             invariants.check_account(node.settings.account, [each.user for each in node.commands.values()])
             invariants.check_capacity(node.id, alive, node.settings.capacity)
+            invariants.check_slots(node.id, len(alive), node.settings.slots)
         queue_of = {line["name"]: line.get("queue", "default") for line in LINES}
         invariants.check_queue(self.ledger, self.time.now, queue_of, QUEUE, QUEUE_LIMIT)
 

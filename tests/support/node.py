@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease, OtherLeases
+from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
+from dcron.agent.recorder import Recorder
 from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import AgentSettings
@@ -18,7 +20,8 @@ from dcron.services.crontab import Crontab
 from dcron.store import finishing, nodes, planning
 from dcron.store.finishing import RunResult
 from dcron.store.runs import RunFilter
-from dcron.warden.client import Job
+from dcron.warden.client import Event, Finished, Job, Warden
+from dcron.warden.journal import JournalReader, Result
 
 NINE = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 
@@ -40,6 +43,40 @@ class StandingClock:
 
     def forward(self, **duration: float) -> None:
         self.now += timedelta(**duration)
+
+
+class SilentJournal:
+    """The journal of a command without output."""
+
+    def read(self, _limit: int) -> list[bytes]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class HandWarden:
+    """Reports the ends that a test asks for."""
+
+    def __init__(self) -> None:
+        self.reports: list[Event] = []
+        self.forgotten: list[int] = []
+
+    def end(self, run_id: int, exit_code: int = 0) -> None:
+        """Let the command of a run end."""
+        at = NINE.timestamp()
+        result = Result(run_id, "", exit_code, None, None, None, at, at, 0.0, None, 0, 0)
+        self.reports.append(Finished(run_id, result))
+
+    def events(self, _timeout: float | None) -> list[Event]:
+        events, self.reports = self.reports, []
+        return events
+
+    def journal(self, _run_id: int, _after: int = 0) -> JournalReader:
+        return cast("JournalReader", SilentJournal())
+
+    def forget(self, run_id: int) -> None:
+        self.forgotten.append(run_id)
 
 
 class HandNode:
@@ -85,6 +122,7 @@ class HandNode:
         others = OtherLeases(2 * self.settings.beat)
         self.heartbeat = Heartbeat(
             database,
+            self.id,
             self.lease,
             others,
             self.rollback_detector,
@@ -93,6 +131,11 @@ class HandNode:
             self._drain,
             self.outgrown.append,
         )
+
+        self.warden = HandWarden()
+        warden = cast("Warden", self.warden)
+        self.receiver = Receiver(warden, self.active_runs, lambda: None)
+        self.recorder = Recorder(database, self.id, self.active_runs, warden, self.receiver, lambda: None)
 
     def _boottime(self) -> float:
         with self.database.read() as connection:
@@ -135,6 +178,12 @@ class HandNode:
             if self.dispatcher.step() > 0:
                 break
         return [job.run_id for job in self.launched[before:]]
+
+    def end(self, *run_ids: int) -> None:
+        """Let these commands end. Nothing is recorded before the next step of `recorder`."""
+        for run_id in run_ids:
+            self.warden.end(run_id)
+        self.receiver.receive(0.0)
 
     def finish(self, run_ids: Sequence[int], state: RunState = RunState.SUCCEEDED) -> set[int]:
         with self.database.write() as connection:

@@ -155,8 +155,8 @@ class Stage:
 
     def reap(self) -> tuple[list[str], list[int]]:
         with self.database.write() as connection:
-            leases = reaping.leases(connection)
-            over = {node: held.alive_until for node, held in leases.items() if held.alive_until < self.now}
+            living = nodes.listing(connection, self.now)
+            over = {node.id: node.alive_until for node in living if node.alive_until < self.now}
             return reaping.reap(connection, self.database, self.now, over)
 
     def cancel_requests(self, node_id: str) -> dict[int, str]:

@@ -13,7 +13,7 @@ from dcron.database import Database
 from dcron.errors import DatabaseError, DatabaseReplaced, DcronError, NotFound
 from dcron.services.crontab import Crontab
 from dcron.store.runs import RunFilter
-from dcron.tui import app, health
+from dcron.tui import health, requests
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
 from tests.support.cli import until
@@ -324,7 +324,7 @@ def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.add("backup")
-    monkeypatch.setattr(app, "EXPIRY", 0.0)
+    monkeypatch.setattr(requests, "EXPIRY", 0.0)
 
     async def look() -> None:
         async with stage.screen() as screen:

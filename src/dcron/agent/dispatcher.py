@@ -25,7 +25,7 @@ from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version, unlocked
-from dcron.store import blocked, claims, events, finishing, planning, tasks, unclaimable
+from dcron.store import blocked, candidates, claims, events, finishing, planning, tasks, unclaimable
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
@@ -137,6 +137,7 @@ class Dispatcher:
             capacity=settings.capacity,
             free=self._active_runs.free_capacity(settings.capacity),
             accounts=settings.account.accounts,
+            ending_tasks=self._active_runs.ending_tasks(),
         )
 
     def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
@@ -198,14 +199,16 @@ class Dispatcher:
         sent = self._lease.clock()
         with self._database.write() as connection:
             now = self._database.now(connection)
-            renewal = self._lease.renew(connection, now)
+            renewed = self._lease.send_renewal(connection, self._database, now)
+            due = candidates.lock(connection, self._database, capacity, now, lanes)
+            renewal = renewed()
             self.draining = renewal.draining
             self.closed = self.closed or self._lease.has_other_tables
             if self.draining or self._lease.has_other_tables or self._rollback_detector.is_in_doubt:
                 self._in_doubt = None
                 return ClaimResult()
             ran_until = self._rollback_detector.ran_until
-            result = claims.claim(connection, self._database, capacity, now, lanes, ran_until)
+            result = claims.claim_locked(connection, self._database, self._node_id, now, due, ran_until)
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None

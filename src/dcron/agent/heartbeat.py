@@ -19,6 +19,7 @@ from dcron.agent.rollback_detection import RollbackDetector
 from dcron.database import Database
 from dcron.schedule import unlocked
 from dcron.store import blocked, expiry, reaping, tasks
+from dcron.store.upkeep import take_upkeep
 
 log = logging.getLogger("dcron.agent")
 
@@ -32,6 +33,7 @@ class Heartbeat:
     def __init__(
         self,
         database: Database,
+        node_id: str,
         lease: Lease,
         others: OtherLeases,
         rollback_detector: RollbackDetector,
@@ -44,6 +46,7 @@ class Heartbeat:
         self._rollback_detector = rollback_detector
         self._reconciler = reconciler
         self._database = database
+        self._node_id = node_id
         self._lease = lease
         self._others = others
         self._beat = beat
@@ -63,7 +66,7 @@ class Heartbeat:
         sent = self._lease.clock()
         with self._database.write() as connection:
             before = self._lease.clock()
-            now = self._database.now(connection)
+            now = self._database.read_clock(connection)
             self._rollback_detector.check_clock(connection, now, before, self._lease.clock())
             offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)
@@ -93,14 +96,13 @@ class Heartbeat:
         """Detect a rollback, reconcile runs, reap dead nodes, and tidy up tasks and runs."""
         seen = renewal.newest or 0, renewal.issued or 0
         went_back = self._rollback_detector.examine(connection, now, *seen)
-        found = self._reconciler.compare(connection, now, went_back=went_back)
-        dead, lost = self._reap(connection, now)
-        expired = expiry.expire(connection, self._database, now, BATCH)
-        self._unblocked_up_to = blocked.unblock_some(connection, self._unblocked_up_to, now, BATCH)
-        tasks.retire_once(connection, BATCH)
+        todo = take_upkeep(connection, self._node_id, now)
+        found = self._reconciler.compare(connection, now, owns_runs=todo.owns_runs, went_back=went_back)
+        over = self._others.over(todo.leases, now, self._lease.clock())
+        dead, lost = reaping.reap(connection, self._database, now, over) if over else ([], [])
+        expired = expiry.expire(connection, self._database, now, BATCH) if todo.has_expired else 0
+        if todo.has_blocked:
+            self._unblocked_up_to = blocked.unblock_some(connection, self._unblocked_up_to, now, BATCH)
+        if todo.has_retirable:
+            tasks.retire_once(connection, BATCH)
         return went_back, found, dead, lost, expired
-
-    def _reap(self, connection: Connection, now: datetime) -> tuple[list[str], list[int]]:
-        leases = reaping.leases(connection)
-        over = self._others.over(leases, now, self._lease.clock())
-        return reaping.reap(connection, self._database, now, over) if over else ([], [])

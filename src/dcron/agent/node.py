@@ -15,6 +15,7 @@ from dcron.agent.dispatcher import POLL_INTERVAL, Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
+from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
 from dcron.agent.rollback_detection import Memory, RollbackDetector
@@ -102,10 +103,20 @@ class NodeSession:
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
         self.heartbeat = Heartbeat(
-            database, lease, others, self._rollback_detector, reconciler, settings.beat, on_drain, on_version
+            database,
+            self.node_id,
+            lease,
+            others,
+            self._rollback_detector,
+            reconciler,
+            settings.beat,
+            on_drain,
+            on_version,
         )
+        on_change = self._wake_dispatcher.set
+        self.receiver = Receiver(self.warden, self.active_runs, on_change)
         self.recorder = Recorder(
-            database, self.node_id, self.active_runs, self.warden, self._wake_dispatcher.set
+            database, self.node_id, self.active_runs, self.warden, self.receiver, on_change
         )
 
     def open(self, *, reboot: bool) -> None:
@@ -136,6 +147,7 @@ class NodeSession:
         if self._once:
             return self._serve_once()
         self._run("heartbeat", self._run_heartbeat)
+        self._run("receiver", self._run_receiver)
         self._run("recorder", self._run_recorder)
         self._run("watch", self._run_watch)
         self._run("dispatcher", self._run_dispatcher)
@@ -147,6 +159,7 @@ class NodeSession:
     def _serve_once(self) -> SessionEnd:
         """Run what is due, wait until it has ended, and stop."""
         self._run("heartbeat", self._run_heartbeat)
+        self._run("receiver", self._run_receiver)
         self._run("recorder", self._run_recorder)
         self._guarded(self._run_one_pass)
         self.dispatcher.closed = True
@@ -198,6 +211,9 @@ class NodeSession:
         pause = self.heartbeat.step()
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         return pause
+
+    def _run_receiver(self) -> None:
+        self.receiver.run(self._stop)
 
     def _run_recorder(self) -> None:
         try:
@@ -293,6 +309,8 @@ class NodeSession:
         self._stop.set()
         for wake in (self._wake_dispatcher, self._wake_heartbeat, self._recorded):
             wake.set()
+        self.receiver.wake()
+        self.warden.wake()
         for thread in self._threads:
             thread.join(_SHUTDOWN_PATIENCE)
         if end is not SessionEnd.REPLACED:

@@ -56,14 +56,17 @@ class Reconciler:
         self._missing_there: frozenset[int] = frozenset()
         self._ended: set[int] = set()
 
-    def compare(self, connection: Connection, now: datetime, *, went_back: bool) -> Differences:
+    def compare(
+        self, connection: Connection, now: datetime, *, owns_runs: bool, went_back: bool
+    ) -> Differences:
         """Compare, and settle in this transaction what differed the last time, too.
 
-        If the database `went_back`, runs here that it does not show are ended at once.
+        `owns_runs`: whether the database shows runs of this node. If it `went_back`, runs here that it does
+        not show are ended at once.
         """
         # Before the query: its answer includes every run that had started by then.
         starting, here = self._starting(), self._active_runs.ids()
-        shown = claims.owned(connection, self._node_id)
+        shown = claims.owned(connection, self._node_id) if owns_runs or here else {}
         unknown_here = frozenset(shown.keys() - here - {*starting})
         missing_there = frozenset(here - shown.keys())
         twice, self._unknown_here = unknown_here & self._unknown_here, unknown_here

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from dcron.agent.execution import outcome
+from dcron.agent.receiver import Receiver
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
@@ -14,7 +15,7 @@ from dcron.schedule import unlocked
 from dcron.store import finishing, output, tasks
 from dcron.store.finishing import RunResult
 from dcron.store.output import Chunk
-from dcron.warden.client import Finished, OutputChunk, Warden, WardenGone
+from dcron.warden.client import Warden, WardenGone
 from dcron.warden.journal import Frame, JournalError, JournalReader, Result
 
 log = logging.getLogger("dcron.agent")
@@ -36,14 +37,16 @@ class Recorder:
         node_id: str,
         active_runs: ActiveRuns,
         warden: Warden,
-        on_free: Callable[[], None],
+        receiver: Receiver,
+        on_recorded: Callable[[], None],
     ) -> None:
-        """`on_free` is called when slots have become free."""
+        """`on_recorded` is called when the ends of runs are recorded."""
         self._database = database
         self._node_id = node_id
         self._active_runs = active_runs
         self._warden = warden
-        self._on_free = on_free
+        self._receiver = receiver
+        self._on_recorded = on_recorded
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
@@ -60,7 +63,7 @@ class Recorder:
 
     def step(self) -> float:
         """Wait for news and record it. Raises DatabaseError; the next step then tries again."""
-        self.receive(self._patience())
+        self._take_reports(self._patience())
         self.flush()
         return 0.0
 
@@ -70,20 +73,16 @@ class Recorder:
             return 0.0
         return _BETWEEN_LOOKS if self._with_new_output else None
 
-    def receive(self, timeout: float | None) -> None:
-        """Take in what the warden reports, waiting up to `timeout` seconds."""
-        for event in self._warden.events(timeout):
-            match event:
-                case OutputChunk(run_id):
-                    self._with_new_output.add(run_id)
-                case Finished(run_id, result):
-                    self._finished[run_id] = result
-                case WardenGone():
-                    self.gone = event
+    def _take_reports(self, timeout: float | None) -> None:
+        """Take what the receiver has, waiting up to `timeout` seconds for news."""
+        reports = self._receiver.take(timeout)
+        self._with_new_output |= reports.with_new_output
+        self._finished |= reports.finished
+        self.gone = reports.gone
 
     def leave_to_spool(self) -> None:
-        """Free the slots of runs that ended, without a record: the next agent of this host records them."""
-        self.receive(_BETWEEN_LOOKS)
+        """Forget runs that ended, without a record: the next agent of this host records them."""
+        self._take_reports(0.0)
         self._active_runs.remove(self._finished)
 
     def flush(self) -> None:
@@ -140,7 +139,7 @@ class Recorder:
         for each in ended:
             self._settle(each, recorded=each.id in recorded)
         self._active_runs.remove(each.id for each in ended)
-        self._on_free()
+        self._on_recorded()
         if once := [each.run.task.id for each in active if each.run.task.once]:
             with self._database.write() as connection:  # a new transaction: tasks are locked before runs
                 tasks.retire_once(connection, len(once), once)

@@ -1,12 +1,22 @@
-"""The runs that this node executes, shared by the agent's loops."""
+"""The runs that this node executes, shared by the agent's loops.
+
+A run is active until its end is recorded. It takes a slot only until the warden reports its end, so the next
+command need not wait for the database. Limits of tasks and queues count rows and do not depend on slots.
+"""
 
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from dcron import policy
 from dcron.store.candidates import ClaimedRun
+
+MOST_UNRECORDED = 1000
+"""Ended runs whose end is not recorded. With so many of them, no slot counts as free."""
+LONGEST_UNRECORDED = 10.0
+"""Seconds. If the recorder is so far behind, no slot counts as free."""
 
 
 @dataclass
@@ -19,11 +29,14 @@ class ActiveRun:
 
 
 class ActiveRuns:
-    """Which slots are taken by which runs. A run keeps its slot until its end is recorded."""
+    """The active runs of one node, and which of them take slots."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._slots = slots
+        self._clock = clock
         self._runs: dict[int, ActiveRun] = {}
+        # The active runs without a slot, with the time at which each became one; the first is the oldest.
+        self._unrecorded: dict[int, float] = {}
         self._changed = threading.Condition()
 
     def add(self, started: Iterable[ClaimedRun], now: datetime) -> None:
@@ -31,11 +44,19 @@ class ActiveRuns:
         with self._changed:
             self._runs.update((run.id, ActiveRun(run, now)) for run in started)
 
+    def free_slots(self, run_ids: Iterable[int]) -> None:
+        """Free the slots of these runs: the warden reports their end. They stay active."""
+        with self._changed:
+            for run_id in run_ids:
+                if run_id in self._runs:
+                    self._unrecorded.setdefault(run_id, self._clock())
+
     def remove(self, run_ids: Iterable[int]) -> None:
-        """Free the slots of these runs."""
+        """Forget these runs: their end is recorded, or left to the spool."""
         with self._changed:
             for run_id in run_ids:
                 self._runs.pop(run_id, None)
+                self._unrecorded.pop(run_id, None)
             self._changed.notify_all()
 
     def get(self, run_id: int) -> ActiveRun | None:
@@ -49,17 +70,32 @@ class ActiveRuns:
             return set(self._runs)
 
     def free(self) -> int:
-        """Return how many more runs may start."""
+        """Return how many more runs may start; 0 if too many ends, or too old ones, are not recorded."""
         with self._changed:
-            return self._slots - len(self._runs)
+            oldest = next(iter(self._unrecorded.values()), None)
+            if len(self._unrecorded) >= MOST_UNRECORDED:
+                return 0
+            if oldest is not None and self._clock() - oldest > LONGEST_UNRECORDED:
+                return 0
+            return self._slots - (len(self._runs) - len(self._unrecorded))
 
     def free_capacity(self, capacity: Mapping[str, float]) -> dict[str, float]:
-        """Return what is left of `capacity` after the needs of all active runs."""
+        """Return what is left of `capacity` after the needs of all runs that take slots."""
         left = dict(capacity)
         with self._changed:
-            for active in self._runs.values():
-                left = policy.without(left, active.run.lane)
+            for run_id, active in self._runs.items():
+                if run_id not in self._unrecorded:
+                    left = policy.without(left, active.run.lane)
         return left
+
+    def ending_tasks(self) -> frozenset[int]:
+        """Return the tasks with a limit that have an ended run here whose end is not recorded.
+
+        The database still counts that run. Their next runs wait for the record, instead of being skipped.
+        """
+        with self._changed:
+            tasks = (self._runs[run_id].run.task for run_id in self._unrecorded)
+            return frozenset(task.id for task in tasks if task.max_running is not None)
 
     def any(self) -> bool:
         """Return whether any run is active."""
@@ -67,9 +103,13 @@ class ActiveRuns:
             return bool(self._runs)
 
     def cancel(self, requests: dict[int, str]) -> list[int]:
-        """Note who cancels which run; return the runs that were not cancelled before."""
+        """Note who cancels which run; return the runs that were not cancelled before.
+
+        A run that has ended cannot be cancelled.
+        """
         with self._changed:
-            new = {run_id: actor for run_id, actor in requests.items() if run_id in self._runs}
+            running = self._runs.keys() - self._unrecorded.keys()
+            new = {run_id: actor for run_id, actor in requests.items() if run_id in running}
             fresh = [run_id for run_id in new if self._runs[run_id].cancelled_by is None]
             for run_id in fresh:
                 self._runs[run_id].cancelled_by = new[run_id]

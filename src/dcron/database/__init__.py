@@ -1,11 +1,15 @@
 """The only package that knows which database is used: connections, transactions, clock, locks, errors,
 wake-up.
+
+A function imports what only one kind of database needs: psycopg, and with it half of the start-up time, is
+not loaded for a SQLite file.
 """
 
-from dcron.database.connecting import SCHEMA, Protection
-from dcron.database.engine import Database, Replication
+from dcron.database.engine import Database
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
+from dcron.database.replies import Reply
 from dcron.database.rows import Columns, beside_id, locked
+from dcron.database.server import SCHEMA, Protection, Replication
 
 __all__ = [
     "SCHEMA",
@@ -13,6 +17,7 @@ __all__ = [
     "Database",
     "Protection",
     "Replication",
+    "Reply",
     "beside_id",
     "is_refusal",
     "is_transient",

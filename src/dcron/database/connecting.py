@@ -9,7 +9,6 @@ variables override these defaults. A server on this machine is trusted.
 import configparser
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL
 
-from dcron.database.patience import PatientConnection
+from dcron.database.pipelining import PipelinedConnection
+from dcron.database.server import SCHEMA, Protection
 from dcron.database.url import Address
-
-SCHEMA = "dcron"
-"""The schema in which new tables are created. Only dcron's role may create objects there."""
 
 _CONNECT = {
     "connect_timeout": "10",
@@ -70,33 +67,10 @@ FROM pg_catalog.array_prepend('{SCHEMA}'::pg_catalog.name, pg_catalog.current_sc
 """
 
 
-@dataclass(frozen=True)
-class Protection:
-    """How a connection to Postgres is protected."""
-
-    encryption: str | None
-    """The TLS version; None if the connection is not encrypted."""
-    sslmode: str
-    """How the server's certificate is checked; `prefer` checks nothing."""
-    require_auth: str | None
-    """The accepted methods of authentication; None for any."""
-    is_local: bool
-    """Whether the server is on this machine."""
-    schema: str | None
-    """The schema in force; None if it is missing."""
-    others_may_create: bool
-    """Whether every role of the server may create in the schema."""
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether the server has proved its identity."""
-        return self.encryption is not None and self.sslmode == "verify-full"
-
-
 def protection(connection: Connection) -> Protection:
     """Return how this connection is protected, as reported by the server and the driver."""
     driver = connection.connection.driver_connection
-    assert isinstance(driver, PatientConnection)
+    assert isinstance(driver, PipelinedConnection)
     row = connection.execute(
         text(
             "SELECT (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS encryption,"
@@ -121,9 +95,9 @@ def parameters(address: Address) -> dict[str, Any]:
     return {**_CONNECT, **_protection(address.url), **address.url.query}
 
 
-def connect(*arguments: Any, **given: Any) -> PatientConnection:
+def connect(*arguments: Any, **given: Any) -> PipelinedConnection:
     """Open a connection whose search path is pinned to dcron's schema. Raises psycopg.OperationalError."""
-    connection: PatientConnection = PatientConnection.connect(*arguments, **given)
+    connection: PipelinedConnection = PipelinedConnection.connect(*arguments, **given)
     try:
         connection.execute(pin_schema(for_transaction=False))
         connection.commit()

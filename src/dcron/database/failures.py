@@ -4,7 +4,6 @@ import re
 import sqlite3
 from pathlib import Path
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -41,7 +40,8 @@ _PROTECTED = (
     " (docs/security.md)"
 )
 _MISSING_TABLES = ("42P01", "3F000")
-_REFUSALS = ("42501", "42703")
+_NOT_PERMITTED = "42501"
+_REFUSALS = (_NOT_PERMITTED, "42703")
 
 
 def database_error(error: BaseException, address: Address) -> DatabaseError:
@@ -52,10 +52,13 @@ def database_error(error: BaseException, address: Address) -> DatabaseError:
     if isinstance(cause, sqlite3.Error):
         return DatabaseError(f"the database {address.path} {_sqlite_failure(cause, address.path)}")
     message = _first_line(cause, address)
-    if isinstance(cause, psycopg.errors.InsufficientPrivilege):
+    sqlstate = _sqlstate(cause)
+    if sqlstate == _NOT_PERMITTED:
         return DatabaseError(f"the database {address} does not allow this: {message}")
-    if isinstance(cause, psycopg.Error) and cause.sqlstate:
-        return DatabaseError(f"the database {address} refused: {message} ({cause.sqlstate})")
+    if sqlstate:
+        return DatabaseError(f"the database {address} refused: {message} ({sqlstate})")
+    import psycopg
+
     if isinstance(cause, psycopg.OperationalError | OSError):
         hint = _PROTECTED if _UNPROTECTED.search(message) else ""
         return DatabaseError(f"cannot reach the database {address}: {message}{hint}")
@@ -67,8 +70,10 @@ def is_transient(error: BaseException | None) -> bool:
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return any(word in str(cause).lower() for word in _TRANSIENT_SQLITE)
-    if isinstance(cause, psycopg.Error) and cause.sqlstate:
-        return cause.sqlstate.startswith(_TRANSIENT_CLASSES)
+    if sqlstate := _sqlstate(cause):
+        return sqlstate.startswith(_TRANSIENT_CLASSES)
+    import psycopg
+
     if isinstance(cause, psycopg.OperationalError):
         return not _REFUSED_CONNECTION.search(str(cause))
     # A value that the driver refuses to send raises another kind of error.
@@ -82,7 +87,7 @@ def is_refusal(error: BaseException | None) -> bool:
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return "no such column" in str(cause) or "has no column named" in str(cause)
-    return isinstance(cause, psycopg.Error) and cause.sqlstate in _REFUSALS
+    return _sqlstate(cause) in _REFUSALS
 
 
 def lacks_tables(error: BaseException | None) -> bool:
@@ -90,13 +95,19 @@ def lacks_tables(error: BaseException | None) -> bool:
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return "no such table" in str(cause)
-    return isinstance(cause, psycopg.Error) and cause.sqlstate in _MISSING_TABLES
+    return _sqlstate(cause) in _MISSING_TABLES
 
 
 def _cause(error: BaseException | None) -> BaseException | None:
     """Return the driver's own error."""
     cause = error.__cause__ if isinstance(error, DatabaseError) else error
     return cause.orig if isinstance(cause, DBAPIError) else cause
+
+
+def _sqlstate(cause: BaseException | None) -> str | None:
+    """Return the code of an error that a Postgres server reported; None for other errors."""
+    code: str | None = getattr(cause, "sqlstate", None)
+    return code
 
 
 def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:

@@ -8,9 +8,10 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    JSON,
     ColumnElement,
     FromClause,
     Select,
@@ -23,9 +24,10 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.types import TypeEngine
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 Values = dict[str, Any]
 """The parameters of a statement."""
@@ -86,15 +88,19 @@ def _sqlite_time(at: datetime) -> str:
 
 
 @cache
-def postgres_insert(table: Table) -> postgresql.Insert:
+def postgres_insert(table: Table) -> "postgresql.Insert":
     """Return an INSERT that skips rows which a unique index already contains."""
-    return postgresql.insert(table).on_conflict_do_nothing()
+    from sqlalchemy.dialects.postgresql import insert
+
+    return insert(table).on_conflict_do_nothing()
 
 
 @cache
-def sqlite_insert(table: Table) -> sqlite.Insert:
+def sqlite_insert(table: Table) -> "sqlite.Insert":
     """Return the same INSERT for SQLite."""
-    return sqlite.insert(table).on_conflict_do_nothing()
+    from sqlalchemy.dialects.sqlite import insert
+
+    return insert(table).on_conflict_do_nothing()
 
 
 def locked(query: Select[Any]) -> Select[Any]:

@@ -7,12 +7,12 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import psycopg
-
-from dcron.database import connecting
 from dcron.database.url import Address
+
+if TYPE_CHECKING:
+    import psycopg
 
 _POLL_INTERVAL = 0.1
 """Seconds between two looks at a SQLite file: 0.2 % of a core."""
@@ -107,7 +107,11 @@ class PostgresWatch:
                 break
         return taken > 0
 
-    def _listen(self) -> psycopg.Connection[tuple[object, ...]]:
+    def _listen(self) -> "psycopg.Connection[tuple[object, ...]]":
+        import psycopg
+
+        from dcron.database import connecting
+
         url = self._address.url.set(drivername="postgresql").render_as_string(hide_password=False)
         given = connecting.parameters(self._address) | {"application_name": "dcron watch"}
         connection = psycopg.connect(url, autocommit=True, **given)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select, text, update
 
-from dcron.database import SCHEMA, Database
+from dcron.database import SCHEMA, Database, lacks_tables
 from dcron.errors import DatabaseError, SchemaVersionError
 from dcron.schema import SCHEMA_VERSION, metadata, nodes
 
@@ -50,8 +50,13 @@ def require_version(database: Database, version: str) -> None:
 
 def current_version(database: Database) -> str | None:
     """Return the version of the tables; None if there are none."""
-    with database.read() as connection:
-        return _version(connection)
+    try:
+        with database.read() as connection:
+            return _version(connection)
+    except DatabaseError as error:
+        if lacks_tables(error):
+            return None
+        raise
 
 
 def upgrade(database: Database) -> str | None:
@@ -64,7 +69,7 @@ def upgrade(database: Database) -> str | None:
         if not database.is_sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             _create_schema(connection)
-        before = _version(connection)
+        before = _version(connection) if inspect(connection).has_table(VERSION_TABLE) else None
         if before == SCHEMA_VERSION:
             return before
         began = database.now(connection)
@@ -101,8 +106,6 @@ def known_versions() -> list[str]:
 
 
 def _version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table(VERSION_TABLE):
-        return None
     version: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
     return version
 
@@ -129,9 +132,8 @@ def _create_schema(connection: Connection) -> None:
         text("SELECT has_database_privilege(current_database(), 'CREATE')")
     ):
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-        connection.execute(
-            text(f"SET LOCAL search_path TO {SCHEMA}")
-        )  # another process may just have created it
+        # Set it in any case: another process may just have created the schema.
+        connection.execute(text(f"SET LOCAL search_path TO {SCHEMA}"))
     elif own == SCHEMA:
         connection.execute(text("SET LOCAL search_path TO DEFAULT"))
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, text
+from sqlalchemy import Connection, Executable, Integer, Row, Select, bindparam, select, text
 
 from dcron import policy
 from dcron.database import Database, locked
@@ -35,22 +35,22 @@ def _expired() -> Executable:
         runs.c.backlog_until,
         runs.c.flow,
     )
-    return locked(
-        select(*columns, *tasks.COLUMNS)
-        .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
-        .where(text(EXPIRING), runs.c.expires_at < bindparam("now"))
-        # A run that is counted from the end of another one has no time of its own before that end.
-        .where(runs.c.blocked.is_distinct_from(Block.DELAY))
-        .order_by(runs.c.expires_at)
-        .limit(bindparam("most", type_=Integer()))
-    )
+    found = select(*columns, *tasks.COLUMNS).join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+    return locked(expired(found).order_by(runs.c.expires_at).limit(bindparam("most", type_=Integer())))
+
+
+def expired(query: Select[Any]) -> Select[Any]:
+    """Restrict a query to waiting runs that are past their deadlines at `now`."""
+    # A run that is counted from the end of another one has no time of its own before that end.
+    has_time = runs.c.blocked.is_distinct_from(Block.DELAY)
+    return query.where(text(EXPIRING), runs.c.expires_at < bindparam("now"), has_time)
 
 
 def _expire(connection: Connection, database: Database, row: Row[Any], task: Task, now: datetime) -> None:
     skip = policy.expired(task, row.expires_at, now) or Skip(SkipCode.EXPIRED, "expired")
     last = row.scheduled_for
     if row.trigger == Trigger.SCHEDULE:
-        missed = _too_late(task, row.scheduled_for, now)
+        missed = _expired_range(task, row.scheduled_for, now)
         if missed and missed.count > 1:
             last, skip = missed.last, replace(skip, covers=missed)
     skipping.end(connection, [runs.c.id == row.run_id], skip, now, scheduled_for=last)
@@ -62,7 +62,7 @@ def _expire(connection: Connection, database: Database, row: Row[Any], task: Tas
     finishing.skipped(connection, database, step, Trigger(row.trigger), now)
 
 
-def _too_late(task: Task, first: datetime, now: datetime) -> policy.MissedRange | None:
+def _expired_range(task: Task, first: datetime, now: datetime) -> policy.MissedRange | None:
     """Return the occurrences from `first` on that are past the task's deadline."""
     end = now - timedelta(seconds=(task.deadline or 0) + (task.jitter or 0))
     try:

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Executable, select, update
+from sqlalchemy import Connection, update
 
 from dcron.database import Database
 from dcron.schema import nodes
@@ -28,16 +27,6 @@ class HeldLease(NamedTuple):
     seconds: float | None = None
 
 
-def leases(connection: Connection) -> dict[str, HeldLease]:
-    """Return the leases of the nodes that have not ended, by their IDs."""
-    return {row.id: HeldLease(row.alive_until, row.lease) for row in connection.execute(_leases())}
-
-
-@cache
-def _leases() -> Executable:
-    return select(nodes.c.id, nodes.c.alive_until, nodes.c.lease).where(nodes.c.died_at.is_(None))
-
-
 def reap(
     connection: Connection, database: Database, now: datetime, over: Mapping[str, datetime]
 ) -> tuple[list[str], list[int]]:
@@ -48,9 +37,8 @@ def reap(
     """
     dead: list[str] = []
     lost: list[int] = []
-    for node_id, alive_until in sorted(
-        over.items()
-    ):  # in one order, so that two nodes that reap do not deadlock
+    # In one order, so that two nodes that reap do not deadlock.
+    for node_id, alive_until in sorted(over.items()):
         unrenewed = (nodes.c.id == node_id, nodes.c.died_at.is_(None), nodes.c.alive_until == alive_until)
         declared = update(nodes).where(*unrenewed).values(died_at=now, died_how="dead")
         if not connection.execute(declared).rowcount:

@@ -319,6 +319,15 @@ def retire_once(connection: Connection, limit: int, among: Collection[int] | Non
 
 @cache
 def _retired(*, some: bool = False) -> Executable:
+    done = retirable().order_by(crontab.c.id)
+    if some:
+        done = done.where(crontab.c.id.in_(bindparam("among", expanding=True)))
+    done = done.limit(bindparam("most", type_=Integer()))
+    return delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
+
+
+def retirable() -> Select[Any]:
+    """Return the query for the ids of one-off tasks that `retire_once` deletes."""
     of_task = runs.c.task_id == crontab.c.id
     unfinished = select(runs.c.id).where(of_task, runs.c.finished_at.is_(None)).exists()
     succeeded = select(runs.c.id).where(of_task, runs.c.state == RunState.SUCCEEDED).exists()
@@ -328,12 +337,7 @@ def _retired(*, some: bool = False) -> Executable:
         .where(subscriptions.c.kind == "task", subscriptions.c.source == crontab.c.name)
         .exists()
     )
-    is_done = (text(ONCE), ~unfinished, succeeded, ~dead, ~has_downstream)
-    done = select(crontab.c.id).where(*is_done).order_by(crontab.c.id)
-    if some:
-        done = done.where(crontab.c.id.in_(bindparam("among", expanding=True)))
-    done = done.limit(bindparam("most", type_=Integer()))
-    return delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
+    return select(crontab.c.id).where(text(ONCE), ~unfinished, succeeded, ~dead, ~has_downstream)
 
 
 def _values(definition: Definition) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The lines around a pane: the header, the tabs and the hints."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from textual import events
 from textual.content import Content
@@ -14,6 +14,9 @@ from dcron.safetext import cells, safe, shorten
 from dcron.tui.host import Host
 from dcron.tui.keynames import fitting
 from dcron.tui.views import VIEWS
+
+if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
+    from dcron.services.dashboard import Counts
 
 LEAST_ADDRESS = 8
 """Least cells of an address that are of use."""
@@ -57,8 +60,8 @@ class Line(Widget):
 class Status:
     """What the header shows about the crontab."""
 
-    counts: str
-    """Such as `60 tasks  R9 x9`; empty before the first count."""
+    counts: "Counts | None"
+    """None before the first count."""
     as_of: datetime | None
     """The database's time at its last answer."""
 
@@ -85,10 +88,20 @@ class Bar(Line):
             middle = f"as of {since.astimezone(host.zone):%H:%M:%S}  " if since else ""
             middle += safe(str(health.error))
         else:
-            middle = _with_address(host.settings.address, status.counts, room)
+            counts = _counts_text(status.counts, host.signs) if status.counts else ""
+            middle = _with_address(host.settings.address, counts, room)
         shown = shorten(middle, room)
         yield shown + " " * (room - cells(shown)), "$text-error" if health.error else "", ""
         yield clock, "", ""
+
+
+def _counts_text(counts: "Counts", signs: Mapping[str, str]) -> str:
+    """Return `60 tasks  R9 x9 -8 !8`."""
+    text = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
+    text += f"  {signs['running']}{counts.activity.running}"
+    for style, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
+        text += f" {signs[style]}{number:,}" if number else ""
+    return f"{text}  {counts.activity.idle}" if counts.activity.idle else text
 
 
 def _with_address(address: str, counts: str, room: int) -> str:

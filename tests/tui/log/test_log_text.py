@@ -10,7 +10,7 @@ from dcron.store.output import Chunk
 from dcron.tui.log import search
 from dcron.tui.log import text as log_text
 from dcron.tui.log.lines import ERR, GAP, STREAMS, RawLine
-from dcron.tui.log.search import Criteria, Needle, Search
+from dcron.tui.log.search import Criteria, Needle, Rows, Search
 from dcron.tui.log.text import LogText
 from tests.support.stage import NOON
 
@@ -40,6 +40,10 @@ def text_of(chunks: list[Chunk]) -> LogText:
 
 def lines_of(text: LogText, limit: int = 100) -> list[RawLine]:
     return [text.raw(number, limit) for number in range(len(text))]
+
+
+def starts_of(rows: Rows) -> list[int]:
+    return [rows.start(number) for number in range(len(rows))]
 
 
 def plain(said: Said) -> list[tuple[str, bytes]]:
@@ -107,27 +111,31 @@ def test_a_dropped_middle_leaves_one_line(said: Said, first: int, size: int) -> 
         text.drop_middle(kept[0])
     fresh = text_of([chunk for chunk in chunks if not first <= chunk.byte_offset < kept[0]])
     assert lines_of(text) == lines_of(fresh)
-    assert text.starts == fresh.starts
-    assert text.complete_lines == fresh.complete_lines
+    assert starts_of(text) == starts_of(fresh)
+    assert text.complete_end == fresh.complete_end
 
 
-@given(SAID, st.sampled_from(["a", "c", "bc", "x", "C", "\r"]), st.booleans(), st.integers(1, 20))
+TEXTS = st.sampled_from(["a", "c", "bc", "x", "C", "\r"])
+
+
+@given(SAID, TEXTS, st.none() | TEXTS, st.booleans(), st.integers(1, 20))
 def test_a_search_finds_the_same_as_a_look_at_each_line(
-    said: Said, sought: str, err_only: bool, block: int
+    said: Said, sought: str, kept: str | None, err_only: bool, block: int
 ) -> None:
     text = text_of(chunks_of(said))
-    criteria = Criteria(err_only, None, Needle(sought))
+    criteria = Criteria(err_only, Needle(kept) if kept else None, Needle(sought))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "BLOCK_BYTES", block)
         found = Search(text, criteria)
-        while not found.is_done(len(text)):
-            found.step(len(text))
-    numbers = [n for n, line in enumerate(lines_of(text)) if not err_only or line.kind == ERR]
-    assert list(found.rows) == [text.starts[number] for number in numbers]
-    hits = [
-        number for number in numbers if text.kinds[number] != GAP and Needle(sought).is_in(text.raw(number))
-    ]
-    assert list(found.hits) == [text.starts[number] for number in hits]
+        while not found.is_done(text.end):
+            found.step(text.end)
+    starts, lines = starts_of(text), lines_of(text)
+    numbers = [n for n, line in enumerate(lines) if not err_only or line.kind == ERR]
+    if kept:
+        numbers = [n for n in numbers if lines[n].kind != GAP and Needle(kept).is_in(lines[n])]
+    assert starts_of(found.rows) == [starts[number] for number in numbers]
+    hits = [number for number in numbers if lines[number].kind != GAP and Needle(sought).is_in(lines[number])]
+    assert starts_of(found.hits) == [starts[number] for number in hits]
 
 
 def test_of_a_very_long_line_only_the_beginning_is_kept() -> None:

@@ -8,8 +8,8 @@ from dcron.tui.log.search import Criteria, Search
 from dcron.tui.log.source import FIRST_CHUNKS, News
 from dcron.tui.log.text import LogText
 
-PAGE_BYTES = 1024 * 1024
-"""Bytes of one read, about; cutting them into lines takes at most 30 ms."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""Bytes of one read, about; counting their lines takes at most 10 ms."""
 OUTPUT_EVERY = 0.25
 """Seconds between two reads of the output of a running run."""
 RUN_EVERY = 1.0
@@ -74,6 +74,6 @@ class OpenedLog:
 
     @property
     def _searchable(self) -> int:
-        """Number of lines that cannot grow any more, as far as is known."""
+        """The byte after the last line that cannot grow any more, as far as is known."""
         is_over = self.run.state.is_final and not self.has_more
-        return len(self.text) if is_over else self.text.complete_lines
+        return self.text.end if is_over else self.text.complete_end

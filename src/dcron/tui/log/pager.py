@@ -10,10 +10,13 @@ from contextlib import suppress
 
 from dcron.errors import DcronError
 from dcron.safetext import NAME_CELLS, safe, safe_line
+from dcron.store.output import HEAD_BYTES, TAIL_BYTES
 from dcron.tui.log.lines import GAP, log_line
 from dcron.tui.log.opened import OpenedLog
-from dcron.tui.log.search import ALL, WHOLE_LINE
+from dcron.tui.log.search import ALL
 from dcron.tui.log.source import RunLog
+
+WHOLE_LINE = HEAD_BYTES + TAIL_BYTES
 
 
 def pager_command() -> list[str]:

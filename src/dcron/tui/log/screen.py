@@ -1,7 +1,6 @@
 """The screen of one log: its keys, and the lines above and below it."""
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, tzinfo
@@ -220,7 +219,7 @@ class LogScreen(Screen[None]):
             start, below_top, is_marked = self._anchor
             self._anchor = None
             if not lines.follow:
-                lines.keep_in_sight(bisect_left(log.search.rows, start), below_top, marked=is_marked)
+                lines.keep_in_sight(log.search.rows.at(start), below_top, marked=is_marked)
         if not self._is_settled and not log.has_more:
             self._is_settled = True
             if log.run.state.is_final:  # there is nothing to follow
@@ -396,10 +395,11 @@ class LogScreen(Screen[None]):
         self._seek = None
         if hit is not None:
             self.lines.to_row(hit)
-        elif not log.search.hits:
+        elif not len(log.search.hits):
             self._toast(f"no line contains {needle.text}")
         elif self.lines.marked is None:
-            self.lines.to_row(bisect_left(log.search.rows, log.search.hits[-1 if down else 0]))
+            hits = log.search.hits
+            self.lines.to_row(log.search.rows.at(hits.start(len(hits) - 1 if down else 0)))
         else:
             up, over = "no more below; {log.previous-hit} goes up", "no more above; {log.next-hit} goes down"
             self._toast(with_keys(self, up if down else over))

@@ -3,18 +3,18 @@
 import re
 import time
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from dcron.store.output import HEAD_BYTES, TAIL_BYTES
-from dcron.tui.log.lines import ERR, GAP, RawLine, shown
-from dcron.tui.log.text import LogText
+from dcron.tui.log.lines import ERR, GAP, OUT, RawLine, shown
+from dcron.tui.log.text import LogText, line_starts
 
 SLICE_SECONDS = 0.03
 """Length of one step; the screen draws between two steps."""
 BLOCK_BYTES = 256 * 1024
-WHOLE_LINE = HEAD_BYTES + TAIL_BYTES
+"""Bytes that are searched at once, about."""
 _SPECIAL = re.compile(rb"[^\n\x20-\x7e]")
 """Bytes that are not shown as they are."""
 
@@ -69,6 +69,45 @@ class Criteria:
 ALL = Criteria()
 
 
+class Rows(Protocol):
+    """Lines in order, by the bytes at which they begin."""
+
+    def __len__(self) -> int:
+        """Return the number of lines."""
+
+    def start(self, number: int, /) -> int:
+        """Return the byte at which a line begins."""
+
+    def at(self, start: int, /) -> int:
+        """Return the number of the line that begins at this byte, or of the next one."""
+
+
+class Matches:
+    """Lines that were found, in order, by the bytes at which they begin."""
+
+    def __init__(self) -> None:
+        self._starts = array("q")
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def start(self, number: int) -> int:
+        """Return the byte at which a line begins."""
+        return self._starts[number]
+
+    def at(self, start: int) -> int:
+        """Return the number of the line that begins at this byte, or of the next one."""
+        return bisect_left(self._starts, start)
+
+    def add(self, starts: Sequence[int]) -> None:
+        """Add lines at the end."""
+        self._starts.extend(starts)
+
+    def drop(self, begin: int, end: int) -> None:
+        """Forget the lines that begin in these bytes."""
+        del self._starts[self.at(begin) : self.at(end)]
+
+
 class Search:
     """The lines that a filter leaves, and those of them that contain the searched text."""
 
@@ -76,82 +115,71 @@ class Search:
         """Nothing is searched yet."""
         self._text = text
         self.criteria = criteria
-        self.hits = array("q")
-        """The beginnings of the lines with the searched text, in order."""
-        self._rows = array("q")
+        self.hits = Matches()
+        """The lines with the searched text."""
+        self._rows = Matches()
         self._next = 0
         """The beginning of the first line that was not searched."""
 
     @property
-    def rows(self) -> Sequence[int]:
-        """The beginnings of the shown lines, in order."""
-        return self._rows if self.criteria.filters else self._text.starts
+    def rows(self) -> Rows:
+        """The shown lines."""
+        return self._rows if self.criteria.filters else self._text
 
     def has_passed(self, start: int) -> bool:
         """Return whether the line that begins at this byte was searched."""
         return self._is_idle or start < self._next
 
-    def is_done(self, lines: int) -> bool:
-        """Return whether this many lines were searched."""
-        return self._is_idle or self._text.line_at(self._next) >= lines
+    def is_done(self, end: int) -> bool:
+        """Return whether all lines before this byte were searched."""
+        return self._is_idle or self._next >= end
 
-    def step(self, lines: int) -> None:
-        """Search the first `lines` lines, for a short time."""
+    def step(self, end: int) -> None:
+        """Search the lines before the byte `end`, for a short time."""
         deadline = time.monotonic() + SLICE_SECONDS
-        number = self._text.line_at(self._next)
-        while not self._is_idle and number < lines and time.monotonic() < deadline:
-            number = self._search_block(number, lines)
-            self._next = self._text.starts[number] if number < len(self._text) else self._text.end
+        while not self.is_done(end) and time.monotonic() < deadline:
+            kind, stop = self._text.stretch(self._next, BLOCK_BYTES)
+            stop = min(stop, end)
+            self._search(kind, self._next, stop)
+            self._next = stop
 
     def drop(self, begin: int, end: int) -> None:
         """Forget the lines that begin in these bytes."""
-        for column in (self._rows, self.hits):
-            del column[bisect_left(column, begin) : bisect_left(column, end)]
+        for found in (self._rows, self.hits):
+            found.drop(begin, end)
 
     @property
     def _is_idle(self) -> bool:
         return not (self.criteria.filters or self.criteria.sought)
 
-    def _search_block(self, first: int, lines: int) -> int:
-        """Search some lines from number `first` on; return the number of the line after them."""
-        text, criteria = self._text, self.criteria
-        last = max(first + 1, bisect_left(text.starts, text.starts[first] + BLOCK_BYTES, first, lines))
-        gap = text.kinds.find(GAP, first, last)
-        if gap == first:
-            return first + 1
-        last = last if gap < 0 else gap
-        found: Sequence[int] = range(first, last)
-        if criteria.err_only:
-            found = [number for number in found if text.kinds[number] == ERR]
-        if criteria.filter:
-            found = self._matches(criteria.filter, found)
+    def _search(self, kind: int, begin: int, end: int) -> None:
+        """Search lines of the same kind."""
+        criteria = self.criteria
+        if kind == GAP or (criteria.err_only and kind != ERR):
+            return
+        data = self._text.data(begin, end)
+        rows: Sequence[int] = ()
         if criteria.filters:
-            self._rows.extend(text.starts[number] for number in found)
+            needle = criteria.filter
+            rows = _matches(needle, data, begin) if needle else line_starts(data, begin)
+            self._rows.add(rows)
         if criteria.sought:
-            found = self._matches(criteria.sought, found)
-            self.hits.extend(text.starts[number] for number in found)
-        return last
+            hits = _matches(criteria.sought, data, begin)
+            if criteria.filter:
+                hits = sorted(set(rows).intersection(hits))
+            self.hits.add(hits)
 
-    def _matches(self, needle: Needle, numbers: Sequence[int]) -> list[int]:
-        """Return those of the neighbouring lines that contain the needle."""
-        text = self._text
-        if not numbers:
-            return []
-        begin, end = text.starts[numbers[0]], text.stop(numbers[-1])
-        data = text.data(begin, end)
-        if _SPECIAL.search(data):
-            return [number for number in numbers if needle.is_in(text.raw(number, WHOLE_LINE))]
-        if needle.folds:
-            data = data.lower()
-        allowed = None if isinstance(numbers, range) else set(numbers)
-        found, at = [], data.find(needle.encoded)
-        while at >= 0:
-            number = bisect_right(text.starts, begin + at) - 1
-            stop = text.stop(number) - begin
-            at += 1
-            if at - 1 + len(needle.encoded) <= stop:
-                at = stop
-                if allowed is None or number in allowed:
-                    found.append(number)
-            at = data.find(needle.encoded, at)
-        return found
+
+def _matches(needle: Needle, data: bytes, begin: int) -> Sequence[int]:
+    """Return the beginnings of the lines that contain the needle, if the data begins at the byte `begin`."""
+    if _SPECIAL.search(data):
+        lines = zip(line_starts(data, begin), data.split(b"\n"), strict=False)  # no line after the last end
+        return [start for start, line in lines if needle.is_in(RawLine(OUT, None, line, 0))]
+    if needle.folds:
+        data = data.lower()
+    found, at = [], data.find(needle.encoded)
+    while at >= 0:
+        found.append(begin + data.rfind(b"\n", 0, at) + 1)
+        line_end = data.find(b"\n", at)
+        at = data.find(needle.encoded, line_end) if line_end >= 0 else -1
+    return found

@@ -1,7 +1,6 @@
 """The lines of a log on the screen. Only the visible ones are drawn."""
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from textual.strip import Strip
 from dcron.safetext import cells
 from dcron.tui.log.drawing import Brush, Margin
 from dcron.tui.log.lines import LogLine, breaks
-from dcron.tui.log.search import Needle
+from dcron.tui.log.search import Matches, Needle, Rows
 
 WHEEL = 3
 """Rows per notch of the mouse wheel."""
@@ -68,9 +67,9 @@ class LogView(ScrollView, can_focus=True):
         self.times = False
         self.sought: Needle | None = None
         self._line_at: Callable[[int], LogLine] | None = None
-        self._starts: Sequence[int] = ()
-        """The bytes at which the rows begin, in order. The list may grow between two calls of `show`."""
-        self._hits: Sequence[int] = ()
+        self._shown: Rows = Matches()
+        """The lines of the rows. There may be more of them before the next call of `show`."""
+        self._hits: Rows = Matches()
         self._marked: int | None = None
         """The beginning of the line that was found or clicked."""
         self._top_start = 0
@@ -83,12 +82,12 @@ class LogView(ScrollView, can_focus=True):
 
     # Content -----------------------------------------------------------------------------------------
 
-    def show(self, starts: Sequence[int], hits: Sequence[int], line_at: Callable[[int], LogLine]) -> None:
+    def show(self, rows: Rows, hits: Rows, line_at: Callable[[int], LogLine]) -> None:
         """Show these rows. `line_at` returns the line that begins at a byte."""
-        self._starts, self._hits, self._line_at = starts, hits, line_at
-        self.rows = len(starts)
+        self._shown, self._hits, self._line_at = rows, hits, line_at
+        self.rows = len(rows)
         self._measure()
-        top = bisect_left(starts, self._top_start)
+        top = rows.at(self._top_start)
         if self.follow:
             self.to_end()
         elif top != self.top:
@@ -102,22 +101,22 @@ class LogView(ScrollView, can_focus=True):
 
     def clear(self) -> None:
         """Forget the rows: another log is opened."""
-        self._starts, self.rows, self._widest, self._marked, self._top_start = (), 0, 0, None, 0
+        self._shown, self.rows, self._widest, self._marked, self._top_start = Matches(), 0, 0, None, 0
 
     def line(self, row: int) -> LogLine | None:
         """Return the line of a row; None if there is no such row."""
-        return self._line_at(self._starts[row]) if self._line_at and 0 <= row < self.rows else None
+        return self._line_at(self._shown.start(row)) if self._line_at and 0 <= row < self.rows else None
 
     def start(self, row: int) -> int | None:
         """Return the byte at which the line of a row begins; None if there is no such row."""
-        return self._starts[row] if 0 <= row < self.rows else None
+        return self._shown.start(row) if 0 <= row < self.rows else None
 
     @property
     def marked(self) -> int | None:
         """The row of the line that was found or clicked."""
         if self._marked is None:
             return None
-        row = bisect_left(self._starts, self._marked)
+        row = self._shown.at(self._marked)
         return row if self.start(row) == self._marked else None
 
     def mark(self, row: int | None) -> None:
@@ -359,6 +358,6 @@ class LogView(ScrollView, can_focus=True):
     def hit_from(self, row: int, *, down: bool) -> int | None:
         """Return the first hit at this row or below; without `down`, the last one above."""
         start = self.start(row)
-        at = len(self._hits) if start is None else bisect_left(self._hits, start)
+        at = len(self._hits) if start is None else self._hits.at(start)
         at = at if down else at - 1
-        return bisect_left(self._starts, self._hits[at]) if 0 <= at < len(self._hits) else None
+        return self._shown.at(self._hits.start(at)) if 0 <= at < len(self._hits) else None

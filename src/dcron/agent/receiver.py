@@ -1,0 +1,75 @@
+"""The receiver: free the slot of each run that ended at once, and keep the warden's reports for the recorder.
+
+It uses no database, so a slow or unreachable one delays no report.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dcron.agent.running import ActiveRuns
+from dcron.warden.client import Event, Finished, OutputChunk, Warden, WardenGone
+from dcron.warden.journal import Result
+
+
+@dataclass
+class Reports:
+    """What the warden reported since the last time the recorder asked."""
+
+    with_new_output: set[int] = field(default_factory=set)
+    finished: dict[int, Result] = field(default_factory=dict)
+    gone: WardenGone | None = None
+
+
+class Receiver:
+    """Takes in what one node's warden reports. One thread calls `receive`, another one `take`."""
+
+    def __init__(self, warden: Warden, active_runs: ActiveRuns, on_free: Callable[[], None]) -> None:
+        """`on_free` is called when slots have become free."""
+        self._warden = warden
+        self._active_runs = active_runs
+        self._on_free = on_free
+        self._reports = Reports()
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        """Receive reports until the warden is gone or `stop` is set; `Warden.wake` ends a wait for them."""
+        while not stop.is_set() and self._reports.gone is None:
+            self.receive(None)
+
+    def receive(self, timeout: float | None) -> None:
+        """Take in what the warden reports, waiting up to `timeout` seconds; no limit if it is None."""
+        events = self._warden.events(timeout)
+        if not events:
+            return
+        with self._lock:
+            ended = [run_id for event in events if (run_id := self._note(event)) is not None]
+        if ended:
+            self._active_runs.free_slots(ended)
+            self._on_free()
+        self._news.set()
+
+    def take(self, timeout: float | None) -> Reports:
+        """Return what was reported since the last call, waiting up to `timeout` seconds for news."""
+        self._news.wait(timeout)
+        self._news.clear()
+        with self._lock:
+            reports, self._reports = self._reports, Reports(gone=self._reports.gone)
+        return reports
+
+    def wake(self) -> None:
+        """Make a waiting `take` return at once."""
+        self._news.set()
+
+    def _note(self, event: Event) -> int | None:
+        """Keep one report; return the run if its slot is free now."""
+        match event:
+            case OutputChunk(run_id):
+                self._reports.with_new_output.add(run_id)
+            case Finished(run_id, result):
+                self._reports.finished[run_id] = result
+                return run_id
+            case WardenGone():
+                self._reports.gone = event
+        return None

@@ -1,0 +1,88 @@
+"""Messages and questions: an app that reports to the person, and asks."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from textual.content import Content
+
+from dcron.errors import DcronError
+from dcron.safetext import safe, safe_lines
+from dcron.tui.health import Health
+from dcron.tui.input_queue import OrderedApp, Result
+from dcron.tui.keynames import key_of
+from dcron.tui.settings import TuiSettings
+
+ERROR_SECONDS = 12.0
+
+
+class MessagingApp(OrderedApp[Result]):
+    """An app with toasts and dialogs."""
+
+    settings: TuiSettings
+    health: Health
+
+    def report(self, text: str, *, error: bool = False) -> None:
+        """Show a text for some seconds. It is made inert here."""
+        self.notify(
+            safe_lines(text),
+            severity="error" if error else "information",
+            timeout=ERROR_SECONDS if error else 5.0,
+            markup=False,
+        )
+
+    def report_error(self, error: DcronError) -> None:
+        """Show an error for some seconds."""
+        self.report(str(error), error=True)
+
+    def reports_lost(self) -> bool:
+        """Return whether the database is lost, and report it: nothing is kept for later."""
+        if self.health.lost_at is not None:
+            self.report(f"nothing was done: {self.health.error}", error=True)
+        return self.health.lost_at is not None
+
+    def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
+        """Ask a question whose default answer is No."""
+        from dcron.tui.modals import Confirm
+
+        self.push_screen(Confirm(f"{question}?", [*details, f"on {self.settings.address}"]), done)
+
+    def ask_for(
+        self,
+        question: str,
+        done: Callable[[str | None], None],
+        *,
+        hint: str = "",
+        must_be: str | None = None,
+    ) -> None:
+        """Ask for a text; None after Esc. With `must_be`, Enter takes nothing else."""
+        from dcron.tui.modals import Ask
+
+        self.push_screen(Ask(question, hint=hint, must_be=must_be), done)
+
+    def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
+        """Let one of a few words be chosen."""
+        from dcron.tui.modals import Choose
+
+        self.push_screen(Choose(question, choices), lambda chosen: done(chosen) if chosen else None)
+
+    def action_help_quit(self) -> None:
+        """Report the key that quits: ctrl+c quits other programs."""
+        self.report(f"{key_of(self, 'app.quit')} quits")
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        from dcron.tui.help import help_content
+        from dcron.tui.modals import NoticeDialog
+
+        keys = help_content(cast("Any", self.screen))
+        self.push_screen(NoticeDialog("keys", lambda: keys))
+
+    def action_error(self) -> None:
+        """Show the error of the database."""
+        from dcron.tui.modals import NoticeDialog
+
+        self.push_screen(
+            NoticeDialog(
+                "the database", lambda: Content(safe(str(self.health.error or "the database answers")))
+            )
+        )
