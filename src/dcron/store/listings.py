@@ -7,9 +7,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, false, func, or_, select, text
+from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, false, func, or_, select, text
 
 from dcron.model import LATE_AFTER, Run, Task
 from dcron.schema import ALIVE, DEAD, DUE, FINISHED, WAITING, changes, crontab, runs
@@ -38,6 +39,10 @@ _PAGES_OF_LANES = 10
 """Pages of lanes that `count_late` searches."""
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without what it executes."""
+
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
+_ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -84,18 +89,22 @@ class ListedTask:
     """Whether one of its runs is a dead letter."""
 
 
-def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
-    """Return the tasks of these ids, in this order; removed tasks are left out."""
+@cache  # to build it takes as long as to run it
+def _listed_query() -> Select[Any]:
     next_id = of_task(runs.c.id, text(WAITING)).order_by(runs.c.due_at, runs.c.id).limit(1)
-    query = select(
+    return select(
         next_id.scalar_subquery().label("next_id"),
         of_latest(runs.c.id).label("last_id"),
         first_due().label("due_since"),
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
-    ).where(crontab.c.id.in_(task_ids))
-    rows = {row.id: row for row in connection.execute(query)}
+    ).where(crontab.c.id.in_(_IDS))
+
+
+def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
+    """Return the tasks of these ids, in this order; removed tasks are left out."""
+    rows = {row.id: row for row in connection.execute(_listed_query(), {"ids": task_ids})}
     found = _runs_by_id(connection, {each for row in rows.values() for each in (row.next_id, row.last_id)})
     alive = _alive_runs(connection, task_ids)
     return [
@@ -114,27 +123,31 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
 
 
 def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | None, Run]:
-    query = select(*LIGHT).where(runs.c.id.in_([each for each in run_ids if each is not None]))
-    return {row.id: light_run(row) for row in connection.execute(query)}
+    ids = [each for each in run_ids if each is not None]
+    return {row.id: light_run(row) for row in connection.execute(_RUNS_BY_ID, {"ids": ids})}
 
 
 def _alive_runs(connection: Connection, task_ids: Sequence[int]) -> Mapping[int, Sequence[Run]]:
     found: dict[int, list[Run]] = {}
-    query = select(*LIGHT).where(runs.c.task_id.in_(task_ids), text(ALIVE)).order_by(runs.c.id)
-    for row in connection.execute(query):
+    for row in connection.execute(_ALIVE_RUNS, {"ids": task_ids}):
         found.setdefault(row.task_id, []).append(light_run(row))
     return found
 
 
-def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
-    """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
+@cache
+def _recent_query() -> Select[Any]:
     over = (runs.c.task_id == crontab.c.id, text(FINISHED))
     tenth = select(runs.c.id).where(*over).order_by(runs.c.id.desc()).limit(1).offset(RECENT - 1)
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
     query = select(*columns).select_from(crontab).join(runs, and_(*over, runs.c.id >= since))
+    return query.where(crontab.c.id.in_(_IDS)).order_by(runs.c.id)
+
+
+def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
+    """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
     found: dict[int, list[Any]] = {}
-    for row in connection.execute(query.where(crontab.c.id.in_(task_ids)).order_by(runs.c.id)):
+    for row in connection.execute(_recent_query(), {"ids": task_ids}):
         found.setdefault(row.task_id, []).append(row)
     return found
 
