@@ -1,7 +1,7 @@
 """Record how runs end, each once, and what follows from it.
 
-An end may lead to a retry or a dead letter, to the next runs of a flow, and to room for blocked runs. All code
-takes locks in one order: tasks by id, then runs.
+An end may lead to a retry or a dead letter, to the next runs of a flow, and to room for blocked runs. Locks
+are taken in one order everywhere: tasks by id, then runs.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
