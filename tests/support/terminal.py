@@ -34,7 +34,7 @@ class Terminal:
         os.write(self._handle, keys.encode(errors="surrogateescape"))
 
     def press(self, *keys: str, gap: float) -> None:
-        """Press these keys with this gap in seconds; without one they arrive together, as after a network lag.
+        """Press these keys with this gap in seconds; without one they arrive together, as after a lag.
 
         Esc is always followed by a pause: a letter right behind it makes another key.
         """
