@@ -7,7 +7,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -383,11 +382,10 @@ def test_a_slow_answer_is_waited_for(postgres_server: str) -> None:
     [("SELECT 1/0", False), ("SELECT pg_terminate_backend(pg_backend_pid())", True)],
 )
 def test_a_postponed_statement_fails_like_any_other(
-    postgres_url: str, statement: str, temporary: bool
+    postgres: Database, statement: str, temporary: bool
 ) -> None:
-    with closing(Database(postgres_url)) as database:
-        with pytest.raises(DatabaseError) as failure, database.write() as connection:
-            database.send(connection, text(statement)).rows()
-        assert is_transient(failure.value) is temporary
-        with database.write() as connection:
-            assert database.send(connection, text("SELECT 1")).rows() == [(1,)]
+    with pytest.raises(DatabaseError) as failure, postgres.write() as connection:
+        postgres.send(connection, text(statement)).rows()
+    assert is_transient(failure.value) is temporary
+    with postgres.write() as connection:
+        assert postgres.send(connection, text("SELECT 1")).rows() == [(1,)]
