@@ -180,6 +180,14 @@ def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str
     return list(connection.scalars(query.order_by(crontab.c.name).limit(limit)))
 
 
+def names(connection: Connection, task_id: int | None = None) -> dict[int, str]:
+    """Return the names of all tasks, or of one, by id."""
+    query = select(crontab.c.id, crontab.c.name)
+    if task_id is not None:
+        query = query.where(crontab.c.id == task_id)
+    return {row.id: row.name for row in connection.execute(query)}
+
+
 def begins_with(name: Column[str], prefix: str) -> ColumnElement[bool]:
     """Return the condition that a name begins with `prefix`, in a form that an index serves."""
     return (name >= prefix) & (name < prefix + "\U0010ffff")
