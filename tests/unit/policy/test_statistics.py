@@ -127,7 +127,7 @@ def of(name: str, now: int, before: int, failures: int = 0) -> Statistics:
         ended = NOON + timedelta(seconds=seconds)
         spans.append(totals(*[(RunState.SUCCEEDED, NOON, NOON, ended)] * 10))
     spans[0].failed = failures
-    return Statistics(name, *spans)
+    return Statistics(name, spans[0], spans[1])
 
 
 def test_orders_begin_with_the_worst() -> None:
