@@ -8,17 +8,21 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 
-from tests.support import databases
+# The support of tests loads pytest, which would count as memory of the measured processes.
 
 
 def postgres_server() -> AbstractContextManager[str]:
     """The URL of a Postgres server with its default settings: $DCRON_TEST_POSTGRES, else one from a wheel."""
+    from tests.support import databases
+
     return databases.postgres_server(durable=True)
 
 
 @contextmanager
 def new_database(kind: str, server: str) -> Iterator[str]:
     """The URL of an empty database; `kind` is sqlite or postgres."""
+    from tests.support import databases
+
     with (
         tempfile.TemporaryDirectory() as directory,
         databases.new_database(server if kind == "postgres" else None, Path(directory)) as url,

@@ -42,36 +42,36 @@ _CHECKS = _checks(FIELDS.keys() - {"name"})
 _COMMAND_CHECKS = _checks(COMMAND_FIELDS)
 
 
-def require_valid(line: Definition, now: datetime, before: Definition | None = None) -> None:
+def require_valid(task: Definition, now: datetime, before: Definition | None = None) -> None:
     """Raise UsageError, saying what is wrong and what would be right, unless agents can run this task.
 
     Also refuse an option that another one leaves without a meaning; agents accept it. `before` is the task as
     it was: where its times do not change, they may be in the past.
     """
-    require_runnable(line)
-    if before is None or before.name != line.name:
-        require_new_name(line.name)
-    _require_sense(line)
-    if before and policy.same_times(line, before.name, before.spec()):
+    require_runnable(task)
+    if before is None or before.name != task.name:
+        require_new_name(task.name)
+    _require_sense(task)
+    if before and policy.same_times(task, before.name, before.spec()):
         return
-    if policy.is_timed(line) and not policy.fires_soon(line, now):
-        schedule = policy.schedule_of(line.schedule, line.name)
-        require_fires(schedule, zone(line.timezone), now, policy.rules_of(line))
+    if policy.is_timed(task) and not policy.fires_soon(task, now):
+        schedule = policy.schedule_of(task.schedule, task.name)
+        require_fires(schedule, zone(task.timezone), now, policy.rules_of(task))
 
 
-def require_runnable(line: Definition) -> None:
+def require_runnable(task: Definition) -> None:
     """Raise UsageError unless agents can run this task, should its time ever come.
 
     Agents check every task before they plan it: it may have been written by hand, in SQL.
     """
-    require_name(line.name)
-    zone(line.timezone)
-    _require_sources(line, policy.schedule_of(line.schedule, line.name))
-    _require_fields(line, _CHECKS)
-    _require_command(line)
-    if line.not_before and line.not_after and line.not_after < line.not_before:
+    require_name(task.name)
+    zone(task.timezone)
+    _require_sources(task, policy.schedule_of(task.schedule, task.name))
+    _require_fields(task, _CHECKS)
+    _require_command(task)
+    if task.not_before and task.not_after and task.not_after < task.not_before:
         raise UsageError("not-after: it is before not-before, so nothing would run")
-    if line.on_lost == "retry" and line.tries == 1:
+    if task.on_lost == "retry" and task.tries == 1:
         raise UsageError("on-lost retry needs tries of 2 or more: a lost attempt counts")
 
 
@@ -84,9 +84,9 @@ def require_command(spec: Mapping[str, Any]) -> None:
     _require_shape("argv", given.get("argv"), list, "a list of words")
     _require_shape("env", given.get("env"), dict, "names and values")
     _require_shape("limit", given.get("limit"), dict, "names and numbers")
-    line = Definition(**{"name": "run", "schedule": "", "timezone": "", "command": "", **given})
-    _require_fields(line, _COMMAND_CHECKS)
-    _require_command(line)
+    task = Definition(**{"name": "run", "schedule": "", "timezone": "", "command": "", **given})
+    _require_fields(task, _COMMAND_CHECKS)
+    _require_command(task)
 
 
 def require_name(name: str) -> None:
@@ -145,22 +145,22 @@ def require_event(name: str, key: str | None) -> None:
             raise UsageError(f"key: give 1 to {LONGEST_KEY} characters")
 
 
-def _require_sources(line: Definition, schedule: Schedule) -> None:
+def _require_sources(task: Definition, schedule: Schedule) -> None:
     """Check the events and tasks that start the task."""
-    if line.name in schedule.after:
+    if task.name in schedule.after:
         raise ScheduleError(
-            f"{line.schedule!r}: {line.name} cannot come after itself; name the tasks that run before it"
+            f"{task.schedule!r}: {task.name} cannot come after itself; name the tasks that run before it"
         )
     for name in schedule.after:
         if not NAME.fullmatch(name):
-            raise ScheduleError(f"{line.schedule!r}: {short(name)} cannot be the name of a task")
+            raise ScheduleError(f"{task.schedule!r}: {short(name)} cannot be the name of a task")
     if schedule.event and len(schedule.event) > LONGEST_EVENT:
         raise ScheduleError(f"@on: the name of an event has at most {LONGEST_EVENT} characters")
 
 
-def _require_fields(line: Definition, checks: Iterable[_Check]) -> None:
+def _require_fields(task: Definition, checks: Iterable[_Check]) -> None:
     for name, default, option, find_problem in checks:
-        value = getattr(line, name)
+        value = getattr(task, name)
         if value != default and (problem := find_problem(value)):
             raise UsageError(f"{option}: {problem}")
 
@@ -170,35 +170,35 @@ def _require_shape(what: str, value: Any, kind: type, right: str) -> None:
         raise UsageError(f"{what}: {short(value)} is not {right}")
 
 
-def _require_command(line: Definition) -> None:
-    if not line.command.strip() and not line.argv:
+def _require_command(task: Definition) -> None:
+    if not task.command.strip() and not task.argv:
         raise UsageError("the command is empty")
-    if line.argv and not line.argv[0]:
+    if task.argv and not task.argv[0]:
         raise UsageError("the command's first word is empty: it has to name a program")
-    longest = max(len(word.encode()) for word in line.argv or (line.command,))
+    longest = max(len(word.encode()) for word in task.argv or (task.command,))
     if longest > MAX_COMMAND:
         raise UsageError(f"the command has {longest:,} bytes; {MAX_COMMAND:,} is the most that can be run")
 
 
-def _require_sense(line: Definition) -> None:
+def _require_sense(task: Definition) -> None:
     """Refuse options that others leave without a meaning."""
-    schedule = policy.schedule_of(line.schedule, line.name)
+    schedule = policy.schedule_of(task.schedule, task.name)
     given = [
-        FIELDS[name] for name in ("catch_up", "catch_up_window", "jitter") if FIELDS[name].is_given(line)
+        FIELDS[name] for name in ("catch_up", "catch_up_window", "jitter") if FIELDS[name].is_given(task)
     ]
     if given and not schedule.timed:
         option = given[0].option
         missing = "starts to spread" if option == "jitter" else "missed occurrences to catch up on"
         raise UsageError(
-            f"{option}: {line.schedule} has no times of its own, so there are no {missing};"
+            f"{option}: {task.schedule} has no times of its own, so there are no {missing};"
             f" leave it out (`set`: --clear {option})"
         )
-    if line.catch_up == "skip" and line.catch_up_window is not None:
+    if task.catch_up == "skip" and task.catch_up_window is not None:
         raise UsageError(
             "catch-up-window: with catch-up skip no run is caught up on; leave it out, or use last or all"
         )
-    if line.backoff > line.backoff_max:
+    if task.backoff > task.backoff_max:
         raise UsageError(
-            f"backoff: {format_duration(line.backoff)} is longer than backoff-max,"
-            f" {format_duration(line.backoff_max)}; give a longer backoff-max too"
+            f"backoff: {format_duration(task.backoff)} is longer than backoff-max,"
+            f" {format_duration(task.backoff_max)}; give a longer backoff-max too"
         )

@@ -29,7 +29,7 @@ def holding(world: World, tasks: int = 6, slots: int = 2) -> tuple[HandNode, lis
 def test_a_held_claim_starts_without_another_claim(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     node, held = holding(world)
     node.end(*node.active_runs.ids())
-    monkeypatch.setattr("dcron.store.claims.claim", None)
+    monkeypatch.setattr("dcron.store.claims.claim_locked", None)
     assert node.dispatcher.step() == 0
     assert [job.run_id for job in node.launched[-2:]] == [run.id for run in held]
     assert world.run(held[0].id).attempt == 1

@@ -77,7 +77,7 @@ def test_verbs_have_examples() -> None:
     """All but those that take hardly anything, and groups, whose verbs have them."""
     without = {words for words, command in COMMANDS.items() if not examples(command.help or "")}
     assert without == {
-        *("resume", "tui", "nodes", "info", "demo", "calendar", "queue", "config", "db"),
+        *("tui", "nodes", "info", "calendar", "queue", "config", "db"),
         *("calendar list", "calendar view", "calendar rm", "queue list", "config list", "config unset"),
         *("db init", "db upgrade", "db url"),
     }

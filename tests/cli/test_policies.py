@@ -243,7 +243,7 @@ def test_a_backfill_counts_back_from_now(sqlite: Dcron) -> None:
         (["report", "--from", "2020-01-02", "--to", "2020-01-01"], 2, "before --from"),
         (["report", "--from", "whenever", "--to", "now"], 2, "whenever"),
         (["report", "--from", "2000-01-01", "--to", "now"], 1, "10,000"),
-        (["deploy", "--from", "2020-01-01", "--to", "now"], 2, "no times"),
+        (["deploy", "--from", "2020-01-01", "--to", "now"], 2, "no occurrences"),
         (["nobody", "--from", "2020-01-01", "--to", "now"], 4, "nobody"),
     ],
 )

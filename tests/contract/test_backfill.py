@@ -35,12 +35,12 @@ def test_only_what_never_succeeded_is_made_up_for(stage: Stage, launching: Trigg
     stage.now = at("12:55")
     dry = launching.backfill(task, at("11:50"), at("12:55"), dry_run=True)
     assert clock_times(dry.occurrences) == ["11:50", "12:00", "12:20", "12:30"]
-    assert dry.there_already == 3, "one succeeded, one runs, one waits"
+    assert dry.already_done == 3, "one succeeded, one runs, one waits"
     before = len(stage.runs())
     assert launching.backfill(task, at("11:50"), at("12:55")) == dry
     assert len(stage.runs()) == before + 4
     again = launching.backfill(task, at("11:50"), at("12:55"))
-    assert (list(again.occurrences), again.there_already) == ([], 7)
+    assert (list(again.occurrences), again.already_done) == ([], 7)
     assert running.scheduled_for == at("12:40")
 
 
@@ -114,7 +114,7 @@ def test_a_large_one_is_let_go_some_at_a_time(stage: Stage, launching: Triggers)
 
 @pytest.mark.parametrize("schedule", ["@on push", "@reboot", "@delay 5m"])
 def test_what_has_no_times_has_none_to_make_up_for(stage: Stage, launching: Triggers, schedule: str) -> None:
-    with pytest.raises(UsageError, match="has no times to make up for"):
+    with pytest.raises(UsageError, match="has no occurrences to backfill"):
         launching.backfill(stage.task("load", schedule), at("11:00"), at("12:00"))
 
 

@@ -70,7 +70,7 @@ def test_what_was_tried_again_is_not_tried_twice(stage: Stage) -> None:
     letters = DeadLetters(stage.crontab)
     _, node, run_id = dead_run(stage)
     retry = letters.retry(run_id)
-    with pytest.raises(Refused, match=f"tried again already, as run {retry.id}, which is waiting"):
+    with pytest.raises(Refused, match=f"retried already, as run {retry.id}, which is waiting"):
         letters.retry(run_id)
     with pytest.raises(Refused, match="is not over"):
         letters.retry(retry.id)

@@ -103,7 +103,7 @@ def test_a_dump_comes_back_byte_for_byte_here_and_on_the_other_database(stage: S
     text = text_of(stage)
     other.now = stage.now
     agreed, restored = restore(other, read(text))
-    assert (agreed.changed, restored.over, restored.suspended) == ([], [], {})
+    assert (agreed.changed, restored.expired, restored.suspended) == ([], [], {})
     assert text_of(other) == text
     assert {name: view.next_run_at for name, view in views(other).items()} == {
         name: view.next_run_at for name, view in views(stage).items()
@@ -151,7 +151,7 @@ def test_a_task_whose_only_time_has_passed_is_not_started(stage: Stage, other: S
     dump = read(text_of(stage))
     other.now = NOON + timedelta(days=2)
     _, restored = restore(other, dump)
-    assert list(restored.over) == ["once", "windowed"]
+    assert list(restored.expired) == ["once", "windowed"]
     assert waiting(other) == []
     assert [task.name for task in other.crontab.tasks()] == ["once", "windowed"]
 
@@ -214,7 +214,7 @@ def test_what_the_database_refuses_leaves_nothing_behind(stage: Stage, other: St
     fill(stage)
     document = json.loads(text_of(stage))
     document["tasks"][-1]["schedule"] = "x" * 300
-    with pytest.raises(UsageError, match="holds what no crontab takes"):
+    with pytest.raises(UsageError, match="has values that no crontab takes"):
         restore(other, read(json.dumps(document)))
     assert (list(other.crontab.tasks()), list(Calendars(other.crontab).every())) == ([], [])
 

@@ -245,8 +245,8 @@ def test_a_standby_is_worth_another_try(postgres: Database) -> None:
 
 
 def test_a_missing_privilege_is_no_passing_trouble(postgres: Database) -> None:
-    as_somebody = "CREATE ROLE dcron_poor; SET LOCAL ROLE dcron_poor; "
-    failure = failure_of(postgres, as_somebody + "SELECT * FROM pg_authid", write=True)
+    as_another_role = "CREATE ROLE dcron_poor; SET LOCAL ROLE dcron_poor; PERFORM * FROM pg_authid"
+    failure = failure_of(postgres, f"DO $$ BEGIN {as_another_role}; END $$", write=True)
     assert "does not allow this: permission denied" in str(failure)
     assert not is_transient(failure)
 

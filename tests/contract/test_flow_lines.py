@@ -87,7 +87,7 @@ def test_more_tasks_than_one_flow_may_have_are_refused(stage: Stage, monkeypatch
     monkeypatch.setattr(dependencies, "MOST_TASKS", 4)
     chain = [definition("a"), *(definition(each, f"@after {up}") for up, each in pairwise("abcd"))]
     stage.crontab.import_tasks(chain)
-    with pytest.raises(ScheduleError, match="more than 4 tasks would hang together"):
+    with pytest.raises(ScheduleError, match="more than 4 tasks would be connected"):
         stage.task("e", "@after d")
     with pytest.raises(InvalidTasks, match="more than 4 tasks"):
         stage.crontab.import_tasks([definition("e"), definition("f", "@after a,e")])
@@ -113,7 +113,7 @@ def people(database_url: str, stage: Stage) -> Iterator[list[Crontab]]:
 @pytest.fixture
 def slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has looked at the order of tasks goes on only after a while."""
-    for name in ("problem_of", "require_nothing_behind"):
+    for name in ("problem_of", "require_no_downstream"):
         check = getattr(dependency_rules, name)
 
         def then_wait(*given: object, check: Callable[..., object] = check) -> object:

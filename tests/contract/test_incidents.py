@@ -40,9 +40,9 @@ def test_a_clock_set_back_is_named_as_long_as_it_matters(stage: Stage) -> None:
     stage.finish(node, run.id)
     stage.forward(days=-2)
     with stage.database.write() as connection:
-        done = clock_steps.set_back(connection, stage.database, node, stage.now)
-        assert done == clock_steps.SetBack(1, 0, run.scheduled_for)
-        assert clock_steps.set_back(connection, stage.database, "web-2", stage.now) is None
+        done = clock_steps.repair(connection, stage.database, node, stage.now)
+        assert done == clock_steps.Repair(1, 0, run.scheduled_for)
+        assert clock_steps.repair(connection, stage.database, "web-2", stage.now) is None
     assert stage.plan() == 1
     turn = stage.turn(task)
     assert turn

@@ -26,7 +26,17 @@ from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version, unlocked
-from dcron.store import blocked, claims, events, finishing, held_claims, planning, tasks, unclaimable
+from dcron.store import (
+    blocked,
+    candidates,
+    claims,
+    events,
+    finishing,
+    held_claims,
+    planning,
+    tasks,
+    unclaimable,
+)
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
@@ -215,7 +225,8 @@ class Dispatcher:
             if checked.to_release:
                 claims.release(connection, [self._node_id], checked.to_release)
                 self._database.notify(connection)
-            started = claims.start(connection, self._database, self._node_id, now, checked.to_start)
+            to_start = checked.to_start
+            started = to_start and claims.start(connection, self._database, self._node_id, now, to_start)
             cancelled = [run for run in started if run.id in checked.to_cancel]
             self._cancel(connection, cancelled, checked.to_cancel, now)
             jobs = self._prepare(connection, [run for run in started if run.id not in checked.to_cancel], now)
@@ -257,14 +268,16 @@ class Dispatcher:
         sent = self._lease.clock()
         with self._database.write() as connection:
             now = self._database.now(connection)
-            renewal = self._lease.renew(connection, now)
+            renewed = self._lease.send_renewal(connection, self._database, now)
+            due = candidates.lock(connection, self._database, capacity, now, lanes)
+            renewal = renewed()
             self.draining = renewal.draining
             self.closed = self.closed or self._lease.has_other_tables
             if self.draining or self._lease.has_other_tables or self._rollback_detector.is_in_doubt:
                 self._in_doubt = None
                 return ClaimResult()
             ran_until = self._rollback_detector.ran_until
-            result = claims.claim(connection, self._database, capacity, now, lanes, ran_until)
+            result = claims.claim_locked(connection, self._database, self._node_id, now, due, ran_until)
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
         self._in_doubt = None

@@ -66,7 +66,7 @@ class Heartbeat:
         sent = self._lease.clock()
         with self._database.write() as connection:
             before = self._lease.clock()
-            now = self._database.now(connection)
+            now = self._database.read_clock(connection)
             self._rollback_detector.check_clock(connection, now, before, self._lease.clock())
             offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)

@@ -64,6 +64,16 @@ class Lease:
         """Renew the lease in this transaction. Raises Fenced."""
         return self._checked(connection, nodes.renew(connection, self._node_id, now, self._seconds))
 
+    def send_renewal(
+        self, connection: Connection, database: Database, now: datetime
+    ) -> Callable[[], Row[Any]]:
+        """Renew the lease together with the statement that follows.
+
+        The returned function raises Fenced like `renew`; call it before anything else is written.
+        """
+        reply = nodes.send_renewal(connection, database, self._node_id, now, self._seconds)
+        return lambda: self._checked(connection, next(iter(reply.rows()), None))
+
     def beat(self, connection: Connection, database: Database, now: datetime, offset: float) -> Row[Any]:
         """Renew the lease and record a heartbeat. `offset` is how many seconds this machine's clock is ahead.
 

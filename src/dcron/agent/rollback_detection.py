@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from dcron.agent.clock import ClockWatch
 from dcron.database import Database
 from dcron.store import clock_steps, epochs
-from dcron.store.clock_steps import SetBack
+from dcron.store.clock_steps import Repair
 from dcron.store.epochs import Epoch
 
 log = logging.getLogger("dcron.agent")
@@ -163,7 +163,7 @@ class RollbackDetector:
             log.warning("the database's clock was set back by %.0fs", -step)
         if step < 0 or self._is_still_behind(connection, now, after):
             self._was_behind = False
-            _report_set_back(clock_steps.set_back(connection, self._database, self._node_id, now))
+            _report_set_back(clock_steps.repair(connection, self._database, self._node_id, now))
             self.ran_until = clock_steps.ran_until(connection)
 
     def _is_still_behind(self, connection: Connection, now: datetime, at: float) -> bool:
@@ -219,7 +219,7 @@ class RollbackDetector:
             self._on_doubt()
 
 
-def _report_set_back(done: SetBack | None) -> None:
+def _report_set_back(done: Repair | None) -> None:
     if done:
         log.warning(
             "%d tasks are planned anew by the clock as it is now, and %d waiting runs are brought forward;"

@@ -1,1 +1,1 @@
-"""The command line: a thin face over the services. What commands need is imported when they run."""
+"""The command line: a thin layer over the services. What a verb needs is imported when it runs."""

@@ -21,10 +21,10 @@ Starts = Callable[[datetime], datetime]
 
 
 def starts(
-    lines: Sequence[Definition], after: datetime, until: datetime | None, count: int, most: int
+    tasks: Sequence[Definition], after: datetime, until: datetime | None, count: int, most: int
 ) -> Iterator[TaskStart]:
     """Yield the starts after `after`, up to `count` that run and `most` in all; they are computed lazily."""
-    each = watched((_begun(_starts_of(line, after, until)) for line in lines), "looking ahead", len(lines))
+    each = watched((_begun(_starts_of(task, after, until)) for task in tasks), "looking ahead", len(tasks))
     return merged(each, count, most)
 
 
@@ -33,24 +33,24 @@ def _begun(found: Iterator[TaskStart]) -> Iterator[TaskStart]:
     return chain(list(islice(found, 1)), found)
 
 
-def _starts_of(line: Definition, after: datetime, until: datetime | None) -> Iterator[TaskStart]:
+def _starts_of(task: Definition, after: datetime, until: datetime | None) -> Iterator[TaskStart]:
     try:
-        yield from starts_of(line, after, until)
+        yield from starts_of(task, after, until)
     except UsageError as error:
-        console.complain(f"warning: {line.name} is omitted: {error}")
+        console.complain(f"warning: {task.name} is omitted: {error}")
 
 
-def print_json(found: Iterable[TaskStart], lines: Sequence[Definition], here: Any, now: datetime) -> int:
+def print_json(found: Iterable[TaskStart], tasks: Sequence[Definition], here: Any, now: datetime) -> int:
     """Print a preview as JSON, each occurrence with its task's name; return how many there were."""
     shown = _Shown()
-    warnings = [(each.code, each.message) for each in advice(lines, now)]
+    warnings = [(each.code, each.message) for each in advice(tasks, now)]
     shape = json_output.preview_shape(None, here.key, None, warnings)
     listed = ({**json_output.occurrence_shape(each), "task": each.task} for each in shown.of(found))
     console.emit_streaming(shape, "occurrences", listed)
     return shown.count
 
 
-def print_agenda(found: Iterable[TaskStart], lines: Sequence[Definition], here: Any, now: datetime) -> int:
+def print_agenda(found: Iterable[TaskStart], tasks: Sequence[Definition], here: Any, now: datetime) -> int:
     """Print a table in one zone, its busiest minutes and warnings; return how many starts there were."""
     shown = _Shown()
     columns = [
@@ -60,12 +60,12 @@ def print_agenda(found: Iterable[TaskStart], lines: Sequence[Definition], here: 
         TableColumn("NOTE", least=8),
     ]
     if not print_table(columns, _rows(shown.of(found), here, now)):
-        console.note("nothing runs in this window" if lines else "there are no tasks, or all are paused")
+        console.note("nothing runs in this window" if tasks else "there are no tasks, or all are paused")
     busy = [(minute, number) for minute, number in shown.minutes.busiest(BUSIEST) if number > 1]
     if busy:
         minutes = ", ".join(f"{humanize.clock(minute, here, now)} ({number:,})" for minute, number in busy)
         console.note(f"busiest minutes in this list: {minutes}")
-    for each in advice(lines, now):
+    for each in advice(tasks, now):
         console.complain(f"warning: {each.message} [{each.code}]")
     return shown.count
 
@@ -95,14 +95,14 @@ def _rows(found: Iterable[TaskStart], here: Any, now: datetime) -> Iterator[list
         yield [humanize.Struck(start) if skipped else start, humanize.left(at, now), task, remark]
 
 
-def advice(lines: Sequence[Definition], now: datetime) -> list[Advice]:
+def advice(tasks: Sequence[Definition], now: datetime) -> list[Advice]:
     """Return warnings about the tasks together."""
-    return advise_all(_readable(watched(lines, "comparing tasks", len(lines))), now)
+    return advise_all(_readable(watched(tasks, "comparing tasks", len(tasks))), now)
 
 
-def _readable(lines: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any, Starts]]:
-    for line in lines:
+def _readable(tasks: Iterable[Definition]) -> Iterator[tuple[str, Schedule, Any, Starts]]:
+    for task in tasks:
         try:
-            yield line.name, next_runs.schedule_of(line), zone(line.timezone), partial(policy.due_at, line)
+            yield task.name, next_runs.schedule_of(task), zone(task.timezone), partial(policy.due_at, task)
         except UsageError:
             continue  # `_starts_of` has printed it

@@ -149,8 +149,8 @@ def _functions(found: Any) -> list[Any]:
     return list(filter(None, functions))
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         print(f"dcron {__version__}")
         raise typer.Exit
 

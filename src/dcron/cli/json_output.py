@@ -176,7 +176,7 @@ def backfill_shape(
         "to": instant(last),
         "dry_run": dry_run,
         "runs": len(filled.occurrences),
-        "there_already": filled.there_already,
+        "there_already": filled.already_done,
         "occurrences": [instant(occurrence) for occurrence in filled.occurrences],
     }
 

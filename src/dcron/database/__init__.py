@@ -7,6 +7,7 @@ not loaded for a SQLite file.
 
 from dcron.database.engine import Database
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
+from dcron.database.replies import Reply
 from dcron.database.rows import Columns, beside_id, locked
 from dcron.database.server import SCHEMA, Protection, Replication
 
@@ -16,6 +17,7 @@ __all__ = [
     "Database",
     "Protection",
     "Replication",
+    "Reply",
     "beside_id",
     "is_refusal",
     "is_transient",

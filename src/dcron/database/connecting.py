@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL
 
-from dcron.database.patience import PatientConnection
+from dcron.database.pipelining import PipelinedConnection
 from dcron.database.server import SCHEMA, Protection
 from dcron.database.url import Address
 
@@ -70,7 +70,7 @@ FROM pg_catalog.array_prepend('{SCHEMA}'::pg_catalog.name, pg_catalog.current_sc
 def protection(connection: Connection) -> Protection:
     """Return how this connection is protected, as reported by the server and the driver."""
     driver = connection.connection.driver_connection
-    assert isinstance(driver, PatientConnection)
+    assert isinstance(driver, PipelinedConnection)
     row = connection.execute(
         text(
             "SELECT (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS encryption,"
@@ -95,9 +95,9 @@ def parameters(address: Address) -> dict[str, Any]:
     return {**_CONNECT, **_protection(address.url), **address.url.query}
 
 
-def connect(*arguments: Any, **given: Any) -> PatientConnection:
+def connect(*arguments: Any, **given: Any) -> PipelinedConnection:
     """Open a connection whose search path is pinned to dcron's schema. Raises psycopg.OperationalError."""
-    connection: PatientConnection = PatientConnection.connect(*arguments, **given)
+    connection: PipelinedConnection = PipelinedConnection.connect(*arguments, **given)
     try:
         connection.execute(pin_schema(for_transaction=False))
         connection.commit()

@@ -4,7 +4,7 @@ import math
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     DateTime,
     Engine,
+    Executable,
     FromClause,
     Table,
     bindparam,
@@ -24,14 +25,16 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.engine.interfaces import DBAPIConnection, IsolationLevel
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files, ids, rows
 from dcron.database.failures import database_error, is_transient
+from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
+from dcron.database.server_clock import ServerClock
 from dcron.database.url import parse_url
 from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.errors import DatabaseReplaced
@@ -39,6 +42,7 @@ from dcron.errors import DatabaseReplaced
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
+    from dcron.database.pipelining import PipelinedConnection, PipelinedCursor
 
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
@@ -49,10 +53,13 @@ WAKE_CHANNEL = "dcron_wake"
 _DEPENDENCIES_LOCK = 0x6463726F6E02
 """Advisory lock of transactions that change dependencies; migrations use another number."""
 
+# Concurrency limits are counted after locking: each statement must see all commits before it.
+_POSTGRES_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # Settings of one transaction, not of the session: a pooler may give the session to another client.
-_POSTGRES_GUARDS = text(
-    "SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :statement, true),"
-    " set_config('idle_in_transaction_session_timeout', :idle, true),"
+_POSTGRES_GUARDS = (
+    "SELECT clock_timestamp(),"
+    " set_config('lock_timeout', '{lock}ms', true), set_config('statement_timeout', '{statement}ms', true),"
+    " set_config('idle_in_transaction_session_timeout', '{lock}ms', true),"
     " set_config('synchronous_commit', 'on', true),"
     # Each of our statements follows an index. With fresh statistics the planner knows that; after 20,000 runs
     # became due at once it had none, and sorted them all for each claim (21 ms instead of 0.2 ms).
@@ -87,6 +94,7 @@ class Database:
         self._strict = strict
         self._file: tuple[int, int] | None = None
         self._was_open = False
+        self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
         self.engine = self._make_engine()
@@ -96,6 +104,7 @@ class Database:
         @event.listens_for(self.engine, "connect")
         def count(*_: object) -> None:
             self.connections += 1
+            self._server_clock.forget()
 
     @property
     def is_sqlite(self) -> bool:
@@ -136,16 +145,14 @@ class Database:
         On SQLite all statements see one state. On Postgres each sees what was committed before it, so they
         need no transaction, and no round trips to begin and end one.
         """
-        alone = not self.is_sqlite and not self.address.transaction_pooling
-        with self._transaction("BEGIN", isolation_level="AUTOCOMMIT" if alone else None) as connection:
+        with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """Open a read-only transaction whose statements all see the same state. Raises DatabaseError."""
-        with self._transaction("BEGIN") as connection:
-            if not self.is_sqlite:  # a reader of SQLite sees one state anyway
-                connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+        # A reader of SQLite sees one state anyway.
+        with self._transaction("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
             yield connection
 
     @contextmanager
@@ -153,20 +160,35 @@ class Database:
         """Open a transaction that writes, committed at the end of the block. Raises DatabaseError.
 
         On SQLite it takes the write lock at once: a reader that becomes a writer half-way fails under load.
+        On Postgres, BEGIN, settings and a reading of the clock share the round trip of the first statement.
         """
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            if not self.is_sqlite:
-                connection.execute(_POSTGRES_GUARDS, self._guards())
+        with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, self._guards()) as connection:
             yield connection
 
+    def send(
+        self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """Send a statement whose result is not needed at once: on Postgres together with the next one."""
+        return Reply(connection, statement, parameters)
+
     def now(self, connection: Connection) -> datetime:
-        """Return the time of the database's clock, in UTC. A SQLite file uses this machine's clock."""
+        """Return the time of the database's clock, in UTC. A SQLite file uses this machine's clock.
+
+        On Postgres it is at most 2 s of this machine's time after a reading of the server's clock.
+        """
+        return self._clock() if self._clock else self._server_clock.now() or self.read_clock(connection)
+
+    def note_clock(self, at: datetime) -> datetime:
+        """Note a reading of the database's clock that has just arrived; return it."""
+        return at if self._clock or self.is_sqlite else self._server_clock.read(at)
+
+    def read_clock(self, connection: Connection) -> datetime:
+        """Read the database's clock now, for a comparison with another clock."""
         if self._clock:
             return self._clock()
         if self.is_sqlite:
             return datetime.now(UTC)
-        at: datetime = connection.scalar(text("SELECT clock_timestamp()"))
-        return at.astimezone(UTC)
+        return self._server_clock.read(connection.scalar(text("SELECT clock_timestamp()")))
 
     def rows(self, columns: Columns) -> FromClause:
         """Return a batch of values as a table to join, update or insert from, in one statement.
@@ -189,17 +211,13 @@ class Database:
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
         if not self.is_sqlite:
-            connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+            self.send(connection, text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
 
     def lift_time_limits(self, connection: Connection) -> None:
         """Remove the time limits of this transaction's statements, for a migration of many rows."""
         if not self.is_sqlite:
-            from dcron.database.patience import PatientConnection
-
             connection.execute(text("SELECT set_config('statement_timeout', '0', true)"))
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, PatientConnection)
-            driver.answer = math.inf
+            _driver(connection).answer = math.inf
 
     def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
         """Keep all other transactions from these tables until this one ends.
@@ -229,7 +247,7 @@ class Database:
         writer is alone anyway.
         """
         if not self.is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _DEPENDENCIES_LOCK})
+            self.send(connection, text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _DEPENDENCIES_LOCK})
 
     def issued_ids(self, connection: Connection) -> int:
         """Return the highest run id issued; 0 if there is none."""
@@ -272,13 +290,13 @@ class Database:
         self._file = None
 
     @contextmanager
-    def _transaction(self, begin: str, isolation_level: IsolationLevel | None = None) -> Iterator[Connection]:
+    def _transaction(self, on_sqlite: str, *on_postgres: str) -> Iterator[Connection]:
+        """Open a transaction that begins with these statements."""
+        opening = (on_sqlite,) if self.is_sqlite else on_postgres
         try:
             with self.engine.connect() as connection:
                 self._require_same_file()
-                connection = connection.execution_options(dcron_begin=begin)
-                if isolation_level:
-                    connection = connection.execution_options(isolation_level=isolation_level)
+                connection = connection.execution_options(dcron_opening=opening)
                 with connection.begin():
                     yield connection
         except IntegrityError:
@@ -305,9 +323,9 @@ class Database:
         if path and files.identity(path) != self._file:
             raise DatabaseReplaced(f"the database {path} was replaced: another file is in its place")
 
-    def _guards(self) -> dict[str, str]:
-        patience = f"{int(self._patience * 1000)}ms"
-        return {"lock": patience, "statement": f"{int(self._patience * 3000)}ms", "idle": patience}
+    def _guards(self) -> str:
+        milliseconds = int(self._patience * 1000)
+        return _POSTGRES_GUARDS.format(lock=milliseconds, statement=3 * milliseconds)
 
     def _time(self) -> ColumnElement[datetime]:
         if self.is_sqlite or self._clock:
@@ -319,36 +337,49 @@ class Database:
         if self.address.path:
             return self._make_sqlite_engine()
         from dcron.database import connecting
-        from dcron.database.patience import PatientConnection
+        from dcron.database.pipelining import PipelinedConnection
 
         options = connecting.parameters(self.address)
         shares_sessions = self.address.transaction_pooling
         if shares_sessions:
             options["prepare_threshold"] = None
-        open_connection = PatientConnection.connect if shares_sessions else connecting.connect
+        open_connection = PipelinedConnection.connect if shares_sessions else connecting.connect
         url = self.address.url.set(query={})
         engine = create_engine(
             url,
             connect_args=options,
-            # Concurrency limits are counted after locking: each statement must see all commits before it.
-            isolation_level="READ COMMITTED",
+            isolation_level="AUTOCOMMIT",  # transactions begin and end in PipelinedConnection
+            use_native_hstore=False,
             pool_size=4,
             pool_timeout=self._patience,
         )
 
         @event.listens_for(engine, "do_connect")
-        def connect(_: object, __: object, arguments: list[Any], given: dict[str, Any]) -> PatientConnection:
+        def connect(
+            _: object, __: object, arguments: list[Any], given: dict[str, Any]
+        ) -> PipelinedConnection:
             connection = open_connection(*arguments, **given)
             connection.answer = 4.5 * self._patience
             return connection
 
-        if shares_sessions:
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            opening = list(connection.get_execution_options().get("dcron_opening", ()))
+            if shares_sessions:
+                opening[:1] = [
+                    *(opening[:1] or [_POSTGRES_BEGIN]),
+                    connecting.pin_schema(for_transaction=True),
+                ]
+            if opening:
+                _driver(connection).begin(opening, self._note_clock)
 
-            @event.listens_for(engine, "begin")
-            def pin_schema(connection: Connection) -> None:
-                connection.exec_driver_sql(connecting.pin_schema(for_transaction=True))
-
+        event.listen(engine, "do_execute", postpone)
         return engine
+
+    def _note_clock(self, cursor: "PipelinedCursor") -> None:
+        row = cursor.fetchone() if cursor.description else None
+        if row and isinstance(row[0], datetime):
+            self._server_clock.read(row[0])
 
     def _make_sqlite_engine(self) -> Engine:
         path = self.address.path
@@ -371,6 +402,14 @@ class Database:
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:
             # The driver's own BEGIN would be late and deferred.
-            connection.exec_driver_sql(connection.get_execution_options().get("dcron_begin", "BEGIN"))
+            connection.exec_driver_sql(*connection.get_execution_options().get("dcron_opening", ("BEGIN",)))
 
         return engine
+
+
+def _driver(connection: Connection) -> "PipelinedConnection":
+    from dcron.database.pipelining import PipelinedConnection
+
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, PipelinedConnection)
+    return driver

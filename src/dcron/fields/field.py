@@ -90,6 +90,6 @@ class Field:
         """What the form shows for it, on one line."""
         return f"{self.help}: {self.example}" if self.example else self.help
 
-    def is_given(self, line: Definition) -> bool:
+    def is_given(self, task: Definition) -> bool:
         """Return whether the task has another value than the default."""
-        return bool(getattr(line, self.name) != self.default)
+        return bool(getattr(task, self.name) != self.default)

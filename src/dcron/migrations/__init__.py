@@ -132,9 +132,8 @@ def _create_schema(connection: Connection) -> None:
         text("SELECT has_database_privilege(current_database(), 'CREATE')")
     ):
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-        connection.execute(
-            text(f"SET LOCAL search_path TO {SCHEMA}")
-        )  # another process may just have created it
+        # Set it in any case: another process may just have created the schema.
+        connection.execute(text(f"SET LOCAL search_path TO {SCHEMA}"))
     elif own == SCHEMA:
         connection.execute(text("SET LOCAL search_path TO DEFAULT"))
 

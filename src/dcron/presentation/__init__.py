@@ -1,1 +1,1 @@
-"""How things are told to people, in the same words by the command line and by the screen."""
+"""Format values for people. Shared by the CLI and the TUI."""

@@ -30,7 +30,7 @@ def graph_lines(graph: Mapping[str, Collection[str]], name: str) -> list[str]:
 
 
 def steps(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """Return the tasks in the order in which they can run: each step needs only the steps before it.
+    """Return the tasks in steps: the tasks of each step run after tasks of earlier steps only.
 
     A cycle, which only SQL can have written, is one step.
     """

@@ -1,4 +1,4 @@
-"""Times, durations and results as people say them."""
+"""Format times, durations and results for people."""
 
 import signal
 from datetime import datetime, tzinfo
@@ -14,15 +14,15 @@ HELD = {
     Block.LIMIT: "held until the runs of its task before it have ended",
     Block.DELAY: "held until the run before it ends",
 }
-"""Why a waiting run is not started, although its time may have come."""
+"""Why a waiting run is not started, even if it is due."""
 
 
 class Struck(str):
-    """What will not happen; the text beside it says so too, for those who see no lines."""
+    """A text that is struck through, because it will not happen. The text says so too."""
 
 
 def span(seconds: float) -> str:
-    """`2m 53s`: the two largest units, rounded down, as a countdown shows them."""
+    """Return `2m 53s`: the two largest units, rounded down."""
     left = max(0, int(seconds))
     for position, (unit, size) in enumerate(_UNITS):
         if left >= size:
@@ -35,12 +35,12 @@ def span(seconds: float) -> str:
 
 
 def rough_span(seconds: float) -> str:
-    """`2m`: the largest unit alone."""
+    """Return `2m`: the largest unit alone."""
     return span(seconds).split(" ")[0]
 
 
 def took(seconds: float) -> str:
-    """How long something ran; short runs to a tenth or a hundredth of a second."""
+    """Return how long something ran: a tenth or a hundredth of a second is shown for short runs."""
     if seconds < 1:
         return f"{seconds:.2f}s"
     return f"{seconds:.1f}s" if seconds < 10 else span(seconds)
@@ -60,19 +60,19 @@ def until_start(due: datetime, now: datetime) -> str:
 
 
 def accounts(node: Node) -> str:
-    """The account that a node runs commands as, with `+` where others will do, too."""
+    """Return the account that a node runs commands as, with `+` if it can also use others."""
     if node.account is None:
         return ""
     return f"{node.account}{'+' if node.any_account else ''}"
 
 
 def refusals(run: Run) -> str:
-    """Which nodes could not begin the run's command, and why: `web-1: there is no user 'deploy'`."""
+    """Return which nodes could not start the run's command, and why: `web-1: there is no user 'deploy'`."""
     return "; ".join(f"{node_name(node)}: {reason}" for node, reason in (run.refused_by or {}).items())
 
 
 def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: datetime) -> str:
-    """The time to a task's next run, or `held` where it waits for others, `no agent` where none takes it."""
+    """Return the time to a task's next run; `held` behind its limit, `no agent` if no node can claim it."""
     if unserved and due:
         return "no agent"
     if run and run.blocked is Block.LIMIT:
@@ -81,7 +81,7 @@ def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: da
 
 
 def waits(run: Run, tries: int, now: datetime) -> str:
-    """What a run that waits is, which attempt of so many tries, and until when or for what it waits."""
+    """Return the trigger of a waiting run, its attempt of `tries`, and when it is due or why it is held."""
     what = run.trigger.value
     if run.attempt > 1:
         what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
@@ -91,15 +91,15 @@ def waits(run: Run, tries: int, now: datetime) -> str:
     return f"{what}: in {until}" if run.due_at > now else f"{what}: due {until}"
 
 
-def ago(moment: datetime, now: datetime) -> str:
-    """How long something is past."""
-    seconds = (now - moment).total_seconds()
+def ago(at: datetime, now: datetime) -> str:
+    """Return how long ago a time was."""
+    seconds = (now - at).total_seconds()
     return f"{rough_span(seconds)} ago" if seconds >= 1 else "now"
 
 
-def clock(moment: datetime, zone: tzinfo, now: datetime) -> str:
-    """A time in a table: `14:05` today, `Nov 22 02:30` this half year, `2027-08-01` else."""
-    local, today = moment.astimezone(zone), now.astimezone(zone)
+def clock(at: datetime, zone: tzinfo, now: datetime) -> str:
+    """Return a time for a table: `14:05` today, `Nov 22 02:30` within half a year, else `2027-08-01`."""
+    local, today = at.astimezone(zone), now.astimezone(zone)
     time = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
     if local.date() == today.date():
         return time
@@ -109,7 +109,7 @@ def clock(moment: datetime, zone: tzinfo, now: datetime) -> str:
 
 
 def full(local: datetime) -> str:
-    """A time with all there is to know: `Sun 2026-11-22 02:30:00 CET +01:00`."""
+    """Return a local time in full: `Sun 2026-11-22 02:30:00 CET +01:00`."""
     name = local.tzname() or ""
     offset = offset_of(local)
     named = f" {name}" if name[:1].isalpha() and name != "UTC" else ""
@@ -121,13 +121,13 @@ def full(local: datetime) -> str:
 
 
 def offset_of(local: datetime) -> str:
-    """`+01:00`."""
+    """Return the offset of a local time from UTC: `+01:00`."""
     text = f"{local:%z}"
     return f"{text[:3]}:{text[3:5]}" + (f":{text[5:7]}" if len(text) > 5 else "")
 
 
 def result(run: Run, now: datetime) -> str:
-    """Where a run stands, in a word or two."""
+    """Return the state of a run in a word or two."""
     duration = run.duration(now)
     match run.state:
         case RunState.RUNNING:
@@ -150,7 +150,7 @@ def _failure(run: Run) -> str:
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL`."""
+    """Return `SIGKILL` for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -158,5 +158,5 @@ def signal_name(number: int) -> str:
 
 
 def plural(number: int, thing: str) -> str:
-    """`1 task`, `2,000 tasks`."""
+    """Return `1 task`, `2,000 tasks`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -1,4 +1,4 @@
-"""What a schedule will do, in words: for every face of dcron. Needs no database."""
+"""Describe the coming runs of a task in words, without a database."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
@@ -25,91 +25,91 @@ from dcron.schedule import (
 from dcron.schedule import clock_transitions as schedule_clock_changes
 
 SKIPPED_SHOWN = 2
-"""Skipped turns in a row that `add` and `view` show; `preview` shows more."""
-_TELLING = (*TIMES_FIELDS, "except_calendar", "only_calendar")
-"""What the next runs depend on, and advice."""
+"""Skipped occurrences in a row that `add` and `view` show; `preview` shows more."""
+_TIMES_DEPEND_ON = (*TIMES_FIELDS, "except_calendar", "only_calendar")
+"""The fields that the coming runs, and the warnings about a schedule, depend on."""
 LOCAL_CELLS = len("Sun 2026-11-22 02:30:00 CEST +01:00")
 
 
-def schedule_of(line: Definition) -> Schedule:
-    """The line's schedule. Raises ScheduleError."""
-    return policy_schedule_of(line.schedule, line.name)
+def schedule_of(task: Definition) -> Schedule:
+    """Return the task's schedule. Raises ScheduleError."""
+    return policy_schedule_of(task.schedule, task.name)
 
 
-def explanation(line: Definition) -> str:
-    """The line's schedule in words, with its zone; or why it cannot be read any more."""
+def explanation(task: Definition) -> str:
+    """Return the schedule in words, with its zone; or why it cannot be read."""
     try:
-        return explain(schedule_of(line), zone(line.timezone))
+        return explain(schedule_of(task), zone(task.timezone))
     except UsageError as error:
         return f"cannot be read: {error}"
 
 
 def coming(
-    line: Definition,
+    task: Definition,
     after: datetime,
     rules: Rules | None = None,
     *,
     count: int | None = None,
     until: datetime | None = None,
 ) -> Iterator[Occurrence]:
-    """The line's occurrences as the agents will see them, window and calendars considered."""
-    rules = rules or rules_of(line)
-    return upcoming(schedule_of(line), zone(line.timezone), after, rules, count=count, until=until)
+    """Return the task's occurrences as agents compute them, with its window and calendars."""
+    rules = rules or rules_of(task)
+    return upcoming(schedule_of(task), zone(task.timezone), after, rules, count=count, until=until)
 
 
 def starts(
-    line: Definition,
+    task: Definition,
     after: datetime,
     rules: Rules | None = None,
     *,
     count: int,
     until: datetime | None = None,
 ) -> Iterator[TaskStart]:
-    """The same turns in the order in which they start, jitter considered."""
-    return until_ran(starts_of(line, after, until, rules), count)
+    """Return the occurrences in the order of their starts, with jitter."""
+    return until_ran(starts_of(task, after, until, rules), count)
 
 
 def next_runs(
-    line: Definition,
+    task: Definition,
     now: datetime,
     count: int = 3,
     *,
     planned: datetime | None = None,
     rules: Rules | None = None,
 ) -> list[str] | None:
-    """The next turns, one a line, or what has to happen first; None where nothing can be told.
+    """Return the next occurrences as lines, or else what starts the task; None if it cannot be computed.
 
-    `planned` is when the run of a line that does not follow the clock is due, if one waits.
+    `planned` is when the waiting run of a task without times of its own is due.
     """
     try:
-        if schedule_of(line).timed:
-            return list(_few_skipped(starts(line, now, rules, count=count), now)) or None
+        if schedule_of(task).timed:
+            return list(_few_skipped(starts(task, now, rules, count=count), now)) or None
         if planned:
-            return [f"{humanize.full(planned.astimezone(zone(line.timezone)))}   {_distance(planned, now)}"]
-        return [explanation(line)]
+            return [f"{humanize.full(planned.astimezone(zone(task.timezone)))}   {_distance(planned, now)}"]
+        return [explanation(task)]
     except UsageError:
         return None
 
 
 def times_differ(before: Definition | None, after: Definition) -> bool:
-    """Whether what was said of the line's times is another than before."""
-    return any(getattr(before, field, None) != getattr(after, field) for field in _TELLING)
+    """Return whether a field differs that the coming runs depend on."""
+    return any(getattr(before, field, None) != getattr(after, field) for field in _TIMES_DEPEND_ON)
 
 
 def moved_runs(
     before: Definition | None, after: Definition, now: datetime, rules: Rules | None = None
 ) -> Iterator[tuple[str, str | list[str] | None]]:
-    """When the line ran next, and when it will, name by name; nothing where an edit moves no run.
+    """Yield labels and texts: when the task ran before an edit and when it runs now. Nothing if no run moves.
 
-    `rules` are those of the line as it will be, where it does not bring its calendars along.
+    `rules` are those of `after`, if its calendars were not read with it.
     """
     following = next_runs(after, now, rules=rules)
     earlier = before and next_runs(before, now)
     if earlier == following and not times_differ(before, after):
-        return  # a new name alone moves only what is spread by it
+        return  # a new name alone matters only to schedules that depend on it
     yield "when", explanation(after)
     if isinstance(after, Task) and not after.enabled:
-        yield "paused", "it stays so; what follows is when it would run"
+        yield "paused", "it stays paused; the times below are when it would run"
     if before and earlier != following:
         yield "before", earlier or explanation(before)
         yield "after", following
@@ -118,7 +118,7 @@ def moved_runs(
 
 
 def _few_skipped(found: Iterable[TaskStart], now: datetime) -> Iterator[str]:
-    """The lines of the turns; of those that are skipped in a row, the first ones."""
+    """Yield the lines of occurrences; of several skipped ones in a row only the first."""
     skipped = 0
     for each in found:
         skipped = skipped + 1 if each.occurrence.reason else 0
@@ -129,9 +129,9 @@ def _few_skipped(found: Iterable[TaskStart], now: datetime) -> Iterator[str]:
 
 
 def occurrence_lines(found: Iterable[TaskStart], now: datetime, *, utc: bool = False) -> Iterator[str]:
-    """Each turn in local time, in UTC if wanted, and when it starts; below, what a clock change does.
+    """Yield each occurrence in local time, with `utc` also in UTC, and its start; then its notes.
 
-    One that will be skipped is struck through.
+    A skipped occurrence is struck through.
     """
     for start in found:
         each = start.occurrence
@@ -139,63 +139,63 @@ def occurrence_lines(found: Iterable[TaskStart], now: datetime, *, utc: bool = F
         if utc and each.local.tzname() != "UTC":
             local = f"{local:<{LOCAL_CELLS}}   {each.at:%Y-%m-%d %H:%M:%S}Z"
         moved = moved_by_jitter(start)
-        told = f"{local}   {f'{moved}, ' if moved else ''}{_distance(start.at, now)}"
-        yield Struck(told) if each.reason else told
+        text = f"{local}   {f'{moved}, ' if moved else ''}{_distance(start.at, now)}"
+        yield Struck(text) if each.reason else text
         for remark in (each.note, each.reason and f"skipped: {each.reason}"):
             if remark:
                 yield f"    {remark}"
 
 
 def moved_by_jitter(start: TaskStart) -> str:
-    """`starts 05:49:55 by its jitter`, with the date where that is another; nothing for nothing."""
-    turn, local = start.occurrence, start.at.astimezone(start.occurrence.local.tzinfo)
-    if start.at == turn.at:
+    """Return `starts 05:49:55 by its jitter`, with the date if it differs; empty without jitter."""
+    occurrence, local = start.occurrence, start.at.astimezone(start.occurrence.local.tzinfo)
+    if start.at == occurrence.at:
         return ""
-    date = "" if local.date() == turn.local.date() else f"{local:%Y-%m-%d} "
+    date = "" if local.date() == occurrence.local.date() else f"{local:%Y-%m-%d} "
     return f"starts {date}{local:%H:%M:%S} by its jitter"
 
 
-def _distance(moment: datetime, now: datetime) -> str:
-    return f"in {humanize.left(moment, now)}" if moment >= now else humanize.ago(moment, now)
+def _distance(at: datetime, now: datetime) -> str:
+    return f"in {humanize.left(at, now)}" if at >= now else humanize.ago(at, now)
 
 
 def pause(task: Task, here: tzinfo) -> str:
-    """Who paused the task, until when, and why."""
+    """Return that the task is paused: by whom, until when, and why."""
     by = f" by {task.paused_by}" if task.paused_by else ""
     until = f" until {humanize.full(task.paused_until.astimezone(here))}" if task.paused_until else ""
     return f"paused{by}{until}" + (f": {task.paused_reason}" if task.paused_reason else "")
 
 
-def command_line(line: Definition) -> str:
-    """The command, and how it is executed."""
-    if line.argv:
-        return f"{line.command}   ({len(line.argv)} words, no shell)"
-    return f"{line.command}   (shell line, {line.shell})"
+def command_line(task: Definition) -> str:
+    """Return the command, and how it is executed."""
+    if task.argv:
+        return f"{task.command}   ({len(task.argv)} words, no shell)"
+    return f"{task.command}   (shell line, {task.shell})"
 
 
-def warnings(line: Definition, now: datetime, rules: Rules | None = None) -> list[tuple[str, str]]:
-    """What is valid and probably not meant: codes and messages."""
-    found = advise(schedule_of(line), zone(line.timezone), now, rules or rules_of(line))
+def warnings(task: Definition, now: datetime, rules: Rules | None = None) -> list[tuple[str, str]]:
+    """Return codes and messages about a valid schedule that is probably a mistake."""
+    found = advise(schedule_of(task), zone(task.timezone), now, rules or rules_of(task))
     return [(each.code, each.message) for each in found]
 
 
 def crowd(
-    line: Task, others: Sequence[Task], minute: datetime, now: datetime, *, more: bool = False
+    task: Task, others: Sequence[Task], minute: datetime, now: datetime, *, more: bool = False
 ) -> list[tuple[str, str]]:
-    """The warning, if any, that the line starts in one minute with these others, and with `more` yet."""
-    together = [line, *(other for other in others if other.id != line.id)]
+    """Return the warning, if any, that these tasks start in one minute; with `more`, others do, too."""
+    together = [task, *(other for other in others if other.id != task.id)]
     names = [each.name for each in together if not _runs_often(each, now)]
-    found = advise_minute(minute, names, more=more) if line.name in names else []
+    found = advise_minute(minute, names, more=more) if task.name in names else []
     return [(each.code, each.message) for each in found]
 
 
-def _runs_often(line: Definition, now: datetime) -> bool:
+def _runs_often(task: Definition, now: datetime) -> bool:
     try:
-        return runs_often(schedule_of(line), zone(line.timezone), now)
-    except UsageError:  # nobody can say, so it is not counted
+        return runs_often(schedule_of(task), zone(task.timezone), now)
+    except UsageError:  # it cannot be counted
         return True
 
 
-def clock_changes(line: Definition, after: datetime, rules: Rules | None = None) -> list[ClockTransition]:
-    """What the clock changes that come next do to the schedule, also where they lie far off."""
-    return schedule_clock_changes(schedule_of(line), zone(line.timezone), after, rules or rules_of(line))
+def clock_changes(task: Definition, after: datetime, rules: Rules | None = None) -> list[ClockTransition]:
+    """Return the effects of the next clock changes on the schedule, however far away."""
+    return schedule_clock_changes(schedule_of(task), zone(task.timezone), after, rules or rules_of(task))

@@ -61,23 +61,23 @@ def _offset(form: At) -> str:
     return "" if form.is_local else f" {form.time.tzname()}"
 
 
-def _cron(line: Cron) -> str:
-    times, days, months = _times(line), _days(line), _months(line.month)
-    if not days and _written_out(line):
+def _cron(cron: Cron) -> str:
+    times, days, months = _times(cron), _days(cron), _months(cron.month)
+    if not days and _written_out(cron):
         days = "every day"
     if months and (", or " in days or ", if " in days):  # the month binds both
         return f"{months}: {times} {days}"
     return " ".join(filter(None, (times, days, months)))
 
 
-def _times(line: Cron) -> str:
+def _times(cron: Cron) -> str:
     """Explain second, minute and hour, from the fine to the coarse."""
-    written_out = _written_out(line)
+    written_out = _written_out(cron)
     if written_out:
         return f"at {english.join(written_out)}"
-    columns = [(fields.MINUTE, line.minute), (fields.HOUR, line.hour)]
-    if line.second is not None and line.second.numbers != {0}:
-        columns.insert(0, (fields.SECOND, line.second))
+    columns = [(fields.MINUTE, cron.minute), (fields.HOUR, cron.hour)]
+    if cron.second is not None and cron.second.numbers != {0}:
+        columns.insert(0, (fields.SECOND, cron.second))
     (finest, values), (which, wider), *rest = columns
     text = _of_field(values, finest)
     if text == "at minute 0" and _is_full(which, wider):
@@ -103,12 +103,12 @@ def _is_full(which: CronField, values: Values) -> bool:
     return values.numbers >= which.full
 
 
-def _written_out(line: Cron) -> list[str]:
+def _written_out(cron: Cron) -> list[str]:
     """Return all times of day if they are few: `09:00`, `17:30:15`."""
-    seconds = sorted(line.second.numbers) if line.second else [0]
-    if len(line.minute.numbers) * len(line.hour.numbers) * len(seconds) > _FEW:
+    seconds = sorted(cron.second.numbers) if cron.second else [0]
+    if len(cron.minute.numbers) * len(cron.hour.numbers) * len(seconds) > _FEW:
         return []
-    times = product(sorted(line.hour.numbers), sorted(line.minute.numbers), seconds)
+    times = product(sorted(cron.hour.numbers), sorted(cron.minute.numbers), seconds)
     return [f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "") for hour, minute, second in times]
 
 
@@ -135,23 +135,23 @@ def _even_step(values: Values, which: CronField) -> int | None:
     return step if step < size and numbers == list(range(0, size, step)) and size % step == 0 else None
 
 
-def _days(line: Cron) -> str:
+def _days(cron: Cron) -> str:
     """Explain day of month and weekday, and how they combine."""
-    all_days = line.day.numbers >= fields.DAY.full
-    all_weekdays = line.weekday.numbers >= fields.WEEKDAY.full
+    all_days = cron.day.numbers >= fields.DAY.full
+    all_weekdays = cron.weekday.numbers >= fields.WEEKDAY.full
     if all_days and all_weekdays:
         return ""
-    if line.either_day:
+    if cron.either_day:
         return (
             "every day"
             if all_days or all_weekdays
-            else f"on {_day_of_month(line.day)}, or on {_weekday(line.weekday)}"
+            else f"on {_day_of_month(cron.day)}, or on {_weekday(cron.weekday)}"
         )
     if all_days:
-        return _on_weekday(line.weekday)
+        return _on_weekday(cron.weekday)
     if all_weekdays:
-        return f"on {_day_of_month(line.day)}"
-    return f"on {_day_of_month(line.day)}, if it is {_weekday(line.weekday, 'or')}"
+        return f"on {_day_of_month(cron.day)}"
+    return f"on {_day_of_month(cron.day)}, if it is {_weekday(cron.weekday, 'or')}"
 
 
 def _day_of_month(values: Values) -> str:

@@ -75,16 +75,16 @@ def _about(form: Timed, zone_clock: ZoneClock, now: datetime, rules: Rules) -> I
         yield from _changes(form, zone_clock, now, rules)
 
 
-def _days(line: Cron) -> Iterator[Advice]:
-    day, weekday = line.day, line.weekday
-    if line.either_day and not (_is_full(fields.DAY, day) or _is_full(fields.WEEKDAY, weekday)):
+def _days(cron: Cron) -> Iterator[Advice]:
+    day, weekday = cron.day, cron.weekday
+    if cron.either_day and not (_is_full(fields.DAY, day) or _is_full(fields.WEEKDAY, weekday)):
         yield Advice(
             "day-or-weekday",
             f"day of month {day.text} OR weekday {weekday.text}: it runs when either fits; "
             "for both begin one with * (as */1), for the first Monday write 1#1",
         )
-    if day.plain and not line.either_day:
-        yield from _leap_day(line.month.numbers, day.numbers)
+    if day.plain and not cron.either_day:
+        yield from _leap_day(cron.month.numbers, day.numbers)
 
 
 def _leap_day(months: Collection[int], days: Collection[int]) -> Iterator[Advice]:
@@ -92,8 +92,8 @@ def _leap_day(months: Collection[int], days: Collection[int]) -> Iterator[Advice
         yield Advice("leap-day-only", "runs only on 29 February, so in leap years alone")
 
 
-def _fields(line: Cron) -> Iterator[Advice]:
-    for which, values in line.columns():
+def _fields(cron: Cron) -> Iterator[Advice]:
+    for which, values in cron.columns():
         yield from _uneven_step(which, values)
         if not values.starred and _is_full(which, values):
             yield Advice(
@@ -151,11 +151,11 @@ def _every_instead(which: CronField, step: int) -> str:
     return f"; @every {step}{letters[which.name]} is even" if which.name in letters else ""
 
 
-def _clock_times(line: Cron) -> Iterator[Advice]:
-    every_minute = line.minute.starred and _is_full(fields.MINUTE, line.minute)
-    once_a_minute = line.second is None or len(line.second.numbers) == 1
-    if every_minute and once_a_minute and len(line.hour.numbers) == 1:
-        hour = min(line.hour.numbers)
+def _clock_times(cron: Cron) -> Iterator[Advice]:
+    every_minute = cron.minute.starred and _is_full(fields.MINUTE, cron.minute)
+    once_a_minute = cron.second is None or len(cron.second.numbers) == 1
+    if every_minute and once_a_minute and len(cron.hour.numbers) == 1:
+        hour = min(cron.hour.numbers)
         yield Advice(
             "every-minute-of-hour",
             f"runs every minute from {hour:02}:00 to {hour:02}:59; for once a day write 0 {hour}",
@@ -179,25 +179,25 @@ def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules)
         )
 
 
-def _changes(line: Cron, zone_clock: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
+def _changes(cron: Cron, zone_clock: ZoneClock, now: datetime, rules: Rules) -> Iterator[Advice]:
     """Advise on what the next gap and the next fold do to an interval."""
-    if not line.is_interval:
+    if not cron.is_interval:
         return
     coming = list(zone_clock.transitions(now, now + _YEARS))
-    touching = [transition for transition in coming if any(touched(line, transition, rules))]
-    if match := re.match(r"(?:\*|H)/(\d+)", line.hour.text, re.IGNORECASE):
+    touching = [transition for transition in coming if any(touched(cron, transition, rules))]
+    if match := re.match(r"(?:\*|H)/(\d+)", cron.hour.text, re.IGNORECASE):
         step = timedelta(hours=int(match[1]))
         uneven = [
-            each for each in coming if each in touching or _crosses(line, zone_clock, each, rules, step)
+            each for each in coming if each in touching or _crosses(cron, zone_clock, each, rules, step)
         ]
         for transition in _first_of_each_kind(uneven) if step > _HOUR else ():
-            what = effect(line, zone_clock, transition, rules) or _moved(transition)
+            what = effect(cron, zone_clock, transition, rules) or _moved(transition)
             yield Advice("hours-at-change", f"{what}; hours are uneven that day")
-    lost = next((transition for transition in touching if _loses_the_date(line, transition)), None)
+    lost = next((transition for transition in touching if _loses_the_date(cron, transition)), None)
     if lost is not None:
         starred = [
             f"{which.name} {values.text}"
-            for which, values in line.columns()
+            for which, values in cron.columns()
             if which in _CLOCK_FIELDS and values.starred
         ]
         yield Advice(
@@ -208,17 +208,17 @@ def _changes(line: Cron, zone_clock: ZoneClock, now: datetime, rules: Rules) -> 
 
 
 def _crosses(
-    line: Cron, zone_clock: ZoneClock, transition: Transition, rules: Rules, step: timedelta
+    cron: Cron, zone_clock: ZoneClock, transition: Transition, rules: Rules, step: timedelta
 ) -> bool:
     """Return whether runs shortly before and after the transition are one step of the hour field apart."""
     if (
         step >= DAY
-        or not in_window(line, transition, rules)
+        or not in_window(cron, transition, rules)
         or rules.excluded_by(transition.local_after.date())
     ):
         return False
-    before = next_instant(line, zone_clock, transition.at - step - SECOND, rules)
-    after = next_instant(line, zone_clock, transition.at - SECOND, rules)
+    before = next_instant(cron, zone_clock, transition.at - step - SECOND, rules)
+    after = next_instant(cron, zone_clock, transition.at - SECOND, rules)
     return (
         before is not None and before < transition.at and after is not None and after < transition.at + step
     )
@@ -235,15 +235,15 @@ def _first_of_each_kind(transitions: list[Transition]) -> Iterator[Transition]:
         yield from [transition for transition in transitions if transition.is_gap is is_gap][:1]
 
 
-def _loses_the_date(line: Cron, transition: Transition) -> bool:
+def _loses_the_date(cron: Cron, transition: Transition) -> bool:
     """Return whether every local time of a date on which a gap begins lies in the gap."""
     if not transition.is_gap:
         return False
     midnight = transition.local_before.replace(hour=0, minute=0, second=0)
-    local_time = line.next_local_time(midnight - SECOND)
+    local_time = cron.next_local_time(midnight - SECOND)
     if local_time is None or not transition.removes(local_time):
         return False
-    rest = line.next_local_time(transition.local_after - SECOND)
+    rest = cron.next_local_time(transition.local_after - SECOND)
     return rest is None or rest >= midnight + DAY
 
 

@@ -30,8 +30,8 @@ def parse(text: str, *, name: str = "") -> Schedule:
 
 def is_hashed(schedule: Schedule) -> bool:
     """Return whether the task's name decides some of its times (`H`, `~`)."""
-    lines = [form for form in schedule.forms if isinstance(form, Cron)]
-    return any(values.hashed for line in lines for _, values in line.columns())
+    crons = [form for form in schedule.forms if isinstance(form, Cron)]
+    return any(values.hashed for cron in crons for _, values in cron.columns())
 
 
 def _check_characters(text: str) -> None:

@@ -7,6 +7,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    FINISHED,
     INCIDENT,
     LIMITED,
     NEXT,
@@ -15,6 +16,7 @@ from dcron.schema.conditions import (
     UNHANDLED,
     UNPLANNED,
     UNSUCCESSFUL,
+    WAITING,
 )
 from dcron.schema.tables import (
     SCHEMA_VERSION,
@@ -39,6 +41,7 @@ __all__ = [
     "DUE",
     "EXPIRING",
     "FINAL",
+    "FINISHED",
     "INCIDENT",
     "LIMITED",
     "NEXT",
@@ -48,6 +51,7 @@ __all__ = [
     "UNHANDLED",
     "UNPLANNED",
     "UNSUCCESSFUL",
+    "WAITING",
     "Instant",
     "calendars",
     "changes",

@@ -1,6 +1,6 @@
 """The conditions of partial indexes.
 
-SQLite takes such an index only for a condition in the index's own words: queries have to use these.
+SQLite uses such an index only if a query contains its condition word for word: queries have to use these.
 """
 
 ALIVE = "state IN ('claimed', 'running')"
@@ -8,12 +8,15 @@ NEXT = "trigger = 'schedule' AND state IN ('waiting', 'claimed')"
 UNSUCCESSFUL = "state IN ('failed', 'lost', 'skipped', 'cancelled')"
 REBOOT = "schedule LIKE '%@reboot%'"
 ONCE = "once"
-# Said so because Postgres expects few rows of an equality, and nearly all of `planned_version <> version`.
+# In these words because Postgres expects few rows of an equality, and nearly all of
+# `planned_version <> version`.
 UNPLANNED = "CASE WHEN planned_version <> version THEN 1 ELSE 0 END = 1"
 FINAL = "state IN ('succeeded', 'failed', 'lost', 'skipped', 'cancelled')"
-DUE = "state = 'waiting' AND blocked IS NULL"
-BLOCKED = "state = 'waiting' AND blocked IS NOT NULL"
-EXPIRING = "state = 'waiting' AND expires_at IS NOT NULL"
+WAITING = "state = 'waiting'"
+DUE = f"{WAITING} AND blocked IS NULL"
+BLOCKED = f"{WAITING} AND blocked IS NOT NULL"
+EXPIRING = f"{WAITING} AND expires_at IS NOT NULL"
+FINISHED = "finished_at IS NOT NULL"
 DEAD = "dead_at IS NOT NULL"
 UNHANDLED = "handled_at IS NULL"
 LIMITED = "max_running IS NOT NULL"

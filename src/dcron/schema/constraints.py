@@ -1,4 +1,4 @@
-"""Constraints and indexes, said once for both databases."""
+"""Constraints and indexes for both databases."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -19,18 +19,18 @@ def one_of(column: str, values: type[StrEnum]) -> str:
 
 
 def check_on(name: str, sqltext: str, database: str) -> CheckConstraint:
-    """A rule that one of the databases states in its own words, or alone needs."""
+    """Return a check that only one database has, or has in its own words."""
     rule = CheckConstraint(sqltext, name=name)
     return rule.ddl_if(dialect=database)
 
 
 def of_types(**columns: str) -> str:
-    """SQLite keeps any value in any column: what each of these may hold."""
+    """Return checks of the types of stored values: SQLite would keep any value in any column."""
     return " AND ".join(f"typeof({column}) IN ({kinds})" for column, kinds in columns.items())
 
 
 def readable_time(column: str) -> str:
-    """A time in UTC such as this program writes, NULL included; times are compared as texts."""
+    """Return a check that a text is a time in UTC as dcron writes it, or NULL: texts are compared."""
     return (
         f"datetime(substr({column}, 1, 19)) IS substr({column}, 1, 19)"
         f" AND substr({column}, 20, 1) IN ('', '.') AND ltrim(substr({column}, 21), '0123456789') = ''"
@@ -38,11 +38,11 @@ def readable_time(column: str) -> str:
 
 
 FIRST_TIME, LAST_TIME = "0001-01-03 00:00:00+00", "9999-12-30 00:00:00+00"
-"""What Python can hold, less two days for zones. Postgres has infinities and years far beyond."""
+"""What Python can hold, less two days for zones. Postgres has infinities and later years."""
 
 
 def limit_times(table: Table) -> None:
-    """Refuse times in Postgres that no program could read: one would fail the rows around it."""
+    """Refuse times in Postgres that no program could read: one would fail the whole query."""
     for column in list(table.columns):
         if isinstance(column.type, Instant):
             within = f"{column.name} BETWEEN '{FIRST_TIME}' AND '{LAST_TIME}'"
@@ -50,12 +50,12 @@ def limit_times(table: Table) -> None:
 
 
 def within(column: str, least: int, most: float) -> CheckConstraint:
-    """A number within bounds; on SQLite a text or a blob is above all numbers, so it is kept out too."""
+    """Return a check of a number's bounds. It refuses texts and blobs, which SQLite sorts above numbers."""
     return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")
 
 
 def one_word(table: str, column: str) -> Iterator[CheckConstraint]:
-    """A name such as tasks have."""
+    """Yield the checks that a text is a single word, as names of tasks are."""
     yield check_on(f"{table}_{column}", f"{column} ~ '^[A-Za-z0-9._-]{{1,100}}$'", "postgresql")
     letters = f"{column} NOT GLOB '*[^A-Za-z0-9._-]*' AND instr({column}, char(0)) = 0"
     length = f"length({column}) BETWEEN 1 AND 100"
@@ -78,7 +78,7 @@ def _create_index(create: CreateIndex, compiler: DDLCompiler, **options: Any) ->
 
 
 def one_line(name: str, *columns: str) -> Iterator[CheckConstraint]:
-    """Texts without control characters but tabs: none can add a line to a crontab file."""
+    """Yield the checks that texts have no control characters except tabs: none adds a line to a file."""
     signs = "char(1) || '-' || char(8) || char(10) || '-' || char(31) || char(127)"
     lite = "({0} NOT GLOB '*[' || " + signs + " || ']*' AND instr({0}, char(0)) = 0)"
     rules = {"postgresql": r"{0} !~ '[\x01-\x08\x0a-\x1f\x7f]'", "sqlite": lite}

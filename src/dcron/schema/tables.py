@@ -29,6 +29,7 @@ from dcron.schema.conditions import (
     DUE,
     EXPIRING,
     FINAL,
+    FINISHED,
     INCIDENT,
     NEXT,
     ONCE,
@@ -36,6 +37,7 @@ from dcron.schema.conditions import (
     UNHANDLED,
     UNPLANNED,
     UNSUCCESSFUL,
+    WAITING,
 )
 from dcron.schema.constraints import (
     check_on,
@@ -51,7 +53,7 @@ from dcron.schema.constraints import (
 from dcron.schema.types import BigWhole, Code, Id, Instant, Json, Login, Name, Number, Whole, Words
 
 SCHEMA_VERSION = "0010"
-"""The newest migration, which makes these tables; a test compares it with the migrations."""
+"""The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
 crontab = Table(
@@ -98,11 +100,11 @@ crontab = Table(
     Column("paused_by", Words),
     Column("paused_at", Instant),
     Column("paused_until", Instant),
-    # A one-off made by `at` or `in`: the line goes when its run has ended.
+    # A one-off made by `at` or `in`: the task is removed when its run has succeeded.
     Column("once", Boolean, nullable=False, server_default=text("false")),
-    # Why no next run could be planned; NULL when all is well.
+    # Why no next run could be planned; NULL if it could.
     Column("error", Words),
-    # The optimistic lock: every edit adds one. A line whose two versions differ has yet to be planned.
+    # The optimistic lock: every edit adds one. A task whose two versions differ has yet to be planned.
     Column("version", Whole, nullable=False, server_default="1"),
     Column("planned_version", Whole, nullable=False, server_default="0"),
     Column("changed_at", Instant, nullable=False, server_default=func.current_timestamp()),
@@ -175,7 +177,7 @@ runs = Table(
     metadata,
     # Grows with every attempt: it is the fencing token.
     Column("id", Id, primary_key=True),
-    # No foreign key: a line may go, its history stays.
+    # No foreign key: the task may be removed, its history stays.
     Column("task_id", BigWhole, nullable=False),
     Column("task", Name, nullable=False),
     Column("trigger", Words, nullable=False),
@@ -186,7 +188,7 @@ runs = Table(
     Column("scheduled_for", Instant, nullable=False),
     # When it may be claimed.
     Column("due_at", Instant, nullable=False),
-    # The only node that may take it; NULL is any.
+    # The only node that may claim it; NULL is any.
     Column("for_node", Words),
     Column("claimed_at", Instant),
     Column("started_at", Instant),
@@ -201,25 +203,25 @@ runs = Table(
     Column("spec", Json(), nullable=False),
     # The version of the time zones by which it was planned.
     Column("tzdata", Words),
-    # What a node must be and have to take it, and how urgent it is: one text, so that one index serves all.
+    # What a node must have to claim it, and its priority: one text, so that one index serves all.
     Column("lane", Name, nullable=False, server_default="default"),
     Column("queue", Name, nullable=False, server_default="default"),
-    # Why it is out of the due ones for now; whatever ends the cause clears it.
+    # Why it cannot be claimed yet. What ends the cause clears it.
     Column("blocked", Words),
     Column("expires_at", Instant),
     Column("backlog_until", Instant),
     Column("flow", BigWhole),
     Column("event_id", BigWhole),
-    # Why the nodes that took it before could not begin its command, by their IDs.
+    # Why nodes that claimed it could not start its command, by their IDs.
     Column("refused_by", Json(of=str)),
-    # Why it was skipped, and the other run because of which. NULL where an earlier version wrote the row.
+    # Why it was skipped, and the other run that caused it. NULL if an earlier version wrote the row.
     Column("skip_code", Code(SkipCode)),
     Column("caused_by", BigWhole),
-    # The occurrences that the row stands for, where these are several.
+    # The occurrences that the row covers, if there are several.
     Column("covers_from", Instant),
     Column("covers_until", Instant),
     Column("covers_count", Whole),
-    # Whether it failed because it took longer than it may.
+    # Whether it failed because it exceeded its timeout.
     Column("timed_out", Boolean),
     CheckConstraint(one_of("state", RunState), name="runs_state_known"),
     CheckConstraint(one_of("trigger", Trigger), name="runs_trigger_known"),
@@ -252,13 +254,13 @@ partial_index("runs_retry", runs.c.retry_of, where="retry_of IS NOT NULL", uniqu
 partial_index("runs_due", runs.c.lane, runs.c.due_at, runs.c.id, where=DUE)
 partial_index("runs_blocked_of", runs.c.task_id, runs.c.due_at, runs.c.id, where=BLOCKED)
 partial_index("runs_expiring", runs.c.expires_at, where=EXPIRING)
-partial_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where="state = 'waiting'")
-partial_index("runs_for_node", runs.c.for_node, where="state = 'waiting' AND for_node IS NOT NULL")
+partial_index("runs_waiting", runs.c.task_id, runs.c.due_at, runs.c.id, where=WAITING)
+partial_index("runs_for_node", runs.c.for_node, where=f"{WAITING} AND for_node IS NOT NULL")
 partial_index("runs_owned", runs.c.owner, where=ALIVE)
 partial_index("runs_alive", runs.c.task_id, where=ALIVE)
 partial_index("runs_alive_of_queue", runs.c.queue, where=ALIVE)
 Index("runs_of_task", runs.c.task_id, runs.c.id)
-partial_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where="finished_at IS NOT NULL")
+partial_index("runs_of_time", runs.c.task_id, runs.c.scheduled_for, where=FINISHED)
 partial_index("runs_of_flow", runs.c.flow, runs.c.task_id, where="flow IS NOT NULL")
 partial_index(
     "runs_once_a_flow",
@@ -269,7 +271,7 @@ partial_index(
 )
 partial_index("runs_once_an_event", runs.c.event_id, runs.c.task_id, where="trigger = 'event'", unique=True)
 partial_index("runs_unhappy", runs.c.state, runs.c.id, where=UNSUCCESSFUL)
-partial_index("runs_finished", runs.c.finished_at, where="finished_at IS NOT NULL")
+partial_index("runs_finished", runs.c.finished_at, where=FINISHED)
 partial_index("runs_dead", runs.c.id, where=DEAD)
 partial_index("runs_dead_of", runs.c.task_id, runs.c.id, where=DEAD)
 
@@ -287,7 +289,7 @@ nodes = Table(
     Column("started_at", Instant, nullable=False),
     Column("alive_until", Instant, nullable=False),
     Column("draining", Boolean, nullable=False, server_default=text("false")),
-    # Set once, by the node when it stops or by whoever finds its lease over; then it may write no more.
+    # Set once: by the node when it stops, or by one that finds its lease expired. Then it may write no more.
     Column("died_at", Instant),
     Column("died_how", Words),
     # Seconds the node's clock is ahead of the database's.
@@ -296,11 +298,11 @@ nodes = Table(
     # None means all.
     Column("queues", Json(list), nullable=False, server_default="[]"),
     Column("capacity", Json(), nullable=False, server_default="{}"),
-    # Seconds that a renewal lasts; NULL where an older agent wrote the row.
+    # Seconds that a renewal lasts; NULL if an older agent wrote the row.
     Column("lease", Number),
     # Renewals so far. It only grows, so a smaller one shows that the database went back in time.
     Column("renewals", BigWhole, nullable=False, server_default="0"),
-    # Whom it runs as, and whether it may run commands as others. NULL: an older agent, which does not say.
+    # The account it runs as, and whether it may run commands as others. NULL: an older agent.
     Column("account", Words),
     Column("uid", Whole),
     Column("any_account", Boolean),
@@ -315,7 +317,7 @@ output = Table(
     "output",
     metadata,
     Column("run_id", BigWhole, primary_key=True, autoincrement=False),
-    # Where the chunk begins in all the run wrote; a gap between chunks is what was dropped.
+    # Position of the chunk in all that the run wrote; a gap between chunks is dropped output.
     Column("byte_offset", BigWhole, primary_key=True, autoincrement=False),
     Column("stream", Words, nullable=False),
     Column("at", Instant, nullable=False),
@@ -336,7 +338,7 @@ changes = Table(
     Column("version", Whole),
     Column("before", Json()),
     Column("after", Json()),
-    # Who wrote it as the server knows it; the actor is what the client says.
+    # The user that the server has authenticated; the actor is what the client claims.
     Column("login", Words, default=Login()),
     sqlite_autoincrement=True,
 )
@@ -367,7 +369,7 @@ queues = Table(
     *one_word("queues", "name"),
 )
 
-# Shared by all users of the crontab; what they are is in `dcron.settings`.
+# Shared by all users of the crontab. `dcron.settings` declares them.
 settings = Table(
     "settings",
     metadata,
@@ -396,7 +398,7 @@ events = Table(
 partial_index("events_unhandled", events.c.id, where=UNHANDLED)
 partial_index("events_once", events.c.name, events.c.key, where="key IS NOT NULL", unique=True)
 
-# Which tasks wait for an event, or come after another task: what their schedules say, to be looked up.
+# The events and upstream tasks that schedules name, for lookups.
 subscriptions = Table(
     "subscriptions",
     metadata,

@@ -1,8 +1,8 @@
-"""Column types: times, JSON, texts, numbers, ids and names, alike on both databases.
+"""Column types that behave alike on both databases: times, JSON, texts, numbers, ids and names.
 
 Times are `timestamptz` on Postgres and UTC text (`2027-03-28 01:00:00.000000`) on SQLite.
 
-SQLite keeps any value in any column. What is read from a column always has the column's type: one row that
+SQLite keeps any value in any column. A value read from a column always has the column's type: one row that
 was written by hand must not fail the rows around it.
 """
 
@@ -22,7 +22,7 @@ from dcron.unreadable import Unreadable, UnreadableTime
 
 
 class Instant(TypeDecorator[datetime]):
-    """Keep a time: aware and in UTC in Python, whatever the database makes of it.
+    """A time: aware and in UTC in Python, whatever the database stores.
 
     A stored value that is no time is read as `UnreadableTime`: it must not fail the rows around it.
     """
@@ -31,7 +31,7 @@ class Instant(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive times: they have no meaning here."""
+        """Refuse naive times: they are ambiguous."""
         if value is not None and value.tzinfo is None:
             raise ValueError(f"{value!r} has no time zone")
         return value and value.astimezone(UTC)
@@ -42,7 +42,7 @@ class Instant(TypeDecorator[datetime]):
 
 
 def _read_time(value: Any) -> datetime | None:
-    """Read what the driver gives: a time from Postgres, a text in UTC from SQLite."""
+    """Read what the driver returns: a time from Postgres, a text in UTC from SQLite."""
     if value is None:
         return None
     if isinstance(value, datetime):
@@ -63,24 +63,25 @@ class Json(TypeDecorator[Any]):
     cache_ok = True
 
     def __init__(self, kind: Kind = dict, of: type[str] | type[float] | None = None) -> None:
-        """`kind` is what the outermost value has to be, `of` what each value in it has to be: a text, or a
-        finite number; None is anything."""
+        """Require the type `kind` of the outermost value, and `of` of each value in it: a text, or a finite
+        number; None allows anything.
+        """
         super().__init__()
         self.kind = kind
         self.of = of
         self._empty = "{}" if kind is dict else "[]"
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Encode; None stays NULL, and what is no UTF-8 is replaced, for it could not be written."""
+        """Encode; None stays NULL. Replace what is not UTF-8: it could not be written."""
         if value is None:
             return None
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace").decode()
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Decode; NULL stays None, and what is not of the declared kind is `Unreadable`."""
+        """Decode; NULL stays None. What is not of the declared kind is `Unreadable`."""
         if value is None:
             return None
-        if value == self._empty:  # most are, and a claim reads several of each line
+        if value == self._empty:  # most are empty, and a claim reads several of each task
             return self.kind()
         try:
             found = json.loads(value, parse_constant=_refuse)
@@ -92,7 +93,7 @@ class Json(TypeDecorator[Any]):
 
 
 def _refuse(constant: str) -> None:
-    """Refuse NaN and infinities: NaN compares with nothing, so what is behind it in a queue never comes."""
+    """Refuse NaN and infinities: NaN compares with nothing, so a queue would never get past it."""
     raise ValueError(f"{constant} is not a number")
 
 
@@ -123,7 +124,7 @@ def _read_text(value: Any) -> str | None:
 
 
 class _SqliteInteger(TypeDecorator[int]):
-    """Read a value that is no whole number as one, as far as it can be; else as 0."""
+    """An integer column. SQLite may store another value: read it as a whole number if possible, else as 0."""
 
     impl = Integer
     cache_ok = True
@@ -148,7 +149,7 @@ def _read_integer(value: Any) -> int | None:
 
 
 class Number(TypeDecorator[float]):
-    """Keep a finite number; whatever else is stored is read as NULL."""
+    """A finite number; any other stored value is read as NULL."""
 
     impl = Float
     cache_ok = True
@@ -165,13 +166,13 @@ def _read_number(value: Any) -> float | None:
 
 
 class Code(TypeDecorator[StrEnum]):
-    """Keep a member of an enumeration; whatever else is stored is read as NULL."""
+    """A member of an enumeration; any other stored value is read as NULL."""
 
     impl = Text
     cache_ok = True
 
     def __init__(self, kind: type[StrEnum]) -> None:
-        """`kind` is the enumeration."""
+        """Take the enumeration."""
         super().__init__()
         self.kind = kind
 
@@ -184,7 +185,7 @@ class Code(TypeDecorator[StrEnum]):
 
 
 class Login(FunctionElement[str]):
-    """Who writes, as the server knows it: Postgres' session user; for a file, the account of this process."""
+    """The account that writes, as the server knows it: Postgres' session user; of a file, this process's."""
 
     type = Text()
     inherit_cache = True
@@ -205,7 +206,7 @@ def _account(element: Login, compiler: SQLCompiler, **options: Any) -> str:
 # SQLite makes a growing, never re-used id only from INTEGER.
 Id = BigInteger().with_variant(Integer(), "sqlite")
 
-# Names compare by their bytes everywhere, so that prefixes and pages mean the same on both databases.
+# Names compare by their bytes, so that prefixes and pages mean the same on both databases.
 Name = Text(collation="C").with_variant(_SqliteText(), "sqlite")
 
 Words = Text().with_variant(_SqliteText(), "sqlite")

@@ -1,1 +1,1 @@
-"""What people ask of a crontab: a service for each matter, shared by every face."""
+"""The services through which the CLI and the TUI read and change a crontab, one for each subject."""

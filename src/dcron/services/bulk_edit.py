@@ -58,14 +58,14 @@ class BulkEdit:
         """
         whole = names is None
         found = self._whole() if names is None else [self._crontab.get(name) for name in names]
-        lines = {task.name: task for task in found}
-        text = greet(lines.values(), whole=whole)
-        if len(lines) > MAX_TASKS or len(text.encode(errors="surrogateescape")) > MAX_BYTES:
+        by_name = {task.name: task for task in found}
+        text = greet(by_name.values(), whole=whole)
+        if len(by_name) > MAX_TASKS or len(text.encode(errors="surrogateescape")) > MAX_BYTES:
             raise Refused(
                 f"one text takes {MAX_TASKS:,} tasks or {MAX_BYTES:,} bytes, which is too little for these;"
                 " edit tasks by name: dcron edit NAME"
             )
-        return CrontabText(text, lines, whole)
+        return CrontabText(text, by_name, whole)
 
     def check(self, draft: CrontabText, text: str) -> Changes:
         """Return what the text would change. A text without tasks changes nothing.
@@ -78,7 +78,7 @@ class BulkEdit:
         file = self._read(text)
         if draft.tasks and not file.definitions:
             return _nothing_left(draft)
-        edits = list(edits_of(draft, {line.name: line for line in file.definitions}))
+        edits = list(edits_of(draft, {each.name: each for each in file.definitions}))
         if not edits:
             return Changes(notices=["the tasks say what they said before; other text is not kept"])
         if len(edits) > MOST_CHANGES:
@@ -172,7 +172,7 @@ class BulkEdit:
         return TaskWriter(connection, self._crontab.database, self._crontab.actor)
 
     def _guard_order(self, connection: Connection, edits: Sequence[TaskEdit]) -> None:
-        dependency_rules.guard(
+        dependency_rules.lock_if_affected(
             connection, self._crontab.database, ((edit.before, edit.definition) for edit in edits)
         )
 

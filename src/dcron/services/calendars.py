@@ -1,4 +1,4 @@
-"""Calendars as people use them: a service beside the crontab's, shared by every face of dcron."""
+"""Read and change the calendars of a crontab."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,18 +16,18 @@ USERS_SHOWN = 5
 MOST_USERS = 1_000_000
 MOST_DATES = 10_000
 MOST_RULES = 500
-"""Of one calendar: it is read along with every task that names it, and asked for every turn."""
+"""Most rules of one calendar: each occurrence of a task that names the calendar evaluates them."""
 NO_NAME = "none"
-"""What `--except none` means."""
+"""The value of --except and --only that removes the calendar."""
 
 
 class Calendars(Service):
     """The calendars of a crontab. Every method is one transaction."""
 
     def put(self, calendar: Calendar) -> bool:
-        """Write the calendar, new or anew; whether it was there. Its tasks keep to it from now on.
+        """Add or replace the calendar; return whether it existed. Its tasks use the new dates from now on.
 
-        Raises UsageError for a name that cannot be one, and for dates that cannot be told in bounded time.
+        Raises UsageError for an invalid name, and for rules that take too long to evaluate.
         """
         require_reasonable(calendar)
         with self.database.write() as connection:
@@ -43,11 +43,11 @@ class Calendars(Service):
         return known
 
     def read(self, name: str) -> Calendar:
-        """The calendar of this name. Raises NotFound, or UsageError for one that can no longer be read."""
+        """Return the calendar of this name. Raises NotFound, or UsageError if it cannot be read."""
         return calendar_from_json(name, self.get(name).content)
 
     def get(self, name: str) -> StoredCalendar:
-        """The calendar of this name as it is kept, and who changed it when. Raises NotFound."""
+        """Return the calendar of this name as it is stored, with its last change. Raises NotFound."""
         with self.database.read() as connection:
             stored = calendars.by_name(connection, name)
         if stored is None:
@@ -55,7 +55,7 @@ class Calendars(Service):
         return stored
 
     def find(self, beginning: str) -> str:
-        """The calendar of this name, or the only one whose name begins so.
+        """Return the name of this calendar, or of the only one whose name begins with this.
 
         Raises NotFound or UsageError.
         """
@@ -67,12 +67,12 @@ class Calendars(Service):
         return name
 
     def names(self, beginning: str, limit: int) -> list[str]:
-        """Return the first names that begin so, in order."""
+        """Return the first names with this beginning, in order."""
         with self.database.read() as connection:
             return calendars.names_beginning(connection, beginning, limit)
 
     def whole(self, name: str) -> str:
-        """Return the name of this calendar. Raises NotFound, as NotExact where it only begins names."""
+        """Return the name if a calendar has it. Raises NotFound, as NotExact if names begin with it."""
         _require_name(name)
         with self.database.read() as connection:
             if require_exact("calendar", name, calendars.names_beginning(connection, name, ENOUGH)) is None:
@@ -80,7 +80,7 @@ class Calendars(Service):
         return name
 
     def every(self) -> Iterator[StoredCalendar]:
-        """All calendars, in the order of names, read a page at a time."""
+        """Yield all calendars in the order of names, read a page at a time."""
         after = ""
         while True:
             with self.database.read() as connection:
@@ -91,12 +91,12 @@ class Calendars(Service):
             after = found[-1].name
 
     def users(self, name: str, limit: int | None = USERS_SHOWN + 1) -> list[str]:
-        """The first tasks that speak of the calendar, in the order of names; all of them with None."""
+        """Return the first tasks that use the calendar, in the order of names; all if `limit` is None."""
         with self.database.read() as connection:
             return calendars.users(connection, name, MOST_USERS if limit is None else limit)
 
     def remove(self, name: str) -> None:
-        """Take the calendar out. Raises NotFound, or Refused while tasks speak of it."""
+        """Remove the calendar. Raises NotFound, or Refused while tasks use it."""
         with self.database.write() as connection:
             if using := calendars.users(connection, name, USERS_SHOWN + 1):
                 shown = ", ".join(using[:USERS_SHOWN]) + (", …" if len(using) > USERS_SHOWN else "")
@@ -115,9 +115,9 @@ def _require_name(name: str) -> None:
 
 
 def require_reasonable(calendar: Calendar) -> None:
-    """Raise UsageError for a name that cannot be one, for too much, and for rules that name no date.
+    """Raise UsageError for an invalid name, for too many entries, and for rules that name no date.
 
-    Asked for a date, such a rule goes through four centuries, each time.
+    A rule that names no date would be searched for four centuries on every lookup.
     """
     _require_name(calendar.name)
     if calendar.name == NO_NAME:
@@ -131,7 +131,7 @@ def require_reasonable(calendar: Calendar) -> None:
         affordable(lambda: calendar.contains(datetime.now(UTC).date()))
     except TooMuchEffort:
         raise UsageError(
-            f"calendar {calendar.name}: its rules take more than 0.1 s to ask for a date: use a later"
+            f"calendar {calendar.name}: its rules take more than 0.1 s for each date: use a later"
             " DTSTART, a smaller COUNT, or dates instead of rules"
         ) from None
     for each in calendar.recurring:

@@ -1,4 +1,4 @@
-"""What a database says of itself, for people who look after it."""
+"""Facts about a database, for `dcron info` and other checks by its operators."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,28 +14,28 @@ from dcron.store import epochs, nodes, tasks
 
 @dataclass(frozen=True)
 class DatabaseFacts:
-    """What a database says of itself."""
+    """Facts about a database."""
 
     version: str
     journal_mode: str | None
     """SQLite's; None for Postgres."""
     schema: str | None
-    """The version of dcron's tables; None where there are none."""
+    """The version of dcron's tables; None if there are none."""
     tasks: int | None
-    """None where the tables are missing, or of another version."""
+    """None if the tables are missing or have another version."""
     nodes_alive: int | None
     replication: Replication | None = None
     """Postgres's; None for SQLite."""
     protection: Protection | None = None
-    """Of the connection to Postgres; None for SQLite."""
+    """How the connection to Postgres is protected; None for SQLite."""
     last_epoch: Row[Any] | None = None
-    """The note of the last time that the database went back in time."""
+    """The latest record of a rollback of the database."""
     last_set_back: Row[Any] | None = None
-    """The note of the last time that its clock was set back."""
+    """The latest record of its clock being set back."""
 
 
 def database_facts(database: Database) -> DatabaseFacts:
-    """Look at a database without changing it, whatever version its tables have. Raises DatabaseError."""
+    """Read the facts without changing the database; its tables may have any version. Raises DatabaseError."""
     with database.read() as connection:
         version = ".".join(map(str, connection.dialect.server_version_info or ()))
         journal = database.journal_mode(connection)
@@ -46,6 +46,6 @@ def database_facts(database: Database) -> DatabaseFacts:
     with database.read() as connection:
         now = database.now(connection)
         living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
-        happened = epochs.last(connection, "epoch"), epochs.last(connection, "clock")
+        incidents = epochs.last(connection, "epoch"), epochs.last(connection, "clock")
         count = tasks.count(connection)
-        return DatabaseFacts(version, journal, schema, count, len(living), *server, *happened)
+        return DatabaseFacts(version, journal, schema, count, len(living), *server, *incidents)

@@ -1,4 +1,4 @@
-"""Runs that failed, or were lost, and are not tried again: a list that people work off."""
+"""Retry and dismiss dead letters: runs that failed or were lost and have no further attempt."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,38 +17,38 @@ _AT_ONCE = 1000
 
 
 class DeadLetters(Service):
-    """The dead letters of a crontab. Every method is one transaction, but for those that dismiss many."""
+    """The dead letters of a crontab. Every method is one transaction, except those that dismiss many."""
 
     def page(self, limit: int, before_id: int | None = None, task_id: int | None = None) -> list[Run]:
-        """The dead letters, of all tasks or of one, the newest first, older than the run `before_id`."""
+        """Return the newest dead letters, of all tasks or of one; with `before_id`, only lower ids."""
         with self.database.read() as connection:
             return runs.newest(connection, RunFilter(task_id, dead=True, before_id=before_id), limit)
 
     def retry(self, run_id: int) -> Run:
-        """Try a run that ended badly, or never ran, once more: as its line is now, due at once.
+        """Make a run that is due now from a run that ended without success, with the task as it is now.
 
-        Where it is part of a flow, the flow goes on when it succeeds. Raises NotFound or Refused.
+        If the run is part of a flow and the retry succeeds, the flow continues. Raises NotFound or Refused.
         """
         with self.database.write() as connection:
             now = self.database.now(connection)
             run = self._find(connection, run_id)
             self._require_retryable(connection, run)
             finishing.lock_tasks(connection, {run.task_id: run.task})
-            line = tasks.by_id(connection, run.task_id)
-            if line is None:
+            task = tasks.by_id(connection, run.task_id)
+            if task is None:
                 raise Refused(f"{run.task} was removed; add it again, then `dcron run` it")
-            require_runnable(line)
-            if other := runs.instead_of(connection, run):
-                raise Refused(_tell_of(other, run))
-            retried = runs.add(connection, new_runs.retry_of(run, line, now))
+            require_runnable(task)
+            if other := runs.superseded_by(connection, run):
+                raise Refused(_why_replaced(other, run))
+            retried = runs.add(connection, new_runs.retry_of(run, task, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
-            audit_log.record(connection, now, self.actor, "retry", after=line, detail=detail)
+            audit_log.record(connection, now, self.actor, "retry", after=task, detail=detail)
             self.database.notify(connection)
         return retried
 
     def dismiss(self, run_id: int) -> Run:
-        """Take a run off the list; its record stays. Raises NotFound, or Refused when it is not on it."""
+        """Remove a run from the dead letters; its record stays. Raises NotFound, or Refused if it is none."""
         with self.database.write() as connection:
             run = self._find(connection, run_id)
             if not runs.dismiss(connection, [run_id]):
@@ -57,14 +57,14 @@ class DeadLetters(Service):
         return replace(run, dead_at=None)
 
     def require_listed(self, run_id: int) -> None:
-        """Raise NotFound where there is no such run, and Refused where it is no dead letter."""
+        """Raise NotFound if the run does not exist, and Refused if it is no dead letter."""
         with self.database.read() as connection:
             run = self._find(connection, run_id)
         if run.dead_at is None:
             raise _not_listed(run)
 
     def dismiss_all(self, task_id: int | None = None) -> int:
-        """Take all runs off the list, or all of one task, some at a time; how many."""
+        """Dismiss all dead letters, or all of one task, a page at a time; return how many."""
         dismissed = 0
         while True:
             with self.database.write() as connection:
@@ -75,7 +75,7 @@ class DeadLetters(Service):
                 return dismissed
 
     def dismiss_found(self, terms: Sequence[Term], newest_id: int) -> int:
-        """Take the runs that a filter finds off the list, those made after `newest_id` left out; how many."""
+        """Dismiss the dead letters that match all terms, up to the id `newest_id`; return how many."""
         dismissed, before_id = 0, newest_id + 1
         while True:
             with self.database.write() as connection:
@@ -104,34 +104,34 @@ class DeadLetters(Service):
 
     def _note(self, connection: Connection, dismissed: Sequence[Run]) -> None:
         now = self.database.now(connection)
-        lines = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
+        tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
         for run in dismissed:
-            if line := lines.get(run.task_id):
-                audit_log.record(connection, now, self.actor, "dismiss", after=line, detail={"run": run.id})
+            if task := tasks_by_id.get(run.task_id):
+                audit_log.record(connection, now, self.actor, "dismiss", after=task, detail={"run": run.id})
 
 
 def _not_listed(run: Run) -> Refused:
-    told = _TELL.get(run.state, f"is {run.state}")
-    return Refused(f"run {run.id} of {run.task} is no dead letter: it {told}")
+    ending = _ENDINGS.get(run.state, f"is {run.state}")
+    return Refused(f"run {run.id} of {run.task} is no dead letter: it {ending}")
 
 
-def _tell_of(other: Run, run: Run) -> str:
-    """Why the run is not tried again, and what may be done instead."""
+def _why_replaced(other: Run, run: Run) -> str:
+    """Return that another run replaces this one, so it is not retried, and what the user can do instead."""
     if other.retry_of == run.id:
-        told = f"run {run.id} was tried again already, as run {other.id}"
+        why = f"run {run.id} was retried already, as run {other.id}"
     else:
-        told = (
+        why = (
             f"run {run.id} is {run.state}, but {run.task} has another run in flow {run.flow}, run {other.id}"
         )
     if not other.state.is_final:
-        return f"{told}, which is {other.state}: `dcron logs -f {other.id}` follows it"
+        return f"{why}, which is {other.state}: `dcron logs -f {other.id}` follows it"
     if other.state is RunState.SUCCEEDED:
-        return f"{told}, which succeeded: `dcron run {run.task}` runs the task once more"
-    return f"{told}, which is {other.state}: `dcron retry {other.id}` tries that one again"
+        return f"{why}, which succeeded: `dcron run {run.task}` runs the task once more"
+    return f"{why}, which is {other.state}: `dcron retry {other.id}` retries that run"
 
 
-_TELL = {
+_ENDINGS = {
     RunState.SUCCEEDED: "succeeded",
-    RunState.FAILED: "failed, and was dismissed or tried again",
-    RunState.LOST: "was lost, and was dismissed or tried again",
+    RunState.FAILED: "failed, and was dismissed or retried",
+    RunState.LOST: "was lost, and was dismissed or retried",
 }

@@ -1,7 +1,4 @@
-"""What comes after what: tasks must not wait in a circle, nor for what is not there.
-
-The checks of a change, made in the transaction that writes it.
-"""
+"""Check dependencies in the transaction that changes them: no cycles, and no missing upstream tasks."""
 
 from collections.abc import Collection, Iterable
 
@@ -15,63 +12,64 @@ from dcron.policy.dependencies import Graph, find_cycle
 from dcron.store import dependencies, tasks
 
 
-def guard(
+def lock_if_affected(
     connection: Connection,
     database: Database,
     changes: Iterable[tuple[Definition | None, Definition | None]],
 ) -> None:
-    """Keep what comes after what as it is, but for these changes, from each line to what it will be.
+    """Lock the dependencies of all tasks if these changes, each from a task to what it becomes, affect them.
 
-    To be called first: what is then checked must still hold when this transaction ends.
+    Call it first in the transaction: what is checked afterwards must still hold when it commits.
     """
-    if any(_touches(before, after) for before, after in changes):
+    if any(_affects(before, after) for before, after in changes):
         database.lock_dependencies(connection)
 
 
 def problem_of(
-    connection: Connection, line: Definition, graphs: dict[str, Graph] | None = None
+    connection: Connection, task: Definition, graphs: dict[str, Graph] | None = None
 ) -> str | None:
-    """What is wrong with the tasks that the line, written in this transaction, comes after.
+    """Return what is wrong with the upstream tasks of a task written in this transaction; None if nothing.
 
-    `graphs` are those that were read already, by name: reading a long chain for each of its tasks takes
-    minutes.
+    `graphs` caches the dependency graphs that were read, by task name: reading a long chain again for each of
+    its tasks would take minutes.
     """
-    earlier = policy.schedule_of(line.schedule, line.name).after
+    earlier = policy.schedule_of(task.schedule, task.name).after
     found = {task.name: task for task in tasks.by_names(connection, earlier)}
     for name in earlier:
         if name not in found:
             return f"@after {name}: there is no such task; `dcron list` shows what there is"
         if found[name].every_node:
-            return f"@after {name}: it runs on every node, so it has no one end to come after"
+            return f"@after {name}: it runs on every node, so it has no single end to wait for"
     if not earlier:
         return None
-    graph = (graphs or {}).get(line.name) or dependencies.graph_around(connection, line.name)
+    graph = (graphs or {}).get(task.name) or dependencies.graph_around(connection, task.name)
     if graphs is not None:
         graphs.update(dict.fromkeys(graph, graph))
     if len(graph) > dependencies.MOST_TASKS:
         return (
-            f"@after: more than {dependencies.MOST_TASKS:,} tasks would hang together, which no flow takes;"
-            " let a task begin the next flow with `dcron emit` (@on)"
+            f"@after: more than {dependencies.MOST_TASKS:,} tasks would be connected,"
+            " which is too large for a flow; let a task begin the next flow with `dcron emit` (@on)"
         )
-    circle = find_cycle(graph, line.name)
-    return f"@after: these tasks would wait for each other: {' -> '.join(circle)}" if circle else None
+    cycle = find_cycle(graph, task.name)
+    return f"@after: these tasks would wait for each other: {' -> '.join(cycle)}" if cycle else None
 
 
-def require_nothing_behind(connection: Connection, task: Task, going: Collection[str] = ()) -> None:
-    """Raise Refused where other lines come after this one, and do not leave with it: they name it."""
-    behind = [name for name in dependencies.directly_downstream(connection, task.name) if name not in going]
-    if behind:
+def require_no_downstream(connection: Connection, task: Task, removed: Collection[str] = ()) -> None:
+    """Raise Refused while tasks outside `removed`, the tasks being removed, run after this one."""
+    found = dependencies.directly_downstream(connection, task.name)
+    downstream = [name for name in found if name not in removed]
+    if downstream:
         raise Refused(
-            f"{', '.join(behind)} {'comes' if len(behind) == 1 else 'come'} after {task.name};"
-            f" change that first: dcron set {behind[0]} --schedule ..."
+            f"{', '.join(downstream)} {'comes' if len(downstream) == 1 else 'come'} after {task.name};"
+            f" change that first: dcron set {downstream[0]} --schedule ..."
         )
 
 
-def _touches(before: Definition | None, after: Definition | None) -> bool:
-    """Whether such a change could leave tasks in a circle, or behind what they cannot come after."""
+def _affects(before: Definition | None, after: Definition | None) -> bool:
+    """Return whether the change could create a cycle or leave a task without its upstream task."""
     if after is None or (before and before.name != after.name) or after.every_node:
         return True
     try:
         return bool(policy.schedule_of(after.schedule, after.name).after)
-    except ScheduleError:  # it is refused for that, where it is written
+    except ScheduleError:  # the writer of the task refuses it for this
         return False

@@ -1,7 +1,7 @@
-"""A whole crontab without its history, as a value to keep, and to put back.
+"""Dump a whole crontab without its history to a value, and restore it.
 
-A restore is checked first (`compare`) and then done (`apply`), in one transaction, wholly or not at all.
-It adds and changes; it removes nothing.
+A restore is checked first (`compare`) and then done (`apply`), in one transaction, completely or not at all.
+It adds and changes tasks; it removes nothing.
 """
 
 import json
@@ -27,12 +27,12 @@ from dcron.validation import MOST_RUNNING, require_name, require_queue
 PAGE = 500
 PAUSED_REASON = "restored with --paused"
 KINDS = ("setting", "calendar", "queue", "task")
-"""What a dump holds, in the order in which it is put back."""
+"""The parts of a dump, in the order in which they are restored."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something of the dump that the crontab has otherwise; each value as JSON has it."""
+    """A value that differs between the crontab and the dump; both as JSON has them."""
 
     kind: str
     name: str
@@ -40,7 +40,7 @@ class Difference:
     after: Mapping[str, Any]
 
     def lines(self) -> Iterator[str]:
-        """Say what differs: `-` begins what the crontab has, `+` what the dump has."""
+        """Yield the differing keys: `-` before the value in the crontab, `+` before the one in the dump."""
         for key in [*self.before, *(self.after.keys() - self.before.keys())]:
             if self.before.get(key) != self.after.get(key):
                 yield f"-{key}: {json.dumps(self.before.get(key), ensure_ascii=False)}"
@@ -49,13 +49,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class Restoration:
-    """What a restore does, or would do: names by kind."""
+    """The effect of a restore: names by kind."""
 
     added: Mapping[str, Sequence[str]]
     changed: Sequence[Difference]
     unchanged: Mapping[str, Sequence[str]]
     versions: Mapping[str, int] = field(default_factory=dict)
-    """Of the tasks that are changed: what was compared."""
+    """The versions of the changed tasks when they were compared."""
 
     def changed_names(self, kind: str) -> list[str]:
         """Return the names of this kind that are changed."""
@@ -64,10 +64,10 @@ class Restoration:
 
 @dataclass(frozen=True)
 class Restored:
-    """What came of a restore, beyond what it was to do."""
+    """Results of a restore that `compare` cannot know."""
 
-    over: Sequence[str]
-    """Tasks that were to run once more, at a time that has passed: they have no next run."""
+    expired: Sequence[str]
+    """Tasks whose only time has passed: they have no next run."""
     suspended: Mapping[str, str]
     """Tasks that agents cannot run, with the reason."""
 
@@ -76,44 +76,44 @@ class DumpService(Service):
     """Dumps of a crontab. Every method is one transaction."""
 
     def dump(self) -> Dump:
-        """Return the crontab as it is at one moment. Raises Refused for a task whose JSON cannot be read."""
+        """Return the crontab as of one transaction. Raises Refused for a value whose JSON cannot be read."""
         with self.database.snapshot() as connection:
             return self._current(connection)
 
     def compare(self, dump: Dump, *, paused: bool = False) -> Restoration:
-        """Return what a restore of the dump would do. Raises UsageError for what no crontab can hold."""
-        _require_possible(dump)
+        """Return what a restore of the dump would do. Raises UsageError for an invalid dump."""
+        _require_valid(dump)
         with self.database.snapshot() as connection:
             return self._compare(connection, dump, paused=paused)[0]
 
     @repeatable
     def apply(self, dump: Dump, agreed: Restoration, *, paused: bool = False) -> Restored:
-        """Put the dump back, if that still does what `agreed` says. With `paused` all it writes is paused.
+        """Restore the dump if that has the `agreed` effect; with `paused`, pause all tasks that it writes.
 
-        Raises UsageError, or Conflict when somebody has changed the crontab meanwhile.
+        Raises UsageError, or Conflict if another user has changed the crontab since.
         """
-        _require_possible(dump)
+        _require_valid(dump)
         with self.database.write() as connection:
             self.database.lock_dependencies(connection)
             now = self.database.now(connection)
-            planned, wanted = self._compare(connection, dump, paused=paused)
+            planned, restored = self._compare(connection, dump, paused=paused)
             if planned != agreed:
                 raise Conflict("the crontab was changed meanwhile; look at the differences again")
             try:
-                return self._write(connection, wanted, agreed, now)
+                return self._write(connection, restored, agreed, now)
             except IntegrityError as error:
                 raise UsageError(
-                    f"the dump holds what no crontab takes: {str(error.orig).splitlines()[0]}"
+                    f"the dump has values that no crontab takes: {str(error.orig).splitlines()[0]}"
                 ) from None
 
     # ------------------------------------------------------------------------------------------------
 
     def _current(self, connection: Connection, names: Collection[str] | None = None) -> Dump:
-        """What there is; of tasks only those of these names."""
+        """Return the crontab; with `names`, only these of its tasks."""
         found: dict[str, DumpedTask] = {}
         for page in _pages(connection, names):
-            turns = planning.next_occurrences(connection, [task.id for task in page])
-            found |= {task.name: _dumped(task, turns.get(task.id)) for task in page}
+            occurrences = planning.next_occurrences(connection, [task.id for task in page])
+            found |= {task.name: _dumped(task, occurrences.get(task.id)) for task in page}
         return Dump(
             settings={
                 each.name: _readable(each.value, f"setting {each.name}")
@@ -125,14 +125,14 @@ class DumpService(Service):
         )
 
     def _compare(self, connection: Connection, dump: Dump, *, paused: bool) -> tuple[Restoration, Dump]:
-        """What a restore does, and the dump as it is put back."""
+        """Return the effect of a restore, and the dump with the pauses that the restore adds."""
         current = self._current(connection, sorted(dump.tasks))
         dump = self._with_pauses(dump, current) if paused else dump
         added: dict[str, list[str]] = {kind: [] for kind in KINDS}
         unchanged: dict[str, list[str]] = {kind: [] for kind in KINDS}
         changed: list[Difference] = []
         for kind in KINDS:
-            before, after = _shapes(current, kind), _shapes(dump, kind)
+            before, after = _comparable(current, kind), _comparable(dump, kind)
             for name in sorted(after):
                 if name not in before:
                     added[kind].append(name)
@@ -144,17 +144,17 @@ class DumpService(Service):
         return Restoration(added, changed, unchanged, versions), dump
 
     def _with_pauses(self, dump: Dump, current: Dump) -> Dump:
-        """Pause every task that the dump would let run, and that is not as the dump has it already.
+        """Pause every task of the dump that would run and is not in the crontab already as the dump has it.
 
-        A task that is paused now keeps its pause, with the reason that its operator gave.
+        A task that is paused now keeps its pause and its reason.
         """
-        wanted = dict(dump.tasks)
-        for name, line in dump.tasks.items():
-            there = current.tasks.get(name)
-            if line.pause is None and (there is None or replace(there, next=line.next) != line):
-                pause = there.pause if there else None
-                wanted[name] = replace(line, pause=pause or Pause(reason=PAUSED_REASON, by=self.actor))
-        return replace(dump, tasks=wanted)
+        restored = dict(dump.tasks)
+        for name, task in dump.tasks.items():
+            existing = current.tasks.get(name)
+            if task.pause is None and (existing is None or replace(existing, next=task.next) != task):
+                pause = existing.pause if existing else None
+                restored[name] = replace(task, pause=pause or Pause(reason=PAUSED_REASON, by=self.actor))
+        return replace(dump, tasks=restored)
 
     def _versions(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
         return {task.name: task.version for page in _pages(connection, names) for task in page}
@@ -162,8 +162,8 @@ class DumpService(Service):
     def _write(self, connection: Connection, dump: Dump, agreed: Restoration, now: datetime) -> Restored:
         for kind in ("setting", "calendar", "queue"):
             for name in (*agreed.added[kind], *agreed.changed_names(kind)):
-                self._put(connection, kind, name, dump, now)
-        over = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now)
+                self._restore_one(connection, kind, name, dump, now)
+        expired = self._add(connection, [dump.tasks[name] for name in agreed.added["task"]], now)
         changed = [dump.tasks[name] for name in agreed.changed_names("task")]
         self._change(connection, changed, now)
         self.database.notify(connection)
@@ -171,9 +171,9 @@ class DumpService(Service):
         suspended = {
             task.name: task.error for page in _pages(connection, written) for task in page if task.error
         }
-        return Restored(over, suspended)
+        return Restored(expired, suspended)
 
-    def _put(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
+    def _restore_one(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
         if kind == "setting":
             settings.put(connection, name, dump.settings[name], now, self.actor)
         elif kind == "queue":
@@ -184,29 +184,29 @@ class DumpService(Service):
             )
             calendars.put(connection, stored)
 
-    def _add(self, connection: Connection, lines: Sequence[DumpedTask], now: datetime) -> list[str]:
-        """Write new tasks, a page at a time; return those whose only time has passed."""
-        over: list[str] = []
-        for start in range(0, len(lines), PAGE):
-            page = lines[start : start + PAGE]
-            rows = [(line.definition, _state(line, now)) for line in page]
+    def _add(self, connection: Connection, added: Sequence[DumpedTask], now: datetime) -> list[str]:
+        """Add tasks, a page at a time; return those whose only time has passed."""
+        expired: list[str] = []
+        for start in range(0, len(added), PAGE):
+            page = added[start : start + PAGE]
+            rows = [(each.definition, _state(each, now)) for each in page]
             written = tasks.add_with_state(connection, rows, now, self.actor)
-            kept = {line.definition.name: line.next for line in page}
-            over += [task.name for task in planning.plan_restored(connection, written, kept, now)]
+            next_runs = {each.definition.name: each.next for each in page}
+            expired += [task.name for task in planning.plan_restored(connection, written, next_runs, now)]
             audit_log.record_added(connection, now, self.actor, written)
-        return sorted(over)
+        return sorted(expired)
 
-    def _change(self, connection: Connection, lines: Sequence[DumpedTask], now: datetime) -> None:
+    def _change(self, connection: Connection, changed: Sequence[DumpedTask], now: datetime) -> None:
         found = {
             task.name: task
-            for page in _pages(connection, [x.definition.name for x in lines])
+            for page in _pages(connection, [each.definition.name for each in changed])
             for task in page
         }
         tasks.lock(connection, [task.id for task in found.values()])
-        for line in lines:
-            before = found[line.definition.name]
-            state = _state(line, now)
-            if not tasks.replace(connection, before, line.definition, now, self.actor, state):
+        for dumped in changed:
+            before = found[dumped.definition.name]
+            state = _state(dumped, now)
+            if not tasks.replace(connection, before, dumped.definition, now, self.actor, state):
                 raise Conflict(f"{before.name} was changed meanwhile; look at the differences again")
             after = tasks.by_id(connection, before.id)
             assert after
@@ -216,31 +216,31 @@ class DumpService(Service):
             audit_log.record(connection, now, self.actor, "restore", before=before, after=after)
 
 
-def _state(line: DumpedTask, now: datetime) -> dict[str, Any]:
-    """The columns of a task that are not its definition."""
-    held = line.pause or Pause()
+def _state(task: DumpedTask, now: datetime) -> dict[str, Any]:
+    """Return the columns of a task that are not part of its definition."""
+    pause = task.pause or Pause()
     return {
-        "once": line.once,
-        "source": line.source,
-        "enabled": line.pause is None,
-        "paused_reason": held.reason,
-        "paused_by": held.by,
-        "paused_at": (held.at or now) if line.pause else None,
-        "paused_until": held.until,
+        "once": task.once,
+        "source": task.source,
+        "enabled": task.pause is None,
+        "paused_reason": pause.reason,
+        "paused_by": pause.by,
+        "paused_at": (pause.at or now) if task.pause else None,
+        "paused_until": pause.until,
     }
 
 
 def _pages(connection: Connection, names: Collection[str] | None) -> Iterator[list[Task]]:
-    """All tasks, or those of these names, a page at a time."""
+    """Yield all tasks, or those of these names, a page at a time."""
     if names is None:
         after = ""
         while page := tasks.page(connection, after, PAGE):
             yield page
             after = page[-1].name
         return
-    wanted = sorted(names)
-    for start in range(0, len(wanted), PAGE):
-        yield tasks.by_names(connection, wanted[start : start + PAGE])
+    chosen = sorted(names)
+    for start in range(0, len(chosen), PAGE):
+        yield tasks.by_names(connection, chosen[start : start + PAGE])
 
 
 def _calendars(connection: Connection) -> dict[str, Mapping[str, Any]]:
@@ -252,7 +252,7 @@ def _calendars(connection: Connection) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _dumped(task: Task, turn: datetime | None) -> DumpedTask:
+def _dumped(task: Task, next_occurrence: datetime | None) -> DumpedTask:
     for name in DEFINITION_FIELDS:
         _readable(getattr(task, name), f"task {task.name}: {name}")
     pause = Pause(reason=task.paused_reason, by=task.paused_by, at=task.paused_at, until=task.paused_until)
@@ -261,18 +261,18 @@ def _dumped(task: Task, turn: datetime | None) -> DumpedTask:
         once=task.once,
         source=task.source,
         pause=None if task.enabled else pause,
-        next=turn,
+        next=next_occurrence,
     )
 
 
 def _readable(value: Any, where: str) -> Any:
     if isinstance(value, Unreadable):
-        raise Refused(f"{where}: {value.text[:100]!r} is not JSON that can be read; mend it first")
+        raise Refused(f"{where}: {value.text[:100]!r} is not JSON that can be read; fix it first")
     return value
 
 
-def _shapes(dump: Dump, kind: str) -> dict[str, dict[str, Any]]:
-    """What the dump has of one kind, by name, as it is compared. A task's next run is not: it moves on."""
+def _comparable(dump: Dump, kind: str) -> dict[str, dict[str, Any]]:
+    """Return one kind of a dump by name, as it is compared: without the next runs of tasks, which move on."""
     if kind == "task":
         return {name: task_json(replace(task, next=None)) for name, task in dump.tasks.items()}
     if kind == "calendar":
@@ -292,8 +292,8 @@ def _calendar(name: str, content: Mapping[str, Any]) -> Calendar:
         raise UsageError(f"calendar {name[:100]!r} cannot be read: {unexpected(error)}") from None
 
 
-def _require_possible(dump: Dump) -> None:
-    """Raise UsageError for what no crontab can hold. A task that agents cannot run is kept, suspended."""
+def _require_valid(dump: Dump) -> None:
+    """Raise UsageError for values that no crontab can hold. A task that agents cannot run is suspended."""
     for name, value in dump.settings.items():
         try:
             registry.find(name).read(value)

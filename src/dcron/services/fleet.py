@@ -1,4 +1,4 @@
-"""The nodes that serve a crontab, and the queues whose limits they share."""
+"""Read and drain the nodes of a crontab, and limit the queues that they share."""
 
 from collections.abc import Iterable
 
@@ -11,17 +11,17 @@ from dcron.validation import MOST_RUNNING, require_queue
 
 
 class Fleet(Service):
-    """The fleet of a crontab. Every method is one transaction."""
+    """The nodes and queues of a crontab. Every method is one transaction."""
 
     def living(self) -> list[Node]:
-        """The nodes whose leases are not over."""
+        """Return the nodes whose leases have not expired."""
         with self.database.read() as connection:
             return nodes.living(connection, self.database.now(connection))
 
     def find(self, name: str) -> list[Node]:
         """Return the living nodes of exactly this ID or name.
 
-        Raises NotFound, as NotExact where it only begins names or IDs.
+        Raises NotFound, as NotExact if names or IDs only begin with it.
         """
         with self.database.read() as connection:
             living = nodes.listing(connection, self.database.now(connection))
@@ -32,14 +32,14 @@ class Fleet(Service):
         raise NotFound(f"there is no living node {name!r}; `dcron nodes` shows those there are")
 
     def drain(self, name: str) -> list[Node]:
-        """Let the living nodes of this ID or name take nothing new; what they run runs on.
+        """Stop the living nodes of this ID or name from claiming runs; their active runs continue.
 
-        It holds until `undrain`, or until their agents are started again. Raises NotFound.
+        This lasts until `undrain`, or until their agents are restarted. Raises NotFound.
         """
         return self._mark(name, draining=True)
 
     def undrain(self, name: str) -> list[Node]:
-        """Let the living nodes of this ID or name take runs again. Raises NotFound."""
+        """Let the living nodes of this ID or name claim runs again. Raises NotFound."""
         return self._mark(name, draining=False)
 
     def _mark(self, name: str, *, draining: bool) -> list[Node]:
@@ -51,20 +51,20 @@ class Fleet(Service):
         return found
 
     def queues(self) -> list[Queue]:
-        """The queues that have a limit, or runs under way, in the order of names."""
+        """Return the queues that have a limit or active runs, in the order of names."""
         with self.database.read() as connection:
             return queues.listing(connection)
 
     def set_queue(self, name: str, max_running: int | None) -> None:
-        """Let no more than so many runs of this queue be alive at once, over all nodes; None for no limit.
+        """Limit the runs of this queue that may be alive at once, over all nodes; None removes the limit.
 
-        What runs runs on. Raises UsageError.
+        Active runs continue. Raises UsageError.
         """
         require_queue("queue", name)
         if max_running is not None and not 0 <= max_running <= MOST_RUNNING:
             raise UsageError(
                 f"--max-running {max_running}: give 0 to {MOST_RUNNING:,}, or none for no limit;"
-                " with 0 the queue stands still"
+                " with 0 no run of the queue starts"
             )
         with self.database.write() as connection:
             queues.put(connection, name, max_running, self.database.now(connection), self.actor)
@@ -72,7 +72,7 @@ class Fleet(Service):
 
 
 def _names_beginning(beginning: str, living: Iterable[Node]) -> list[str]:
-    """The names that begin so, in order, and the IDs of nodes whose names do not."""
+    """Return the names with this beginning, in order, and the IDs of nodes that only match by ID."""
     return sorted(
         {
             node.name if node.name.startswith(beginning) else node.id

@@ -1,4 +1,4 @@
-"""Import tasks from a crontab file: which are new, which differ, and which nobody may run as they are."""
+"""Import the tasks of a crontab file: add new ones, change those that differ, and refuse invalid ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,7 @@
-"""Names as people type them: which verb takes the beginning of a name, and which only a whole one.
+"""Match typed text with names: reading verbs accept a unique beginning, other verbs only a whole name.
 
-Reading verbs take a beginning that only one name has. A verb that changes or starts something takes whole
-names: `whole` raises `NotExact` for a beginning, and only a person who was asked about the one name that
-begins so may go on with it.
+`require_exact` raises `NotExact` for the beginning of a name. A verb that changes or starts something may
+then ask the user to confirm the only name that begins with it.
 """
 
 from collections.abc import Sequence
@@ -11,23 +10,23 @@ from dcron.errors import NotFound, UsageError
 
 SHOWN = 5
 ENOUGH = SHOWN + 1
-"""Names that have to be looked up to show which there are, and whether there are more."""
+"""Names to look up: those that a message shows, and one to see whether there are more."""
 
 
 class NotExact(NotFound):
-    """What was typed only begins names, and a whole name is needed."""
+    """What was typed is only the beginning of names; the verb needs a whole name."""
 
     def __init__(self, what: str, beginning: str, names: Sequence[str]) -> None:
-        """`what` is the kind of thing: a task, a node, a calendar. The names are in order, ENOUGH at most."""
+        """`what` is the kind of thing: a task, a node, a calendar. The names are in order, at most ENOUGH."""
         begun = f"{_shown(names)} {'begins' if len(names) == 1 else 'begin'} so"
         super().__init__(f"there is no {what} {beginning!r}; {begun}: this verb takes the whole name")
         self.names = names
 
 
 def unique_match(beginning: str, names: Sequence[str]) -> str | None:
-    """Return the name that a reading verb means, of those that begin so, in order; None if there is none.
+    """Return the name that a reading verb means; None if there is none. All `names` begin so.
 
-    A whole name is always meant. Raises UsageError where several names begin so.
+    An exact match wins. Raises UsageError if several names match and none exactly.
     """
     if len(names) > 1 and beginning not in names:
         raise UsageError(f"{beginning!r} begins several names: {_shown(names)}; write more of it")
@@ -35,7 +34,7 @@ def unique_match(beginning: str, names: Sequence[str]) -> str | None:
 
 
 def require_exact(what: str, typed: str, names: Sequence[str]) -> str | None:
-    """Return the name if it was typed in full; None if no name begins so. Raises NotExact for a beginning."""
+    """Return the name if it was typed in full; None if no name begins with it. Raises NotExact otherwise."""
     if typed in names:
         return typed
     if names:

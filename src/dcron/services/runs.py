@@ -79,10 +79,10 @@ class Runs(Service):
             raise _no_run(run_id)
         return run
 
-    def runs(self, wanted: RunFilter, limit: int) -> list[Run]:
+    def runs(self, criteria: RunFilter, limit: int) -> list[Run]:
         """Return the runs that pass the filter, the newest first."""
         with self.database.read() as connection:
-            return runs.newest(connection, wanted, limit)
+            return runs.newest(connection, criteria, limit)
 
     def fan_out(self, run_id: int) -> list[Run]:
         """Return the run, and for a task of every node the runs of all nodes with it. Raises NotFound."""

@@ -15,14 +15,14 @@ _AFTER = re.compile(r"(?P<word>@after\s+)(?P<names>[^\s|]+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Match:
-    """A definition of a file, and the task that it is."""
+    """A definition of a file, and the task that it matches."""
 
     named: str
     """Its name in the file."""
     definition: Definition
-    """As it is to be in the crontab, with its name there."""
+    """Its definition with the name it gets in the crontab."""
     task: Task | None
-    """The task that it is already; None for a new one."""
+    """The task that it already is; None for a new one."""
     other: Task | None = None
     """The task of another source that has the name; it is also `task` if its definition is the same."""
 
@@ -40,20 +40,20 @@ def match(
     `names` returns all names of the crontab; it is called only where a definition needs another name. A task
     of another source with the same definition is matched: one task serves both sources.
     """
-    wanted = {each.name: prefix + each.name for each in definitions}
-    found = _own_tasks(definitions, wanted, {task.name: task for task in own}, others)
+    prefixed = {each.name: prefix + each.name for each in definitions}
+    found = _own_tasks(definitions, prefixed, {task.name: task for task in own}, others)
     clashes = {
-        each.name: others[wanted[each.name]]
+        each.name: others[prefixed[each.name]]
         for each in definitions
-        if each.name not in found and wanted[each.name] in others
+        if each.name not in found and prefixed[each.name] in others
     }
-    final = wanted | {name: task.name for name, task in found.items()}
+    final = prefixed | {name: task.name for name, task in found.items()}
     same = [each for each in definitions if each.name in clashes]
     taken: set[str] = set()
     while different := [each for each in same if renamed(each, final) != clashes[each.name].definition()]:
         taken = taken or {*names(), *final.values()}
         for each in different:
-            final[each.name] = free_name(wanted[each.name], taken)
+            final[each.name] = free_name(prefixed[each.name], taken)
             taken.add(final[each.name])
         # The definition of a task that depends on one of these has changed, too.
         moved = {each.name for each in different}
@@ -85,7 +85,7 @@ def renamed(definition: Definition, names: Mapping[str, str]) -> Definition:
 
 def _own_tasks(
     definitions: Sequence[Definition],
-    wanted: Mapping[str, str],
+    prefixed: Mapping[str, str],
     own: Mapping[str, Task],
     others: Mapping[str, Task],
 ) -> dict[str, Task]:
@@ -94,11 +94,11 @@ def _own_tasks(
     It has the same name; or a number behind it, where another source has the name; or it has the same
     definition under another name, for it was renamed since.
     """
-    found = {each.name: own[wanted[each.name]] for each in definitions if wanted[each.name] in own}
-    left = {name: task for name, task in own.items() if name not in wanted.values()}
+    found = {each.name: own[prefixed[each.name]] for each in definitions if prefixed[each.name] in own}
+    left = {name: task for name, task in own.items() if name not in prefixed.values()}
     numbered = _by_number(left)
     for each in definitions:
-        full = wanted[each.name]
+        full = prefixed[each.name]
         candidates = numbered.get(full[:NUMBERED_NAME], [])
         if each.name not in found and full in others and candidates:
             found[each.name] = left.pop(candidates.pop(0))

@@ -21,12 +21,12 @@ class RecentRun:
 
     state: RunState
     seconds: float | None
-    """How long it ran; None if it was never started."""
+    """How many seconds it ran; None if it was never started."""
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A task with what is known of its runs; what these execute is left out."""
+    """A task with its runs, without the commands that these execute."""
 
     task: Task
     next_run: Run | None
@@ -35,9 +35,9 @@ class TaskRow:
     """The latest run that was started."""
     alive: Sequence[Run]
     next_run_at: datetime | None
-    """When the task runs next, calendars considered; None when it will not, or when that is not known yet."""
+    """When the task runs next, calendars included; None if it does not, or if that is not known yet."""
     due_since: datetime | None
-    """When the first waiting run that nothing holds back is, or was, due."""
+    """The time at which the first waiting run that is not blocked is, or was, due."""
     failed: bool
     """Whether the latest finished run failed or was lost; skipped and cancelled runs do not count."""
     dead: bool
@@ -45,15 +45,15 @@ class TaskRow:
     unserved: str | None = None
     """Why no living node can take the next run; None when one can, or there is no next run."""
     recent: Sequence[RecentRun] = ()
-    """The last runs, the oldest first; only where they were asked for."""
+    """The last runs, the oldest first; empty unless requested."""
     clock_change: bool = False
-    """Whether the clocks of the task's zone change before its next run; only where it was asked for."""
+    """Whether the clocks of the task's zone change before its next run; False unless requested."""
 
     @property
     def next_at(self) -> datetime | None:
         """Return the same as `next_run_at`, but None while a pause holds the run back."""
-        held = self.next_run is not None and self.next_run.blocked is Block.PAUSED
-        return None if held else self.next_run_at
+        is_paused = self.next_run is not None and self.next_run.blocked is Block.PAUSED
+        return None if is_paused else self.next_run_at
 
     def is_late(self, now: datetime) -> bool:
         """Return whether a run that nothing holds back has been due for longer than LATE_AFTER."""
@@ -65,8 +65,8 @@ def read(
 ) -> list[TaskRow]:
     """Return the rows of these tasks, in this order; removed tasks are left out.
 
-    With `for_screen` also their recent runs and clock changes; `unserved` is then None while no agent takes
-    any run at all, for the screen says that once.
+    With `for_screen`, add their recent runs and clock changes. `unserved` is then None while no agent claims
+    runs at all: the screen reports that once.
     """
     if not task_ids:
         return []
@@ -109,8 +109,8 @@ def _next_run_at(task: Task, run: Run | None) -> datetime | None:
     try:
         if not policy.rules_of(task).has_calendars:
             return run.due_at
-        wanted = policy.next_not_excluded(task, run.scheduled_for - policy.INSTANT)
-        return wanted and policy.due_at(task, wanted)
+        occurrence = policy.next_not_excluded(task, run.scheduled_for - policy.INSTANT)
+        return occurrence and policy.due_at(task, occurrence)
     except UsageError:
         return None  # its calendar cannot be read, so its runs are skipped
 

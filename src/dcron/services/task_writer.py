@@ -24,7 +24,7 @@ NAMES_COMPARED = 100_000
 class TaskWriter:
     """Writes tasks in the caller's transaction, on behalf of one actor.
 
-    The caller has called `dependency_rules.guard` before.
+    The caller has called `dependency_rules.lock_if_affected` before.
     """
 
     def __init__(self, connection: Connection, database: Database, actor: str) -> None:
@@ -68,7 +68,7 @@ class TaskWriter:
                 except UsageError as error:
                     problems[task.name] = str(error)
             self._plan_added([task for task in written if task.name not in problems])
-        # Only now: a task may come after one that is written further down.
+        # Only now: a task may run after one that is added later in this batch.
         graphs: dict[str, Graph] = {}
         for definition in definitions:
             if definition.name not in problems and (
@@ -96,16 +96,16 @@ class TaskWriter:
         if not replaced:
             raise self.conflict(task)
         if definition.name != task.name or definition.every_node:
-            dependency_rules.require_nothing_behind(self.connection, task)
+            dependency_rules.require_no_downstream(self.connection, task)
         return self._settle(task, "set")
 
     def remove(self, task: Task, removed: Collection[str] = ()) -> None:
         """Remove the task; its waiting runs are skipped.
 
         `removed` are the names of all tasks that this transaction removes. Raises Refused while other tasks
-        come after this one, and Conflict when it is no longer as it was read.
+        run after this one, and Conflict when it is no longer as it was read.
         """
-        dependency_rules.require_nothing_behind(self.connection, task, removed)
+        dependency_rules.require_no_downstream(self.connection, task, removed)
         if not tasks.remove(self.connection, task):
             raise self.conflict(task)
         planning.withdraw(self.connection, task, self.now, f"no longer wanted: removed by {self._actor}")
@@ -147,7 +147,7 @@ class TaskWriter:
         return Conflict(f"{task.name} was changed meanwhile ({who}); look at it again and repeat your change")
 
     def free_name(self, name: str) -> str:
-        """Return the name, or if it is taken the first of `name-2`, `name-3` and so on that is not."""
+        """Return the name, or if it is taken the first free one of `name-2`, `name-3` and so on."""
         beginning = name[: sources.NUMBERED_NAME]
         taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
         return sources.free_name(name, set(taken))

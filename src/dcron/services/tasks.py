@@ -134,7 +134,7 @@ class Tasks(Service):
             if numbered:
                 definition = replace(definition, name=writer.free_name(definition.name))
             require_valid(definition, writer.now)
-            dependency_rules.guard(connection, self.database, [(None, definition)])
+            dependency_rules.lock_if_affected(connection, self.database, [(None, definition)])
             return writer.add(definition, once=once)
 
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
@@ -145,21 +145,22 @@ class Tasks(Service):
     @repeatable
     def edit_all(self, edits: Sequence[tuple[Task, Mapping[str, Any]]]) -> list[Task]:
         """Set fields of these tasks as they were read. Raises UsageError, Refused or Conflict."""
-        wanted = {task.id: replace(task.definition(), **changed) for task, changed in edits}
+        definitions = {task.id: replace(task.definition(), **changed) for task, changed in edits}
         with self.database.write() as connection:
             writer = self._writer(connection)
             for task, _ in edits:
-                require_valid(wanted[task.id], writer.now, task)
-            dependency_rules.guard(connection, self.database, [(task, wanted[task.id]) for task, _ in edits])
+                require_valid(definitions[task.id], writer.now, task)
+            changes = [(task, definitions[task.id]) for task, _ in edits]
+            dependency_rules.lock_if_affected(connection, self.database, changes)
             locked = _locked(connection, [task for task, _ in edits])
-            edited = {task.id: writer.replace(task, wanted[task.id]) for task in locked}
+            edited = {task.id: writer.replace(task, definitions[task.id]) for task in locked}
         return [edited[task.id] for task, _ in edits]
 
     @repeatable
     def remove(self, *removed: Task) -> None:
         """Remove the tasks; their waiting runs are skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
-            dependency_rules.guard(connection, self.database, [(task, None) for task in removed])
+            dependency_rules.lock_if_affected(connection, self.database, [(task, None) for task in removed])
             writer = self._writer(connection)
             names = {task.name for task in removed}
             for task in _locked(connection, removed):
@@ -225,7 +226,7 @@ class Tasks(Service):
             writer = self._writer(connection)
             matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
             changes = ((each.task, each.definition) for each in matches)
-            dependency_rules.guard(connection, self.database, changes)
+            dependency_rules.lock_if_affected(connection, self.database, changes)
             imported, problems = imports.write(writer, matches, source)
             if problems:
                 raise InvalidTasks(imports.by_file_name(matches, problems))

@@ -1,4 +1,4 @@
-"""Making runs besides the clock: events, and occurrences of the past."""
+"""Make runs that no schedule makes: for events, and for past occurrences (backfill)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,26 +12,26 @@ from dcron.store import audit_log, blocked, events, finishing, planning, runs
 from dcron.validation import require_event, require_runnable, require_text
 
 MOST_OCCURRENCES = 10_000
-"""Occurrences that one backfill makes up for."""
+"""Most occurrences of one backfill."""
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """What became of an event."""
+    """The effect of an event."""
 
     event: Event | None
-    """None when one of the same name and key had come before: then nothing was done."""
+    """None if an event with the same name and key was sent before; then nothing was done."""
     runs: Sequence[Run]
-    """One for each task that waits for it; skipped where the task is paused."""
+    """One for each task that waits for the event; skipped if the task is paused."""
 
 
 @dataclass(frozen=True)
 class Backfill:
-    """Which occurrences a backfill makes up for."""
+    """The effect of a backfill."""
 
     occurrences: Sequence[datetime]
-    there_already: int
-    """Occurrences that have succeeded, or are about to run, and are left alone."""
+    already_done: int
+    """How many of the occurrences have succeeded, wait or run already; they are left alone."""
 
 
 class Triggers(Service):
@@ -54,34 +54,33 @@ class Triggers(Service):
             return Emitted(event, runs.of_event(connection, event.id))
 
     def backfill(self, task: Task, first: datetime, last: datetime, *, dry_run: bool = False) -> Backfill:
-        """Make runs for the line's occurrences from `first` up to and with `last` that never succeeded.
+        """Make runs for the task's occurrences from `first` to `last`, both included, that never succeeded.
 
-        They run one after the other, as far as the line's limits say, and behind what is due today.
-        Raises UsageError.
+        They start within the task's limits, after runs that are due now. Raises UsageError.
         """
         require_runnable(task)
         if not policy.is_timed(task):
-            raise UsageError(f"{task.name} has no times to make up for: its schedule is {task.schedule}")
+            raise UsageError(f"{task.name} has no occurrences to backfill: its schedule is {task.schedule}")
         with self.database.read() as connection:
             now = self.database.now(connection)
-        wanted = _occurrences(task, first, min(last, now))
+        requested = _occurrences(task, first, min(last, now))
         with self.database.write() as connection:
-            # Before anything is looked up: of two people who do the same, the second finds it done.
+            # Lock before reading: if two users do the same, the second one finds the runs of the first.
             finishing.lock_tasks(connection, {task.id: task.name})
-            there = runs.occurrences_done(connection, task.id, first, last)
-            missing = [occurrence for occurrence in wanted if occurrence not in there]
+            done = runs.occurrences_done(connection, task.id, first, last)
+            missing = [occurrence for occurrence in requested if occurrence not in done]
             if missing and not dry_run:
                 planning.add_backfill(connection, task, missing, now)
                 blocked.unblock(connection, [task.id], now)
                 detail = {"from": first.isoformat(), "to": last.isoformat(), "runs": len(missing)}
                 audit_log.record(connection, now, self.actor, "backfill", after=task, detail=detail)
                 self.database.notify(connection)
-            return Backfill(missing, len(wanted) - len(missing))
+            return Backfill(missing, len(requested) - len(missing))
 
 
 def _occurrences(task: Task, first: datetime, last: datetime) -> list[datetime]:
     if last < first:
-        raise UsageError("--to lies before --from, or --from is yet to come; there is nothing to make up for")
+        raise UsageError("--to is before --from, or --from is in the future; there is nothing to backfill")
     found: list[datetime] = []
     occurrence = policy.next_not_excluded(task, first - policy.INSTANT)
     while occurrence and occurrence <= last:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Executable,
     FromClause,
     Integer,
+    Row,
     bindparam,
     func,
     or_,
@@ -80,34 +81,26 @@ class ClaimedRun:
     """From its end to the next turn, where the line counts from there."""
 
 
-def lock(connection: Connection, offer: Capacity, now: datetime, lanes: Iterable[Lane]) -> list[ClaimedRun]:
-    """Due runs with their lines, both locked: whoever counts a task's live runs holds the task's line.
-
-    Of each lane the first few; of all these the first that fit into what is free.
-    """
-    lanes = list(lanes)
-    room = queues.room(connection, {lane.queue for lane in lanes})
-    found: list[ClaimedRun] = []
-    for lane in lanes:
-        most = min(offer.slots, room.get(lane.queue, offer.slots))
-        if most > 0 and offer.has_room_for(lane):
-            found += _lock_lane(connection, offer, now, lane, most)
-    return _first_that_fit(found, offer, room)
-
-
-def _lock_lane(
-    connection: Connection, offer: Capacity, now: datetime, lane: Lane, most: int
+def lock(
+    connection: Connection, database: Database, offer: Capacity, now: datetime, lanes: Iterable[Lane]
 ) -> list[ClaimedRun]:
-    given = {"lane": str(lane), "now": now, "node_id": offer.node_id, "most": most}
-    due = []
-    for row in connection.execute(_due_runs(), given):
-        run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
-        attempt, scheduled_for, payload, spec, *facts = rest
-        task = task_from(row)
-        due.append(
-            ClaimedRun(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
-        )
-    return due
+    """Return due runs with their tasks, both locked: a task's live runs are counted under its lock.
+
+    They are the first runs of each lane, as far as slots, queues and capacity last.
+    """
+    lanes = [lane for lane in lanes if offer.has_room_for(lane)]
+    room = queues.send_room(connection, database, {lane.queue for lane in lanes})
+    given = {"now": now, "node_id": offer.node_id, "most": offer.slots}
+    sent = [(lane, database.send(connection, _due_runs(), given | {"lane": str(lane)})) for lane in lanes]
+    found = [_claimable(row, lane) for lane, reply in sent for row in reply.rows()]
+    return _first_that_fit(found, offer, room())
+
+
+def _claimable(row: Row[Any], lane: Lane) -> ClaimedRun:
+    run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
+    attempt, scheduled_for, payload, spec, *facts = rest
+    task = task_from(row)
+    return ClaimedRun(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
 
 
 _RUN_COLUMNS = [

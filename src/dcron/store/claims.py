@@ -74,21 +74,33 @@ def claim(
     lanes: Iterable[Lane],
     ran_until: datetime | None = None,
 ) -> ClaimResult:
-    """Write my ID on due runs of these lanes that nobody has, as many as I can take.
+    """Write this node's ID on waiting runs of these lanes, as many as it can take.
 
     Up to `ran_until` occurrences may have been started ahead of their times; those are skipped.
-    The caller has renewed its node's row before, and calls `blocked.unblock` for what came out blocked.
+    The caller has renewed its node's row before, and calls `blocked.unblock` for the blocked runs.
     """
-    found = candidates.lock(connection, offer, now, lanes)
+    due = candidates.lock(connection, database, offer, now, lanes)
+    return claim_locked(connection, database, offer.node_id, now, due, ran_until)
+
+
+def claim_locked(
+    connection: Connection,
+    database: Database,
+    node_id: str,
+    now: datetime,
+    due: Sequence[ClaimedRun],
+    ran_until: datetime | None = None,
+) -> ClaimResult:
+    """Claim like `claim`, of due runs that `candidates.lock` returned in this transaction."""
     batch = ClaimResult()
-    if not found:
+    if not due:
         return batch
     early = _ran_early(connection, ran_until)
-    _decide(found, candidates.count_alive(connection, database, offer.node_id, found), now, batch, early)
-    _write_spread(connection, database, offer.node_id, now, batch)
-    _write_owner(connection, database, offer.node_id, now, batch)
+    _decide(due, candidates.count_alive(connection, database, node_id, due), now, batch, early)
+    _write_spread(connection, database, node_id, now, batch)
+    _write_owner(connection, database, node_id, now, batch)
     _write_skipped(connection, database, now, batch)
-    _write_blocked(connection, database, offer.node_id, now, batch)
+    _write_blocked(connection, database, node_id, now, batch)
     skipping.record(connection, batch.missed, now)
     for task, error in batch.unplannable.values():
         tasks.mark_planned(connection, task, error)
@@ -284,8 +296,8 @@ def _write_owner(
         return
     rows = ((run.id, run.scheduled_for, run.expires_at) for run in batch.claimed)
     given = database.values(_OWNED, rows) | {"node_id": node_id, "now": now}
-    written = set(connection.scalars(_own(database.rows(_OWNED)), given))
-    batch.claimed = [run for run in batch.claimed if run.id in written]
+    # All of them are locked, so all are written. `start` reads the ownership again.
+    database.send(connection, _own(database.rows(_OWNED)), given)
 
 
 # Should it be given back, it waits as what it is made up for.
@@ -295,12 +307,8 @@ _OWNED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 @cache
 def _own(batch: FromClause) -> Executable:
     mine = {"state": RunState.CLAIMED, "owner": bindparam("node_id"), "claimed_at": bindparam("now")}
-    return (
-        update(runs)
-        .where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
-        .values(beside_id(batch) | mine)
-        .returning(runs.c.id)
-    )
+    query = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
+    return query.values(beside_id(batch) | mine)
 
 
 def _write_skipped(connection: Connection, database: Database, now: datetime, batch: ClaimResult) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, or_, select, text, union, update
 
 from dcron.database import Database
 from dcron.model import RunState, Trigger
-from dcron.schema import ALIVE, crontab, runs
+from dcron.schema import ALIVE, FINISHED, crontab, runs
 from dcron.store import epochs
 
 TOLERANCE = timedelta(seconds=5)
@@ -23,7 +23,7 @@ _ON_DEMAND = (Trigger.MANUAL, Trigger.EVENT, Trigger.AFTER, Trigger.BACKFILL, Tr
 
 
 @dataclass(frozen=True)
-class SetBack:
+class Repair:
     """What was repaired after the clock was set back."""
 
     tasks: int
@@ -45,12 +45,12 @@ def is_behind(connection: Connection, now: datetime) -> bool:
 
 
 def _last_end(connection: Connection) -> datetime | None:
-    ended = select(runs.c.finished_at).where(text("finished_at IS NOT NULL"))
+    ended = select(runs.c.finished_at).where(text(FINISHED))
     found: datetime | None = connection.scalar(ended.order_by(runs.c.finished_at.desc()).limit(1))
     return found
 
 
-def set_back(connection: Connection, database: Database, actor: str, now: datetime) -> SetBack | None:
+def repair(connection: Connection, database: Database, actor: str, now: datetime) -> Repair | None:
     """Plan again what was planned by a clock ahead of `now`. Return None if another agent has done so."""
     database.lock_ids(connection)
     latest = epochs.last(connection, "clock")
@@ -59,7 +59,7 @@ def set_back(connection: Connection, database: Database, actor: str, now: dateti
     until = connection.scalar(_last_early(now))
     tasks = connection.execute(_mark_unplanned(now)).rowcount
     moved_runs = _bring_forward(connection, now)
-    done = SetBack(tasks, moved_runs, until)
+    done = Repair(tasks, moved_runs, until)
     ended = _last_end(connection)
     after = {
         "ran_until": until and until.isoformat(),
@@ -82,7 +82,7 @@ def early_run(connection: Connection, task_id: int, occurrence: datetime, run_id
     """Return another run than `run_id` that was started for this occurrence."""
     query = select(runs.c.id).where(runs.c.task_id == task_id, runs.c.scheduled_for == occurrence)
     started = query.where(runs.c.started_at.is_not(None), runs.c.id != run_id)
-    for known in (text("finished_at IS NOT NULL"), text(ALIVE)):
+    for known in (text(FINISHED), text(ALIVE)):
         if found := connection.scalar(started.where(known).limit(1)):
             return int(found)
     return None
@@ -93,7 +93,7 @@ def settled_between(connection: Connection, task_id: int, after: datetime, befor
     between = (runs.c.task_id == task_id, runs.c.scheduled_for > after, runs.c.scheduled_for < before)
     query = select(runs.c.scheduled_for).where(*between)
     over = or_(runs.c.started_at.is_not(None), runs.c.state == RunState.CANCELLED)
-    ended = query.where(text("finished_at IS NOT NULL"), over).limit(_MOST)
+    ended = query.where(text(FINISHED), over).limit(_MOST)
     return {*connection.scalars(ended), *connection.scalars(query.where(text(ALIVE)))}
 
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from dcron.database import Columns, Database
 from dcron.model import RunState
-from dcron.schema import ALIVE, INCIDENT, changes, runs
+from dcron.schema import ALIVE, INCIDENT, WAITING, changes, runs
 
 GAP = 10_000
 """Ids skipped at each epoch: other agents may have seen them issued. As many are checked before it."""
@@ -90,7 +90,7 @@ def _is_declared(connection: Connection, issued: int, seen: int, timeline: str |
 
 def _doubtful() -> Executable:
     since = (runs.c.due_at <= bindparam("now")) | (runs.c.id > bindparam("recent"))
-    waiting = select(runs.c.id).where(text("state = 'waiting'"), since)
+    waiting = select(runs.c.id).where(text(WAITING), since)
     claimed = select(runs.c.id).where(text(ALIVE), runs.c.state == RunState.CLAIMED)
     return union_all(waiting, claimed).order_by("id")
 

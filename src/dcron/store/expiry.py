@@ -50,7 +50,7 @@ def _expire(connection: Connection, database: Database, row: Row[Any], task: Tas
     skip = policy.expired(task, row.expires_at, now) or Skip(SkipCode.EXPIRED, "expired")
     last = row.scheduled_for
     if row.trigger == Trigger.SCHEDULE:
-        missed = _too_late(task, row.scheduled_for, now)
+        missed = _expired_range(task, row.scheduled_for, now)
         if missed and missed.count > 1:
             last, skip = missed.last, replace(skip, covers=missed)
     skipping.end(connection, [runs.c.id == row.run_id], skip, now, scheduled_for=last)
@@ -62,7 +62,7 @@ def _expire(connection: Connection, database: Database, row: Row[Any], task: Tas
     finishing.skipped(connection, database, step, Trigger(row.trigger), now)
 
 
-def _too_late(task: Task, first: datetime, now: datetime) -> policy.MissedRange | None:
+def _expired_range(task: Task, first: datetime, now: datetime) -> policy.MissedRange | None:
     """Return the occurrences from `first` on that are past the task's deadline."""
     end = now - timedelta(seconds=(task.deadline or 0) + (task.jitter or 0))
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, or_, select, text
 
 from dcron.model import Event, Run, Trigger
-from dcron.schema import ALIVE, DUE, UNHANDLED, changes, events, nodes, queues, runs
+from dcron.schema import ALIVE, DUE, FINISHED, UNHANDLED, WAITING, changes, events, nodes, queues, runs
 from dcron.store.audit_log import changed_by
 from dcron.store.listings import LIGHT, light_run
 
@@ -19,7 +19,6 @@ _LOOKED_AT = 1000
 """Rows that a query searches for those of one kind that have no index of their own."""
 _TASK_ACTIONS = ("add", "set", "rm", "pause", "resume")
 """Changes of a task itself; other actions are about its runs."""
-_FINISHED = "finished_at IS NOT NULL"
 _LATEST_FIRST = (runs.c.scheduled_for.desc(), runs.c.id.desc())
 
 
@@ -54,7 +53,7 @@ class QueueNow:
 def finished(connection: Connection, task_id: int, first: datetime, end: datetime, limit: int) -> list[Run]:
     """Return the task's finished runs for times from `first` until before `end`, in order."""
     of_time = (runs.c.scheduled_for >= first, runs.c.scheduled_for < end)
-    query = select(*LIGHT).where(runs.c.task_id == task_id, text(_FINISHED), *of_time)
+    query = select(*LIGHT).where(runs.c.task_id == task_id, text(FINISHED), *of_time)
     rows = connection.execute(query.order_by(runs.c.scheduled_for, runs.c.id).limit(limit))
     return [light_run(row) for row in rows]
 
@@ -63,7 +62,7 @@ def unfinished(connection: Connection, task_id: int) -> list[Run]:
     """Return the task's runs that are alive, then its first waiting runs, each by due time."""
     query = select(*LIGHT).where(runs.c.task_id == task_id)
     found: list[Run] = []
-    for state in (ALIVE, "state = 'waiting'"):
+    for state in (ALIVE, WAITING):
         ordered = query.where(text(state)).order_by(runs.c.due_at, runs.c.id)
         found += [light_run(row) for row in connection.execute(ordered.limit(MOST_UNFINISHED))]
     return found
@@ -71,7 +70,7 @@ def unfinished(connection: Connection, task_id: int) -> list[Run]:
 
 def latest(connection: Connection, task_id: int, limit: int) -> list[Run]:
     """Return the task's finished runs, the latest scheduled time first."""
-    query = select(*LIGHT).where(runs.c.task_id == task_id, text(_FINISHED))
+    query = select(*LIGHT).where(runs.c.task_id == task_id, text(FINISHED))
     return [light_run(row) for row in connection.execute(query.order_by(*_LATEST_FIRST).limit(limit))]
 
 
@@ -89,7 +88,7 @@ def scheduled_runs_after(connection: Connection, task_id: int, after: datetime, 
 def _scheduled_runs(
     connection: Connection, task_id: int, when: ColumnElement[bool], order: Sequence[Any], limit: int
 ) -> list[Run]:
-    of_task = select(runs.c.id).where(runs.c.task_id == task_id, text(_FINISHED), when)
+    of_task = select(runs.c.id).where(runs.c.task_id == task_id, text(FINISHED), when)
     near = of_task.order_by(*order).limit(_LOOKED_AT).subquery()
     scheduled = (runs.c.id.in_(select(near.c.id)), runs.c.trigger.in_([Trigger.SCHEDULE, Trigger.NODE]))
     query = select(*LIGHT).where(*scheduled).order_by(*order).limit(limit)
@@ -202,6 +201,6 @@ def nearest(connection: Connection, task_id: int, at: datetime, *, later: bool) 
     """Return the task's last finished run for a time before this one; with `later`, its first after it."""
     when = runs.c.scheduled_for > at if later else runs.c.scheduled_for < at
     order = (runs.c.scheduled_for, runs.c.id) if later else _LATEST_FIRST
-    query = select(*LIGHT).where(runs.c.task_id == task_id, text(_FINISHED), when)
+    query = select(*LIGHT).where(runs.c.task_id == task_id, text(FINISHED), when)
     row = connection.execute(query.order_by(*order).limit(1)).first()
     return light_run(row) if row else None

@@ -7,23 +7,25 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, false, func, or_, select, text
+from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, false, func, or_, select, text
 
-from dcron.model import LATE_AFTER, Block, Run, RunState, Task, Trigger
-from dcron.schema import ALIVE, DEAD, DUE, changes, crontab, runs
+from dcron.model import LATE_AFTER, Run, Task
+from dcron.schema import ALIVE, DEAD, DUE, FINISHED, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
+from dcron.store.runs import run_from
 from dcron.store.search_terms import (
     RUN_FIELDS,
     TASK_FIELDS,
     TASK_ORDERS,
     Term,
-    comes,
     conditions,
     first_due,
     has_dead_letter,
     has_failed,
+    has_open_run,
     of_latest,
     of_task,
 )
@@ -38,8 +40,9 @@ _PAGES_OF_LANES = 10
 LIGHT = [runs.c[name] for name in Run.__dataclass_fields__ if name not in ("spec", "payload")]
 """The columns of a run without what it executes."""
 
-_WAITING = "state = 'waiting'"
-_FINISHED = "finished_at IS NOT NULL"
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_RUNS_BY_ID = select(*LIGHT).where(runs.c.id.in_(_IDS))
+_ALIVE_RUNS = select(*LIGHT).where(runs.c.task_id.in_(_IDS), text(ALIVE)).order_by(runs.c.id)
 
 
 # Tasks ------------------------------------------------------------------------------------------------
@@ -63,7 +66,7 @@ def task_ids(
     ties = [] if order == "name" else [crontab.c.name]
     if order == "name":  # as the index has it: with NULLS LAST, Postgres sorts all names
         ordered = crontab.c.name.desc() if reverse else crontab.c.name.asc()
-    matching = [*conditions(TASK_FIELDS, terms, now), *([comes()] if coming else [])]
+    matching = [*conditions(TASK_FIELDS, terms, now), *([has_open_run()] if coming else [])]
     query = select(crontab.c.id).where(*matching).order_by(ordered, *ties)
     return array("q", connection.scalars(query.limit(MOST_IDS)))
 
@@ -86,18 +89,22 @@ class ListedTask:
     """Whether one of its runs is a dead letter."""
 
 
-def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
-    """Return the tasks of these ids, in this order; removed tasks are left out."""
-    next_id = of_task(runs.c.id, text(_WAITING)).order_by(runs.c.due_at, runs.c.id).limit(1)
-    query = select(
+@cache  # to build it takes as long as to run it
+def _listed_query() -> Select[Any]:
+    next_id = of_task(runs.c.id, text(WAITING)).order_by(runs.c.due_at, runs.c.id).limit(1)
+    return select(
         next_id.scalar_subquery().label("next_id"),
         of_latest(runs.c.id).label("last_id"),
         first_due().label("due_since"),
         func.coalesce(has_failed(), false()).label("failed"),
         has_dead_letter().label("dead"),
         *tasks.COLUMNS,
-    ).where(crontab.c.id.in_(task_ids))
-    rows = {row.id: row for row in connection.execute(query)}
+    ).where(crontab.c.id.in_(_IDS))
+
+
+def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[ListedTask]:
+    """Return the tasks of these ids, in this order; removed tasks are left out."""
+    rows = {row.id: row for row in connection.execute(_listed_query(), {"ids": task_ids})}
     found = _runs_by_id(connection, {each for row in rows.values() for each in (row.next_id, row.last_id)})
     alive = _alive_runs(connection, task_ids)
     return [
@@ -116,27 +123,31 @@ def listed_tasks(connection: Connection, task_ids: Sequence[int]) -> list[Listed
 
 
 def _runs_by_id(connection: Connection, run_ids: set[int | None]) -> dict[int | None, Run]:
-    query = select(*LIGHT).where(runs.c.id.in_([each for each in run_ids if each is not None]))
-    return {row.id: light_run(row) for row in connection.execute(query)}
+    ids = [each for each in run_ids if each is not None]
+    return {row.id: light_run(row) for row in connection.execute(_RUNS_BY_ID, {"ids": ids})}
 
 
 def _alive_runs(connection: Connection, task_ids: Sequence[int]) -> Mapping[int, Sequence[Run]]:
     found: dict[int, list[Run]] = {}
-    query = select(*LIGHT).where(runs.c.task_id.in_(task_ids), text(ALIVE)).order_by(runs.c.id)
-    for row in connection.execute(query):
+    for row in connection.execute(_ALIVE_RUNS, {"ids": task_ids}):
         found.setdefault(row.task_id, []).append(light_run(row))
     return found
 
 
-def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
-    """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
-    over = (runs.c.task_id == crontab.c.id, text(_FINISHED))
+@cache
+def _recent_query() -> Select[Any]:
+    over = (runs.c.task_id == crontab.c.id, text(FINISHED))
     tenth = select(runs.c.id).where(*over).order_by(runs.c.id.desc()).limit(1).offset(RECENT - 1)
     since = func.coalesce(tenth.correlate(crontab).scalar_subquery(), 0)
     columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
     query = select(*columns).select_from(crontab).join(runs, and_(*over, runs.c.id >= since))
+    return query.where(crontab.c.id.in_(_IDS)).order_by(runs.c.id)
+
+
+def recent_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, list[Any]]:
+    """Return the last RECENT finished runs of each task: state, start and end; the oldest first."""
     found: dict[int, list[Any]] = {}
-    for row in connection.execute(query.where(crontab.c.id.in_(task_ids)).order_by(runs.c.id)):
+    for row in connection.execute(_recent_query(), {"ids": task_ids}):
         found.setdefault(row.task_id, []).append(row)
     return found
 
@@ -211,9 +222,7 @@ class RunsPage:
 
 def light_run(row: Row[Any]) -> Run:
     """Return the run of a row that has LIGHT; what it executes is left out."""
-    values: dict[str, Any] = {**row._mapping, "spec": {}, "payload": None}
-    kinds = {"trigger": Trigger(row.trigger), "state": RunState(row.state)}
-    return Run(**{**values, **kinds, "blocked": row.blocked and Block(row.blocked)})
+    return run_from(row, spec={}, payload=None)
 
 
 def finished_runs(
@@ -249,7 +258,7 @@ def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now
     ]
     if only.task_id is None or only.node_id:
         return found
-    waiting = query.where(text(_WAITING), runs.c.task_id == only.task_id)
+    waiting = query.where(text(WAITING), runs.c.task_id == only.task_id)
     rows = connection.execute(waiting.order_by((runs.c.id + 0).desc()).limit(limit))
     return [light_run(row) for row in rows] + found
 
@@ -287,12 +296,12 @@ def dead_ids(connection: Connection, since_id: int) -> set[int]:
 
 def waiting_runs(connection: Connection, task_id: int, limit: int) -> list[Run]:
     """Return the waiting runs of the task, the first due first."""
-    waiting = select(*LIGHT).where(text(_WAITING), runs.c.task_id == task_id)
+    waiting = select(*LIGHT).where(text(WAITING), runs.c.task_id == task_id)
     return [light_run(row) for row in connection.execute(waiting.order_by(runs.c.due_at).limit(limit))]
 
 
 def _window(only: RunListFilter, after: RunCursor | None) -> Select[Any]:
-    query = select(*LIGHT).where(text(_FINISHED))
+    query = select(*LIGHT).where(text(FINISHED))
     if only.task_id is not None:
         query = query.where(runs.c.task_id == only.task_id)
     if only.node_id:

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from dcron.database import Database
+from dcron.database import Database, Reply
 from dcron.migrations import VERSION_TABLE
 from dcron.model import LONGEST_DURATION, Node
 from dcron.schema import ALIVE, nodes, runs
@@ -44,6 +44,14 @@ def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> 
     """
     until = now + timedelta(seconds=lease)
     return connection.execute(_renew(), {"node_id": node_id, "until": until}).first()
+
+
+def send_renewal(
+    connection: Connection, database: Database, node_id: str, now: datetime, lease: float
+) -> Reply:
+    """Extend the lease like `renew`, together with the statement that follows."""
+    given = {"node_id": node_id, "until": now + timedelta(seconds=lease)}
+    return database.send(connection, _renew(), given)
 
 
 def beat(

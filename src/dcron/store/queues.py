@@ -1,28 +1,35 @@
 """Read and write queues: limits that tasks share, over all nodes."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import Connection, Executable, bindparam, func, select, text, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Executable, bindparam, func, select, text
 
+from dcron.database import Database
 from dcron.model import Queue
 from dcron.schema import ALIVE, LIMITED, queues, runs
+from dcron.store import upsert
 
 
-def room(connection: Connection, names: Collection[str]) -> dict[str, int]:
-    """Return how many more runs each of these queues may start; queues without a limit are left out.
+def send_room(
+    connection: Connection, database: Database, names: Collection[str]
+) -> Callable[[], dict[str, int]]:
+    """Lock the limits of these queues. Return a function for how many more runs each of them may start.
 
-    Their rows stay locked until the transaction ends, so that no other transaction counts at the same time.
+    Queues without a limit are left out. The limits stay locked until the transaction ends, so that no other
+    transaction counts at the same time.
     """
-    rows = connection.execute(_limited(), {"names": sorted(names)})
-    limits = {row.name: row.max_running for row in rows}
-    if not limits:
-        return {}
+    given = {"names": sorted(names)}
+    limits = database.send(connection, _limited(), given)
     # A statement of its own, after the lock: it sees what the previous holder of the lock has committed.
-    alive = _alive(connection, limits)
-    return {name: max(0, limit - alive.get(name, 0)) for name, limit in limits.items()}
+    alive = database.send(connection, _alive_of_limited(), given)
+
+    def room() -> dict[str, int]:
+        taken = {row.queue: row.alive for row in alive.rows()}
+        return {row.name: max(0, row.max_running - taken.get(row.name, 0)) for row in limits.rows()}
+
+    return room
 
 
 @cache
@@ -30,6 +37,15 @@ def _limited() -> Executable:
     named = queues.c.name.in_(bindparam("names", expanding=True))
     limited = select(queues.c.name, queues.c.max_running).where(named, text(LIMITED))
     return limited.order_by(queues.c.name).with_for_update(key_share=True)
+
+
+@cache
+def _alive_of_limited() -> Executable:
+    limited = select(queues.c.name).where(
+        queues.c.name.in_(bindparam("names", expanding=True)), text(LIMITED)
+    )
+    alive = select(runs.c.queue, func.count().label("alive")).where(text(ALIVE), runs.c.queue.in_(limited))
+    return alive.group_by(runs.c.queue)
 
 
 def is_full(connection: Connection, name: str) -> bool:
@@ -41,14 +57,7 @@ def is_full(connection: Connection, name: str) -> bool:
 def put(connection: Connection, name: str, max_running: int | None, now: datetime, actor: str) -> None:
     """Set the queue's limit; None removes it."""
     values = {"max_running": max_running, "changed_at": now, "changed_by": actor}
-    setting = update(queues).where(queues.c.name == name).values(values)
-    if connection.execute(setting).rowcount:
-        return
-    try:
-        with connection.begin_nested():
-            connection.execute(queues.insert().values(name=name, **values))
-    except IntegrityError:  # another transaction has set it meanwhile
-        connection.execute(setting)
+    upsert.put(connection, queues, name, values)
 
 
 def limits(connection: Connection) -> dict[str, int | None]:

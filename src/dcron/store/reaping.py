@@ -37,9 +37,8 @@ def reap(
     """
     dead: list[str] = []
     lost: list[int] = []
-    for node_id, alive_until in sorted(
-        over.items()
-    ):  # in one order, so that two nodes that reap do not deadlock
+    # In one order, so that two nodes that reap do not deadlock.
+    for node_id, alive_until in sorted(over.items()):
         unrenewed = (nodes.c.id == node_id, nodes.c.died_at.is_(None), nodes.c.alive_until == alive_until)
         declared = update(nodes).where(*unrenewed).values(died_at=now, died_how="dead")
         if not connection.execute(declared).rowcount:

@@ -22,10 +22,9 @@ from sqlalchemy import (
 )
 
 from dcron.model import Block, Run, RunState, Trigger
-from dcron.schema import ALIVE, DEAD, UNSUCCESSFUL, crontab, runs
+from dcron.schema import ALIVE, DEAD, UNSUCCESSFUL, WAITING, crontab, runs
 
 COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
-_WAITING = "state = 'waiting'"
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,9 @@ class RunFilter:
     """Only dead letters."""
 
 
-def run_from(row: Row[Any]) -> Run:
-    """Return the run of a row that has COLUMNS."""
-    values = {name: getattr(row, name) for name in Run.__dataclass_fields__}
+def run_from(row: Row[Any], **left_out: Any) -> Run:
+    """Return the run of a row that has COLUMNS, except those that `left_out` gives values for."""
+    values: dict[str, Any] = {**row._mapping, **left_out}
     kinds = {"trigger": Trigger(row.trigger), "state": RunState(row.state)}
     return Run(**{**values, **kinds, "blocked": row.blocked and Block(row.blocked)})
 
@@ -59,7 +58,7 @@ def newest(connection: Connection, only: RunFilter, limit: int) -> list[Run]:
     """Return the runs that pass the filter, the newest first."""
     conditions = list(_conditions(only))
     newest_first = runs.c.id.desc()
-    for states in (ALIVE, UNSUCCESSFUL, _WAITING):
+    for states in (ALIVE, UNSUCCESSFUL, WAITING):
         if only.states and all(repr(state.value) in states for state in only.states):
             conditions.append(text(states))
             # Few runs have these states: look them up and sort them instead of reading the history in order.
@@ -94,7 +93,7 @@ def is_in_state(state: RunState) -> ColumnElement[bool]:
 
 def next_runs(connection: Connection, task_ids: Sequence[int]) -> dict[int, Run]:
     """Return the first waiting run of each of these tasks, by task id."""
-    of_task = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text("state = 'waiting'"))
+    of_task = select(runs.c.id).where(runs.c.task_id == crontab.c.id, text(WAITING))
     first = of_task.order_by(runs.c.due_at, runs.c.id).limit(1).scalar_subquery()
     query = select(*COLUMNS).where(runs.c.id.in_(select(first).where(crontab.c.id.in_(task_ids))))
     return {row.task_id: run_from(row) for row in connection.execute(query)}
@@ -122,7 +121,7 @@ def started_at(connection: Connection, run_ids: Sequence[int]) -> dict[int, date
     return {row.id: row.started_at for row in connection.execute(query)}
 
 
-def instead_of(connection: Connection, run: Run) -> Run | None:
+def superseded_by(connection: Connection, run: Run) -> Run | None:
     """Return the run that rules out another attempt: the retry, or another run of the task in the flow."""
     done = (RunState.SKIPPED, RunState.FAILED, RunState.LOST, RunState.CANCELLED)
     if retry := retry_of(connection, run.id):
@@ -169,6 +168,6 @@ def occurrences_done(connection: Connection, task_id: int, first: datetime, last
     in_range = (runs.c.task_id == task_id, runs.c.scheduled_for.between(first, last))
     succeeded = (runs.c.finished_at.is_not(None), runs.c.state == RunState.SUCCEEDED)
     done = select(runs.c.scheduled_for).where(*in_range, *succeeded)
-    waiting = select(runs.c.scheduled_for).where(*in_range, text("state = 'waiting'"))
+    waiting = select(runs.c.scheduled_for).where(*in_range, text(WAITING))
     living = select(runs.c.scheduled_for).where(*in_range, text(ALIVE))
     return {at for query in (done, waiting, living) for at in connection.scalars(query)}

@@ -9,9 +9,8 @@ from sqlalchemy import Column, ColumnElement, Select, and_, case, cast, false, f
 from sqlalchemy import Text as TextType
 
 from dcron.model import LATE_AFTER, RunState
-from dcron.schema import ALIVE, DEAD, DUE, crontab, runs
+from dcron.schema import ALIVE, DEAD, DUE, WAITING, crontab, runs
 
-_WAITING = "state = 'waiting'"
 _FAILURES = [state for state in RunState if state.is_failure]
 
 
@@ -64,10 +63,10 @@ def _alive(*which: Any) -> ColumnElement[bool]:
     return of_task(runs.c.id, text(ALIVE), *which).exists()
 
 
-def comes() -> ColumnElement[bool]:
+def has_open_run() -> ColumnElement[bool]:
     """Return the condition that a run of the task is alive, or waits and no endless pause stops it."""
     goes_on = or_(crontab.c.enabled, crontab.c.paused_until.is_not(None))
-    return or_(_alive(), and_(goes_on, of_task(runs.c.id, text(_WAITING)).exists()))
+    return or_(_alive(), and_(goes_on, of_task(runs.c.id, text(WAITING)).exists()))
 
 
 def _is_late(now: datetime) -> ColumnElement[bool]:
@@ -146,7 +145,7 @@ TASK_FIELDS: dict[str, Condition] = {
 
 TASK_ORDERS: dict[str, Callable[[datetime], Any]] = {
     "name": lambda now: crontab.c.name,
-    "next": lambda now: first_due(_WAITING),
+    "next": lambda now: first_due(WAITING),
     "last": lambda now: of_latest(runs.c.started_at),
     "state": _rank,
     "schedule": lambda now: crontab.c.schedule,

@@ -4,11 +4,11 @@ import json
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, delete, select
 
 from dcron.model import StoredSetting
 from dcron.schema import settings
+from dcron.store import upsert
 from dcron.unreadable import Unreadable
 
 COLUMNS = [settings.c[name] for name in StoredSetting.__dataclass_fields__]
@@ -37,14 +37,7 @@ def by_name(connection: Connection, name: str) -> StoredSetting | None:
 def put(connection: Connection, name: str, value: Any, now: datetime, actor: str) -> None:
     """Set it; `value` must be serializable as JSON."""
     values = {"value": json.dumps(value), "changed_at": now, "changed_by": actor}
-    setting = update(settings).where(settings.c.name == name).values(values)
-    if connection.execute(setting).rowcount:
-        return
-    try:
-        with connection.begin_nested():
-            connection.execute(settings.insert().values(name=name, **values))
-    except IntegrityError:  # another transaction has set it meanwhile
-        connection.execute(setting)
+    upsert.put(connection, settings, name, values)
 
 
 def remove(connection: Connection, name: str) -> bool:

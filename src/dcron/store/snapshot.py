@@ -1,4 +1,4 @@
-"""What the dispatcher reads at the beginning of each step: everything in one statement."""
+"""Read what the dispatcher needs at the beginning of each step, in one statement."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def take_snapshot(connection: Connection, database: Database, node_id: str, afte
         found[row.kind].append(row)
     heads, last_lane = planning.read_heads([(row.name, row.at) for row in found["lane"]])
     return Snapshot(
-        now=found["now"][0].at,
+        now=database.note_clock(found["now"][0].at),
         to_plan=bool(found["plan"]),
         has_events=bool(found["event"]),
         heads=heads,

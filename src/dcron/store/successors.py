@@ -30,7 +30,7 @@ def add(
     following = [row for run in turns if (row := _row(run, now, running=running))]
     if following:
         insert = _insert(database.insert_if_absent(runs), database.rows(_NEXT_RUNS))
-        connection.execute(insert, database.values(_NEXT_RUNS, following))
+        database.send(connection, insert, database.values(_NEXT_RUNS, following))
 
 
 def _row(run: ClaimedRun, now: datetime, *, running: bool) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""What a heartbeat has to look after, read in one statement: most heartbeats find nothing to do."""
+"""Read what a heartbeat has to look after, in one statement: most heartbeats find nothing to do."""
 
 from dataclasses import dataclass
 from datetime import datetime

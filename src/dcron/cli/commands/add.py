@@ -43,9 +43,9 @@ def command(
     """
     with opened_crontab(db) as crontab:
         chosen = chosen_zone(crontab, options)
-        line = new_definition(schedule, command, options, chosen)
+        definition = new_definition(schedule, command, options, chosen)
         try:
-            task = crontab.add(line, numbered=options["name"] is None)
+            task = crontab.add(definition, numbered=options["name"] is None)
         except ScheduleError as error:
             raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
         report_added(crontab, task, options, chosen, as_json=as_json)

@@ -41,8 +41,8 @@ def command(when: When, command: Words, options: TaskOptions, as_json: Json = Fa
         chosen = chosen_zone(crontab, options)
         here = zone(chosen.name)
         now = crontab.now()
-        moment = parse_local_time(when, here, now)
-        instant = resolve(moment, here)
+        local_time = parse_local_time(when, here, now)
+        instant = resolve(local_time, here)
         if instant <= now:
             raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
-        add_one_off(crontab, moment, command, options, chosen, now=now, as_json=as_json)
+        add_one_off(crontab, local_time, command, options, chosen, now=now, as_json=as_json)

@@ -68,8 +68,8 @@ def _facts(task: "Task", filled: "Backfill", *, dry_run: bool) -> Iterator[tuple
     if count:
         yield "first", _local(filled.occurrences[0], task)
         yield "last", _local(filled.occurrences[-1], task)
-    if filled.there_already:
-        yield "left alone", f"{filled.there_already:,} that have succeeded, wait, or are running"
+    if filled.already_done:
+        yield "left alone", f"{filled.already_done:,} that have succeeded, wait, or are running"
 
 
 def _local(at: datetime, task: "Task") -> str:

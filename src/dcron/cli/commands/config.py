@@ -62,11 +62,11 @@ def set_setting(
     from dcron.services.settings import SharedSettings
 
     with opened_crontab(db) as crontab:
-        held = SharedSettings(crontab).set(name, value)
+        current = SharedSettings(crontab).set(name, value)
     if as_json:
-        console.emit(_shape(held))
+        console.emit(_shape(current))
     else:
-        console.data(f"{name}: {held.text}")
+        console.data(f"{name}: {current.text}")
 
 
 @command.command("unset", cls=Verb)
@@ -77,27 +77,27 @@ def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
     with opened_crontab(db) as crontab:
         settings = SharedSettings(crontab)
         was_set = settings.unset(name)
-        held = settings.get(name)
+        current = settings.get(name)
     if as_json:
-        console.emit(_shape(held))
+        console.emit(_shape(current))
     elif was_set:
-        console.data(f"{name}: not set; {held.setting.unset}")
+        console.data(f"{name}: not set; {current.setting.unset}")
     else:
         console.note(f"{name} was not set")
 
 
-def _row(held: "SettingValue") -> list[str]:
-    value = held.text if held.text is not None else f"not set: {held.setting.unset}"
-    return [held.setting.name, value, held.changed_by or "", held.setting.help]
+def _row(current: "SettingValue") -> list[str]:
+    value = current.text if current.text is not None else f"not set: {current.setting.unset}"
+    return [current.setting.name, value, current.changed_by or "", current.setting.help]
 
 
-def _shape(held: "SettingValue") -> dict[str, Any]:
+def _shape(current: "SettingValue") -> dict[str, Any]:
     from dcron.cli.json_output import instant
 
     return {
-        "name": held.setting.name,
-        "value": held.value,
-        "help": held.setting.help,
-        "changed_at": instant(held.changed_at),
-        "changed_by": held.changed_by,
+        "name": current.setting.name,
+        "value": current.value,
+        "help": current.setting.help,
+        "changed_at": instant(current.changed_at),
+        "changed_by": current.changed_by,
     }

@@ -86,6 +86,10 @@ def command(
 ) -> None:
     """Show several agents that share a crontab.
 
+    \b
+    dcron demo
+    dcron demo --agents 5
+
     The agents and the database are real; their temporary directory is removed at the end. On a terminal, the
     demo opens the TUI until you press q. Elsewhere it runs for 15 seconds, and fails if a task did not run.
     """

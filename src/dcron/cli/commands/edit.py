@@ -53,8 +53,8 @@ def command(
 
     with opened_crontab(db) as crontab:
         editing = BulkEdit(crontab, new_task_zone(crontab).name)
-        wanted = all_to_change(crontab, "edit", names, force=force) if names else []
-        draft = editing.text([task.name for task in wanted] or None)
+        tasks = all_to_change(crontab, "edit", names, force=force) if names else []
+        draft = editing.text([task.name for task in tasks] or None)
         with TextFile(draft.text) as file, _text_kept(file, draft):
             changes = _edited(crontab, editing, draft, file, force=force)
             if changes.changes:

@@ -34,11 +34,11 @@ def command(
     from dcron.crontabfile import write
 
     with opened_crontab(db) as crontab:
-        lines = crontab.export_tasks()
-    text = write(lines, system=system)
+        tasks = crontab.export_tasks()
+    text = write(tasks, system=system)
     text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)
-    if left := [line.name for line in lines if (line.user is None) is system]:
+    if left := [task.name for task in tasks if (task.user is None) is system]:
         shown = ", ".join(left[:SHOWN]) + (", …" if len(left) > SHOWN else "")
         if system:
             why, remedy = "no account is given", "`dcron set NAME --user ACCOUNT` gives one"

@@ -91,22 +91,22 @@ def command(
     def attempt(crontab: "Crontab", agreed: "Imported | None") -> "Imported":
         is_root = os.geteuid() == 0
         return crontab.import_tasks(
-            lines, origin.source, prefix=prefix, adopt=adopt, by_root=is_root, agreed=agreed, dry_run=dry_run
+            tasks, origin.source, prefix=prefix, adopt=adopt, by_root=is_root, agreed=agreed, dry_run=dry_run
         )
 
     with opened_crontab(db) as crontab:
         content = _read(file, new_task_zone(crontab).name, system=system)
         if not content.system:
             require_system(file)
-        lines = [
-            _placed(line, origin.user, every_node=every_node, tags=require or [])
-            for line in content.definitions
+        tasks = [
+            _placed(task, origin.user, every_node=every_node, tags=require or [])
+            for task in content.definitions
         ]
         with _located(content, _name_of(file)):
             done = attempt(crontab, None) if force or dry_run else _agreed(crontab, attempt, as_json=as_json)
         if dry_run and not as_json:
             _show_changes(done, crontab)
-    warnings = list(_warnings(content, lines, done, file))
+    warnings = list(_warnings(content, tasks, done, file))
     if as_json:
         console.emit(_shape(done, origin, warnings))
     else:
@@ -126,13 +126,13 @@ def _name_of(file: str) -> str:
     return "<stdin>" if file == "-" else file
 
 
-def _placed(line: "Definition", user: str | None, *, every_node: bool, tags: list[str]) -> "Definition":
+def _placed(task: "Definition", user: str | None, *, every_node: bool, tags: list[str]) -> "Definition":
     """Return the task with the options of the command line; its own options take precedence."""
     return replace(
-        line,
-        user=user if line.user is None else line.user,
-        every_node=line.every_node or every_node,
-        require=(*line.require, *(tag for tag in dict.fromkeys(tags) if tag not in line.require)),
+        task,
+        user=user if task.user is None else task.user,
+        every_node=task.every_node or every_node,
+        require=(*task.require, *(tag for tag in dict.fromkeys(tags) if tag not in task.require)),
     )
 
 
@@ -210,16 +210,17 @@ def _shape(done: "Imported", origin: "Origin", warnings: list[Warned]) -> dict[s
 
 
 def _warnings(
-    content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
+    content: "CrontabFile", tasks: list["Definition"], done: "Imported", file: str
 ) -> Iterator[Warned]:
     """Yield warnings about an import that was done; those about lines of the file come first."""
     yield from ((notice.line, notice.message) for notice in content.warnings)
     for name in done.expired:
-        line = content.lines.get(next((said for said, named in done.renamed.items() if named == name), name))
+        in_file = next((old for old, new in done.renamed.items() if new == name), name)
+        line = content.lines.get(in_file)
         yield line, f"{name}: its last time has passed, so it will not run"
     yield from _about_names(content, done)
     if content.system:
-        yield from _about_hosts(content, lines, done, file)
+        yield from _about_hosts(content, tasks, done, file)
     yield from _about_accounts(done)
 
 
@@ -247,21 +248,21 @@ def _origin(task: "Task") -> str:
 
 
 def _about_hosts(
-    content: "CrontabFile", lines: list["Definition"], done: "Imported", file: str
+    content: "CrontabFile", tasks: list["Definition"], done: "Imported", file: str
 ) -> Iterator[Warned]:
     """Yield warnings about tasks of a system file, which ran on this host only and now run on any node."""
     from dcron.crontabfile.host_jobs import known
 
     written = {*done.added, *done.changed}
     shared = [
-        line
-        for line in lines
-        if done.renamed.get(line.name, line.name) in written and not (line.every_node or line.require)
+        task
+        for task in tasks
+        if done.renamed.get(task.name, task.name) in written and not (task.every_node or task.require)
     ]
-    for line in shared:
-        if job := known(file, line.command):
+    for task in shared:
+        if job := known(file, task.command):
             yield (
-                content.lines[line.name],
+                content.lines[task.name],
                 f"a job of every host: {job}; leave it to cron, or add --every-node",
             )
     if shared:

@@ -80,12 +80,12 @@ def _of_crontab(db: str | None) -> Iterator[LintWarning]:
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        lines = list(watched(crontab.tasks(), "reading tasks"))
+        tasks = list(watched(crontab.tasks(), "reading tasks"))
     rows_show_progress = console.is_terminal()
-    for task in lines if rows_show_progress else watched(lines, "looking at tasks", len(lines)):
+    for task in tasks if rows_show_progress else watched(tasks, "looking at tasks", len(tasks)):
         yield from _of_task(task, now)
-    yield from _of_order(lines)
-    yield from _of_all([task for task in lines if task.enabled], now)
+    yield from _of_order(tasks)
+    yield from _of_all([task for task in tasks if task.enabled], now)
 
 
 def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
@@ -110,31 +110,31 @@ def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
             yield LintWarning(task.name, each.code, each.message)
 
 
-def _of_order(lines: Sequence[Definition]) -> Iterator[LintWarning]:
+def _of_order(tasks: Sequence[Definition]) -> Iterator[LintWarning]:
     """Yield faults of dependencies that dcron refuses, but that the database may hold."""
     from dcron.policy import schedule_of
     from dcron.policy.dependencies import cycles
 
     graph: dict[str, Sequence[str]] = {}
-    for line in lines:
+    for task in tasks:
         try:
-            graph[line.name] = schedule_of(line.schedule, line.name).after
+            graph[task.name] = schedule_of(task.schedule, task.name).after
         except UsageError:  # reported for the task itself
-            graph[line.name] = ()
+            graph[task.name] = ()
     for name, earlier in graph.items():
         for each in earlier:
             if each not in graph:
                 yield LintWarning(
                     name, NO_UPSTREAM, f"@after {each}: there is no such task, so it never runs"
                 )
-    for circle in cycles(graph):
-        yield LintWarning(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(circle)}")
+    for cycle in cycles(graph):
+        yield LintWarning(None, CIRCLE, f"these tasks wait for each other: {' -> '.join(cycle)}")
 
 
-def _of_all(lines: Sequence[Definition], now: datetime) -> Iterator[LintWarning]:
+def _of_all(tasks: Sequence[Definition], now: datetime) -> Iterator[LintWarning]:
     from dcron.cli import agenda
 
-    for each in agenda.advice(lines, now):
+    for each in agenda.advice(tasks, now):
         yield LintWarning(None, each.code, each.message)
 
 
@@ -146,29 +146,29 @@ def _of_file(file: str, *, system: bool) -> Iterator[LintWarning]:
         LintWarning(names.get(notice.line), CRONTAB_LINE, notice.message, notice.line)
         for notice in content.warnings
     ]
-    for line in content.definitions:
-        remarks += [each._replace(line=content.lines[line.name]) for each in _of_line(line, now)]
+    for task in content.definitions:
+        remarks += [each._replace(line=content.lines[task.name]) for each in _of_definition(task, now)]
     yield from sorted(remarks, key=lambda each: each.line or 0)
     yield from _of_all(content.definitions, now)
 
 
-def _of_line(line: Definition, now: datetime) -> Iterator[LintWarning]:
+def _of_definition(task: Definition, now: datetime) -> Iterator[LintWarning]:
     from dcron.validation import require_runnable
 
     try:
-        require_runnable(line)
+        require_runnable(task)
     except UsageError as error:
-        yield LintWarning(line.name, NOT_RUNNABLE, str(error))
+        yield LintWarning(task.name, NOT_RUNNABLE, str(error))
         return
-    for each in _advice(line, now):
-        yield LintWarning(line.name, each.code, each.message)
+    for each in _advice(task, now):
+        yield LintWarning(task.name, each.code, each.message)
 
 
-def _advice(line: Definition, now: datetime) -> "list[Advice]":
+def _advice(task: Definition, now: datetime) -> "list[Advice]":
     from dcron.policy import rules_of, schedule_of
     from dcron.schedule import advise, zone
 
-    return advise(schedule_of(line.schedule, line.name), zone(line.timezone), now, rules_of(line))
+    return advise(schedule_of(task.schedule, task.name), zone(task.timezone), now, rules_of(task))
 
 
 def _read(file: str, *, system: bool) -> "CrontabFile":

@@ -119,7 +119,7 @@ class Window:
 class Subject:
     """A task, or a schedule without one, with the rules to apply."""
 
-    line: Definition
+    task: Definition
     rules: "Rules"
 
     def remarks(self) -> list[tuple[str, str]]:
@@ -128,7 +128,7 @@ class Subject:
         from dcron.schedule import zone
         from dcron.schedule.parser import is_hashed
 
-        task = self.line
+        task = self.task
         if not isinstance(task, Task):
             return [_HASHED] if is_hashed(next_runs.schedule_of(task)) else []
         remarks = []
@@ -151,12 +151,12 @@ def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) ->
     except ScheduleError as error:
         return _task(what, tz, options, db, error)
     timezone = own_zone() if tz is None else zone(tz).key
-    line = Definition(name="", schedule=what, timezone=timezone, command="")
-    line = replace(line, **options.values(timezone))
-    if line.except_calendar is None and line.only_calendar is None:
-        return _checked(line, {})
+    task = Definition(name="", schedule=what, timezone=timezone, command="")
+    task = replace(task, **options.values(timezone))
+    if task.except_calendar is None and task.only_calendar is None:
+        return _checked(task, {})
     with opened_crontab(db) as crontab:
-        return _checked(line, _calendars(crontab, line))
+        return _checked(task, _calendars(crontab, task))
 
 
 def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error: ScheduleError) -> Subject:
@@ -173,55 +173,55 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
         asked = options.values(task.timezone if tz is None else tz)
         if tz is not None:
             asked["timezone"] = zone(tz).key
-        line = replace(task, **asked)
+        task = replace(task, **asked)
         other = {"except_calendar", "only_calendar"} & asked.keys()
-        return _checked(line, _calendars(crontab, line) if other else {})
+        return _checked(task, _calendars(crontab, task) if other else {})
 
 
-def _calendars(crontab: "Crontab", line: Definition) -> dict[str, Any]:
+def _calendars(crontab: "Crontab", task: Definition) -> dict[str, Any]:
     """Return the calendars that the task names, as fields of its rules. Raises NotFound."""
     from dcron.services.calendars import Calendars
 
     known = Calendars(crontab)
     return {
         field: (known.read(name),) if name else ()
-        for field, name in (("except_on", line.except_calendar), ("only_on", line.only_calendar))
+        for field, name in (("except_on", task.except_calendar), ("only_on", task.only_calendar))
     }
 
 
-def _checked(line: Definition, calendars: dict[str, Any]) -> Subject:
+def _checked(task: Definition, calendars: dict[str, Any]) -> Subject:
     from dcron.policy import rules_of
 
-    if line.not_before and line.not_after and line.not_after < line.not_before:
+    if task.not_before and task.not_after and task.not_after < task.not_before:
         raise UsageError("not-after: it is before not-before, so nothing would run")
-    return Subject(line, replace(rules_of(line), **calendars))
+    return Subject(task, replace(rules_of(task), **calendars))
 
 
 def _print_json(subject: Subject, window: Window) -> None:
     from dcron.cli import json_output
     from dcron.presentation import next_runs
 
-    line = subject.line
-    after, until, count = window.bounds(line.timezone)
-    found = list(islice(next_runs.starts(line, after, subject.rules, count=count, until=until), MOST))
-    warnings = [*subject.remarks(), *next_runs.warnings(line, window.now, subject.rules)]
-    shape = json_output.preview_shape(line.schedule, line.timezone, next_runs.explanation(line), warnings)
+    task = subject.task
+    after, until, count = window.bounds(task.timezone)
+    found = list(islice(next_runs.starts(task, after, subject.rules, count=count, until=until), MOST))
+    warnings = [*subject.remarks(), *next_runs.warnings(task, window.now, subject.rules)]
+    shape = json_output.preview_shape(task.schedule, task.timezone, next_runs.explanation(task), warnings)
     shape["clock_changes"] = [
         {"at": json_output.instant(change.at), "local": change.local.isoformat(), "text": change.text}
-        for change in _clock_changes(line, after, subject.rules, found)
+        for change in _clock_changes(task, after, subject.rules, found)
     ]
     console.emit_streaming(shape, "occurrences", map(json_output.occurrence_shape, found))
 
 
 def _clock_changes(
-    line: Definition, after: datetime, rules: "Rules", found: "Sequence[TaskStart]"
+    task: Definition, after: datetime, rules: "Rules", found: "Sequence[TaskStart]"
 ) -> "list[ClockTransition]":
     """Return the clock changes that the notes of these occurrences do not mention."""
     from dcron.presentation import next_runs
     from dcron.schedule import clock_transitions, zone
 
     shown = [start.occurrence for start in found]
-    return clock_transitions(next_runs.schedule_of(line), zone(line.timezone), after, rules, shown=shown)
+    return clock_transitions(next_runs.schedule_of(task), zone(task.timezone), after, rules, shown=shown)
 
 
 def _print(subject: Subject, window: Window) -> None:
@@ -229,29 +229,29 @@ def _print(subject: Subject, window: Window) -> None:
     from dcron.cli.tables import print_facts, shown_line
     from dcron.presentation import next_runs
 
-    line = subject.line
-    after, until, count = window.bounds(line.timezone)
-    found = islice(next_runs.starts(line, after, subject.rules, count=count, until=until), MOST)
-    print_facts([("schedule", line.schedule), ("when", next_runs.explanation(line)), ("zone", line.timezone)])
+    task = subject.task
+    after, until, count = window.bounds(task.timezone)
+    found = islice(next_runs.starts(task, after, subject.rules, count=count, until=until), MOST)
+    print_facts([("schedule", task.schedule), ("when", next_runs.explanation(task)), ("zone", task.timezone)])
     shown = []
     for start in found:
         shown.append(start)
         for text in next_runs.occurrence_lines([start], window.now, utc=True):
             console.drawn(f"  {shown_line(text)}")
     if not shown:
-        console.note("no runs" + (" in this window" if until else "") + _why_none(line))
+        console.note("no runs" + (" in this window" if until else "") + _why_none(task))
     if len(shown) == MOST or (until and len(shown) == count):
         console.note(f"there are more than {len(shown):,} until then; the rest is left out")
     for _, message in subject.remarks():
         console.complain(f"warning: {message}")
-    warnings.print_clock_changes(_clock_changes(line, after, subject.rules, shown))
-    warnings.print_doubts(next_runs.warnings(line, window.now, subject.rules))
+    warnings.print_clock_changes(_clock_changes(task, after, subject.rules, shown))
+    warnings.print_doubts(next_runs.warnings(task, window.now, subject.rules))
 
 
-def _why_none(line: Definition) -> str:
+def _why_none(task: Definition) -> str:
     from dcron.presentation import next_runs
 
-    return "" if next_runs.schedule_of(line).timed else f": it runs {next_runs.explanation(line)}"
+    return "" if next_runs.schedule_of(task).timed else f": it runs {next_runs.explanation(task)}"
 
 
 def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: bool) -> None:

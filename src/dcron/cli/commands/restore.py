@@ -100,7 +100,7 @@ def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_j
             }
             for kind in KINDS
         }
-        ends = {"not_started": list(restored.over), "suspended": dict(restored.suspended)}
+        ends = {"not_started": list(restored.expired), "suspended": dict(restored.suspended)}
         console.emit({"dry_run": dry_run, **kinds, **ends})
     else:
         for kind in KINDS:
@@ -118,13 +118,13 @@ def _report(planned: "Restoration", restored: "Restored", *, dry_run: bool, as_j
 
 
 def _warn(restored: "Restored") -> None:
-    for name in restored.over[:SHOWN]:
+    for name in restored.expired[:SHOWN]:
         console.complain(
             f"warning: the last time of {name} has passed, so it was not started;"
             f" `dcron run {name}` starts it now"
         )
-    if len(restored.over) > SHOWN:
-        console.complain(f"warning: {len(restored.over) - SHOWN:,} more were not started for this reason")
+    if len(restored.expired) > SHOWN:
+        console.complain(f"warning: {len(restored.expired) - SHOWN:,} more were not started for this reason")
     for name, reason in list(restored.suspended.items())[:SHOWN]:
         console.complain(f"warning: {name} is suspended: {reason}")
     if len(restored.suspended) > SHOWN:

@@ -1,18 +1,16 @@
 """`resume`: end the pauses of tasks."""
 
-from typing import TYPE_CHECKING
-
 from dcron.cli.changed_tasks import print_changed, print_json
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
 from dcron.cli.options import Db, Json, WholeNames
 
-if TYPE_CHECKING:
-    pass
-
 
 def command(names: WholeNames, as_json: Json = False, db: Db = None) -> None:
     """End the pauses of tasks.
+
+    \b
+    dcron resume backup
 
     Runs that were due during the pause are recorded as skipped.
     """

@@ -63,9 +63,9 @@ def _skip_details(context: Context, run: Run) -> tuple[str, dict[str, Any]]:
 
 def _fleet_at(context: Context, at: datetime) -> str:
     """Return which agents were there at this time, or when the last one ended."""
-    there = history.nodes_at(context.connection, at, RUNS_SHOWN)
-    if there:
-        return f"; agents there at the time: {', '.join(there)}"
+    alive = history.nodes_at(context.connection, at, RUNS_SHOWN)
+    if alive:
+        return f"; agents there at the time: {', '.join(alive)}"
     last = history.last_node(context.connection, at)
     if last is None:
         return "; no agent was there yet"
@@ -237,7 +237,7 @@ def _past_occurrence(context: Context, at: datetime) -> Cause:
 
 
 def _covered(context: Context, at: datetime) -> Cause | None:
-    """Return the row that stands for several occurrences, with this one among them."""
+    """Return the row that covers several occurrences, with this one among them."""
     near = history.scheduled_runs_after(context.connection, context.task_id, at, _NEAR_RUNS)
     near += history.scheduled_runs_before(context.connection, context.task_id, at, _NEAR_RUNS)
     for run in near:

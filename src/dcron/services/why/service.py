@@ -207,24 +207,24 @@ def _changes_since(context: Context, at: datetime) -> Iterator[Cause]:
 
 def _merged(context: Context, groups: Iterable[list[Cause]]) -> Iterator[Cause]:
     """Yield the causes of each time; those that equal the ones before them only once."""
-    held: list[Cause] = []
+    kept: list[Cause] = []
     alike: list[Cause] = []
     for causes in groups:
-        if held and _is_same(held, causes):
+        if kept and _is_same(kept, causes):
             alike.append(causes[0])
             continue
-        yield from _with_count(context, held, alike)
-        held, alike = causes, []
-    yield from _with_count(context, held, alike)
+        yield from _with_count(context, kept, alike)
+        kept, alike = causes, []
+    yield from _with_count(context, kept, alike)
 
 
-def _is_same(held: list[Cause], causes: list[Cause]) -> bool:
-    if [each.code for each in held] != [each.code for each in causes]:
+def _is_same(first: list[Cause], causes: list[Cause]) -> bool:
+    if [each.code for each in first] != [each.code for each in causes]:
         return False
-    before, after = held[0].facts, causes[0].facts
+    before, after = first[0].facts, causes[0].facts
     if "first" in before:  # one row covers all of these
         return before.get("run") == after.get("run")
-    pairs = zip(held, causes, strict=True)
+    pairs = zip(first, causes, strict=True)
     return after.get("run") is None and all(
         each.code in _MERGED or _held_alike(was, each) for was, each in pairs
     )
@@ -321,7 +321,7 @@ def _next_occurrence(context: Context) -> list[Cause]:
         text = f"{task.name} has no further times: its schedule is {task.schedule}"
         return [context.cause(None, "no-more-times", text, {"schedule": task.schedule})]
     # The next occurrence, and the next one that no calendar excludes.
-    wanted = policy.next_not_excluded(task, context.now)
-    times = [following] if wanted in (None, following) else [following, wanted]
+    allowed = policy.next_not_excluded(task, context.now)
+    times = [following] if allowed in (None, following) else [following, allowed]
     rows = [run for run in context.unfinished if run.scheduled_for in times]
     return list(chain.from_iterable(_explained(context, [each for each in times if each], rows)))

@@ -46,19 +46,19 @@ def check(typed: Typed) -> CheckResult:
     reading = read_texts(typed.base, typed.texts, typed.now)
     errors = dict(reading.errors)
     for name in ("except_calendar", "only_calendar"):
-        if (calendar := getattr(reading.line, name)) in typed.missing:
+        if (calendar := getattr(reading.task, name)) in typed.missing:
             errors.setdefault(name, typed.missing[calendar])
     found = None
     if not {"schedule", "timezone"} & errors.keys():
         try:
-            found = preview(reading.line, typed.calendars, typed.now)
+            found = preview(reading.task, typed.calendars, typed.now)
         except UsageError as error:
             errors.setdefault(place_of(error), str(error))
-    reading = Reading(reading.line, errors, reading.named)
+    reading = Reading(reading.task, errors, reading.named)
     return CheckResult(typed, reading, found, _moved(typed, reading) if not errors else ())
 
 
 def _moved(typed: Typed, reading: Reading) -> Moved:
     before = None if typed.is_new else typed.base
-    rules = rules_of(reading.line, typed.calendars)
-    return list(next_runs.moved_runs(before, reading.line, typed.now, rules))
+    rules = rules_of(reading.task, typed.calendars)
+    return list(next_runs.moved_runs(before, reading.task, typed.now, rules))

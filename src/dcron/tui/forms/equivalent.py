@@ -11,15 +11,15 @@ from dcron.tui.forms.reading import changed_fields
 _PLACED = ("schedule", "command", "argv", "name", "timezone")
 
 
-def add_line(line: Definition, *, named: bool = True) -> str:
+def add_line(task: Definition, *, named: bool = True) -> str:
     """Return the `dcron add` of a new task."""
-    words = ["-n", line.name] if named else []
-    words += ["-z", line.timezone]
+    words = ["-n", task.name] if named else []
+    words += ["-z", task.timezone]
     blank = Definition(name="", schedule="", timezone="", command="")
-    for name in changed_fields(blank, line):
+    for name in changed_fields(blank, task):
         if name not in _PLACED:
-            words += _options(FIELDS[name], blank, line)
-    return shlex.join(["dcron", "add", *words, line.schedule, *(line.argv or (line.command,))])
+            words += _options(FIELDS[name], blank, task)
+    return shlex.join(["dcron", "add", *words, task.schedule, *(task.argv or (task.command,))])
 
 
 def set_line(before: Definition, after: Definition) -> str:

@@ -81,17 +81,17 @@ class FormField:
             return WORDS if value else SHELL
         return self.declared.kind.format(value, timezone)
 
-    def text_of(self, line: Definition) -> str:
+    def text_of(self, task: Definition) -> str:
         """Return the text of the task's value; empty for the default."""
-        value = getattr(line, self.name)
+        value = getattr(task, self.name)
         if value == self.default and not self.choices:
             return ""
-        return self.write(value, line.timezone)
+        return self.write(value, task.timezone)
 
 
-def shown(field: FormField, line: Definition) -> str:
+def shown(field: FormField, task: Definition) -> str:
     """Return the task's value in words, the default too."""
-    return field.text_of(line) or placeholder(field) or "none"
+    return field.text_of(task) or placeholder(field) or "none"
 
 
 def placeholder(field: FormField) -> str:

@@ -159,14 +159,14 @@ class Form(Screen[None]):
         return {row.field.name: row.text for row in self.query(Row)}
 
     def _take(self, result: CheckResult) -> None:
-        if result.typed.number != self._number or self._ask_calendars(result.reading.line):
+        if result.typed.number != self._number or self._ask_calendars(result.reading.task):
             return
         before, self._result = self._result, result
         self._show_preview()
         if before and before.typed.number == result.typed.number:  # checked again because time has passed
             return
         self._show_errors()
-        self.row("name").show_placeholder("" if result.reading.named else result.reading.line.name)
+        self.row("name").show_placeholder("" if result.reading.named else result.reading.task.name)
         self.settled(result)
 
     def settled(self, result: CheckResult) -> None:
@@ -248,7 +248,7 @@ class Form(Screen[None]):
             pane.query_one(Static).update(drawn)
 
     def _preview(self, width: int, height: int | None) -> Content:
-        if self._result is None or not self._result.reading.line.schedule.strip():
+        if self._result is None or not self._result.reading.task.schedule.strip():
             return Content(EMPTY)
         if self._result.preview is None:
             return Content("no preview until the schedule and its time zone are valid")

@@ -22,7 +22,7 @@ _BEGINNINGS = {"the command": "command", "argv": "command", "H ": "schedule"}
 class Reading:
     """The result of reading the texts."""
 
-    line: Definition
+    task: Definition
     """The task. A text that cannot be read leaves its field unchanged."""
     errors: Mapping[str, str]
     """What is wrong and what would be right, by the names of fields."""
@@ -30,9 +30,9 @@ class Reading:
     """Whether a name was typed. If not, it is made from the command, and may get a number."""
 
 
-def texts_of(line: Definition) -> dict[str, str]:
+def texts_of(task: Definition) -> dict[str, str]:
     """Return the texts of a task in the form."""
-    return {name: field.text_of(line) for name, field in FIELDS.items()}
+    return {name: field.text_of(task) for name, field in FIELDS.items()}
 
 
 def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
@@ -56,10 +56,10 @@ def read_texts(base: Definition, texts: Texts, now: datetime) -> Reading:
     if not named:
         errors.pop("name", None)
         values["name"] = default_name(values.get("command", base.command) or "task")
-    line = replace(base, **values)
+    task = replace(base, **values)
     if not errors:
-        errors = _found_in(line, now, base if isinstance(base, Task) else None)
-    return Reading(line, errors, named)
+        errors = _found_in(task, now, base if isinstance(base, Task) else None)
+    return Reading(task, errors, named)
 
 
 def merged(base: Definition, mine: Definition, theirs: Definition) -> Definition:
@@ -109,9 +109,9 @@ def _command(base: Definition, texts: Texts, before: Texts, errors: dict[str, st
     return {"command": shlex.join(words), "argv": words or None}
 
 
-def _found_in(line: Definition, now: datetime, before: Task | None) -> dict[str, str]:
+def _found_in(task: Definition, now: datetime, before: Task | None) -> dict[str, str]:
     try:
-        require_valid(line, now, before)
+        require_valid(task, now, before)
     except UsageError as error:
         return {place_of(error): str(error)}
     return {}

@@ -94,7 +94,7 @@ class TaskForm(Form):
     def _review(self, result: CheckResult) -> None:
         """Show what would be saved, and save it if the person agrees."""
         self._saving = False
-        definition, errors = result.reading.line, result.reading.errors
+        definition, errors = result.reading.task, result.reading.errors
         if errors:
             self._go_to_error(errors)
             return
@@ -125,7 +125,7 @@ class TaskForm(Form):
             self.host.report(errors[GENERAL], error=True)
 
     def _save(self, result: CheckResult) -> None:
-        definition, base, named = result.reading.line, self.base, result.reading.named
+        definition, base, named = result.reading.task, self.base, result.reading.named
         self._busy = True
         self.show_hint("saving ...")
 
