@@ -37,6 +37,12 @@ def cpu_seconds(roots: Iterable[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_seconds_of_all() -> float:
+    """Return the CPU time of all processes since the machine started."""
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = Path("/proc/stat").read_text().split()[1:]
+    return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
+
+
 def _with_descendants(roots: Iterable[int]) -> Iterator[int]:
     for pid in roots:
         yield pid

@@ -3,8 +3,6 @@
 import os
 import pwd
 import re
-import socket
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -115,14 +113,17 @@ def load_config() -> Config:
 def _content_of(path: Path) -> dict[str, Any]:
     """Return the content of the file. Raises UsageError, or PermissionError if it is not readable."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        import tomllib  # most accounts have no file
+
+        return tomllib.loads(text)
     except FileNotFoundError:
         if "DCRON_CONFIG" in os.environ:
             raise UsageError(f"the config file {path} ($DCRON_CONFIG) does not exist") from None
         return {}
     except PermissionError:
         raise
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the config file {path}: {error}") from None
 
 
@@ -258,6 +259,8 @@ def own_node_name() -> str:
 
 def host_name() -> str:
     """Return this machine's name, without its domain."""
+    import socket  # with it come enum classes of all flags of the system: `preview` needs none
+
     return socket.gethostname().split(".")[0] or "localhost"
 
 

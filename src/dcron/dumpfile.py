@@ -13,14 +13,14 @@ from dcron.model import Definition
 FORMAT = 1
 """The newest version of the file that this program reads, and the one it writes."""
 MOST = 2**53
-"""No number of a dump is larger: beyond it, two programs may read different ones."""
+"""Largest number of a dump: beyond it, JSON readers may round."""
 MAX_BYTES = 256 * 1024 * 1024
 _HEAD = "dcron_dump"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """Why a task starts nothing."""
+    """The pause of a task: who paused it, when, until when, and why."""
 
     reason: str | None = None
     by: str | None = None
@@ -30,24 +30,24 @@ class Pause:
 
 @dataclass(frozen=True, kw_only=True)
 class DumpedTask:
-    """A task with its state, as far as it is not history."""
+    """A task and its state, without its history."""
 
     definition: Definition
     once: bool = False
     source: str | None = None
     pause: Pause | None = None
     next: datetime | None = None
-    """The scheduled time of its next run, or of one that is due; None where nothing is to come."""
+    """The scheduled time of its next run, or of one that is due; None if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dump:
-    """A whole crontab without its history; each part by name."""
+    """A whole crontab without its history; each part is a mapping by name."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     calendars: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     queues: Mapping[str, int | None] = field(default_factory=dict)
-    """The most runs of a queue that may be alive at once; None is no limit."""
+    """Limits: how many runs of the queue may be alive at once; None is no limit."""
     tasks: Mapping[str, DumpedTask] = field(default_factory=dict)
 
 
@@ -64,14 +64,14 @@ def write(dump: Dump) -> str:
 
 
 def task_json(task: DumpedTask) -> dict[str, Any]:
-    """Return the task as JSON has it: all fields, whether they have their defaults or not."""
+    """Return the task as JSON, with all fields, even those that have their defaults."""
     values = {each.name: _json(getattr(task.definition, each.name)) for each in fields(Definition)}
     pause = task.pause and {each.name: _json(getattr(task.pause, each.name)) for each in fields(Pause)}
     return {**values, "once": task.once, "source": task.source, "pause": pause, "next": _json(task.next)}
 
 
 def read(text: str) -> Dump:
-    """Return what a file holds. Raises UsageError, saying what is wrong and where."""
+    """Return the dump that a file holds. Raises UsageError, which says what is wrong and where."""
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -117,7 +117,7 @@ def _require_format(document: Any) -> None:
 
 
 def _require_storable(document: Any) -> None:
-    """Raise UsageError for a text that no database and no command takes."""
+    """Raise UsageError for a text that no database and no command can take."""
     text = json.dumps(document, ensure_ascii=False)
     if "\\u0000" in text.replace("\\\\", ""):
         raise UsageError("this dump has a text with a NUL character, which no crontab has")
@@ -159,7 +159,7 @@ _STATE = get_type_hints(_State)
 
 
 def _object(kind: Callable[..., Any], hints: Mapping[str, Any], document: Any, where: str) -> Any:
-    """Return the dataclass that the document says; what it leaves out has its default."""
+    """Return the dataclass that the document describes; missing fields get their defaults."""
     if not isinstance(document, dict):
         raise UsageError(f"{where}: this is not an object")
     for name in document.keys() - hints.keys():
@@ -199,7 +199,7 @@ def _read(kind: Any, value: Any) -> Any:
 
 
 def _read_mapping(kind: Any, value: Any) -> Any:
-    """Names and values; a number stays the number it is."""
+    """Return names and values; a number keeps its type."""
     if not isinstance(value, dict):
         return _WRONG
     right = kind is Any or all(_read(kind, each) is not _WRONG for each in value.values())
@@ -208,10 +208,10 @@ def _read_mapping(kind: Any, value: Any) -> Any:
 
 def _read_time(value: Any) -> Any:
     try:
-        moment = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return _WRONG
-    return _WRONG if moment.tzinfo is None else moment.astimezone(UTC)
+    return _WRONG if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _kind(hint: Any) -> str:

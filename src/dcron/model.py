@@ -61,7 +61,7 @@ class Trigger(StrEnum):
     BACKFILL = "backfill"
     """A person backfilled an occurrence of the past."""
     NODE = "node"
-    """Its turn, taken on another node, belongs to every node."""
+    """A run on every node: another node has started the same occurrence."""
 
 
 class SkipCode(StrEnum):

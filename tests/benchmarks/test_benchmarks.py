@@ -43,13 +43,11 @@ def test_commands_of_one_minute_are_measured_and_a_missing_scheduler_is_named(
 def test_the_last_start_is_compared_with_that_of_cronstable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    minutes = {
-        "cronstable": Minute([0.1, 0.4], 1.0),
-        "dcron": Minute([0.2, 0.5], 1.0),
-        "slow": Minute([9.0], 1.0),
-    }
-    monkeypatch.setattr(bench_same_minute, "measure", lambda scheduler, *_: [minutes[scheduler.name]])
-    bench_same_minute.report([Scheduler(name, _missing) for name in minutes], counts=[2], minutes=1)
+    late = {"cronstable": [0.1, 0.4], "dcron": [0.2, 0.5], "slow": [9.0]}
+    monkeypatch.setattr(
+        bench_same_minute, "measure", lambda scheduler, *_: Minute(late[scheduler.name], cpu=1.0, others=0.1)
+    )
+    bench_same_minute.report([Scheduler(name, _missing) for name in late], counts=[2], minutes=1)
     cronstable, dcron, slow = capsys.readouterr().out.splitlines()[2:5]
     assert cronstable.endswith("last / cronstable's 1.00")
     assert dcron.endswith("last / cronstable's 1.25")

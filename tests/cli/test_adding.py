@@ -211,7 +211,7 @@ def test_each_policy_has_its_words(sqlite: Dcron, words: list[str], told: str) -
 
 def test_a_lost_run_that_is_to_be_tried_again_gets_tries_and_says_so(sqlite: Dcron) -> None:
     added = sqlite.done("add", "-n", "one", "--on-lost", "retry", "@daily", "x").out
-    assert "up to 3 tries, 1s apart and doubling, to 1h; tried again when its node dies" in added
+    assert "up to 3 tries, 1s apart and doubling, to 1h; retried when its node dies" in added
     assert re.search("^tries +3: a lost attempt counts; --tries N", added, re.MULTILINE)
     assert sqlite.done("view", "one", "--json").json["tries"] == 3
     given = sqlite.done("add", "--on-lost", "retry", "--tries", "2", "@daily", "x").out

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,19 +13,27 @@ from dcron.cli import app
 from dcron.cli.options import CommandLast
 from tests.support.cli import DCRON, Dcron, real
 
-HEAVY = ("sqlalchemy", "croniter", "psycopg", "textual", "alembic", "rich", "pydantic")
+UNUSED = ("alembic", "icalendar", "psycopg", "pydantic", "rich", "sqlalchemy.orm", "textual", "tomllib")
+"""Modules that take long to load, and that none of the verbs below needs."""
+HEAVY = (*UNUSED, "croniter", "dateutil", "_hashlib", "socket", "sqlalchemy")
 
 
-def loaded(*words: str) -> set[str]:
-    """The heavy modules that a command line loads."""
+def loaded(*words: str, names: Sequence[str] = HEAVY, url: str = "") -> set[str]:
+    """Return which of the named modules a command line loads."""
     program = (
         "import sys\n"
         "from dcron.cli.app import main\n"
         f"code = main({list(words)!r})\n"
         "assert code == 0, code\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+        f"print([name for name in {names!r} if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "DCRON_DB": url},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return set(eval(done.stderr.splitlines()[-1]))
 
 
@@ -35,7 +44,24 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
 
 
 def test_preview_of_an_expression_needs_no_database() -> None:
-    assert loaded("preview", "0 9 * * *") == {"croniter"}
+    assert loaded("preview", "0 9 * * *") == {"croniter", "dateutil"}
+
+
+POSTGRES_ONLY = ("dcron.database.connecting", "dcron.database.patience", "sqlalchemy.dialects.postgresql")
+EVALUATION = ("croniter", "dateutil")
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        (["list"], (*UNUSED, *POSTGRES_ONLY, *EVALUATION)),
+        (["add", "@daily", "true"], (*UNUSED, *POSTGRES_ONLY)),
+    ],
+)
+def test_a_verb_on_sqlite_loads_neither_postgres_nor_alembic(
+    sqlite_url: str, words: list[str], unused: Sequence[str]
+) -> None:
+    assert loaded(*words, names=unused, url=sqlite_url) == set()
 
 
 def cpu_seconds(*command: str) -> float:

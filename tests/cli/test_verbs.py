@@ -47,9 +47,9 @@ def test_one_run_is_shown_whole(dcron: Dcron, show: list[str]) -> None:
     dcron.run_due()
     dcron.run_due()
     shown = dcron.done(*show, str(run_id)).out
-    for fact in ("run ", "task         bad", "exit 3", "LEVEL=9", "echo hi; exit 3", "p1", "3 bytes"):
+    for fact in ("run ", "task      bad", "exit 3", "LEVEL=9", "echo hi; exit 3", "p1", "3 bytes"):
         assert fact in shown
-    assert f"tried again  as run {run_id + 1}, exit 3" in shown
+    assert f"retried   as run {run_id + 1}, exit 3" in shown
     run = dcron.done(*show, str(run_id), "--json").json
     assert (run["id"], run["state"], run["retried_as"]) == (run_id, "failed", run_id + 1)
     assert (run["payload"], run["output_bytes"], run["spec"]["env"]) == ("p1", 3, {"LEVEL": "9"})

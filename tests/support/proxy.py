@@ -97,7 +97,8 @@ class Proxy:
                     ],
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-            await asyncio.sleep(self.delay)  # the last data arrives
+            with suppress(asyncio.CancelledError):  # by _stop
+                await asyncio.sleep(self.delay)  # the last data arrives
         finally:
             self._writers -= both
             for each in both:

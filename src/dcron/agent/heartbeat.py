@@ -60,7 +60,9 @@ class Heartbeat:
 
         With tables of another version, renew the lease and do nothing else.
         """
-        return unlocked(self._beat_once)
+        pause = unlocked(self._beat_once)
+        self._database.close_unused()
+        return pause
 
     def _beat_once(self) -> float:
         sent = self._lease.clock()

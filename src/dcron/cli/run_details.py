@@ -48,7 +48,7 @@ def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fa
     yield "waits", humanize.HELD[run.blocked] if run.blocked and run.state is RunState.WAITING else None
     yield "trigger", run.trigger.value
     yield "attempt", str(run.attempt) + (f", after run {run.retry_of}" if run.retry_of else "")
-    yield "tried again", f"as run {retry.id}, {humanize.result(retry, now)}" if retry else None
+    yield "retried", f"as run {retry.id}, {humanize.result(retry, now)}" if retry else None
     yield "flow", None if run.flow is None else f"{run.flow}: dcron runs --flow {run.flow}"
     yield "event", None if run.event_id is None else str(run.event_id)
     yield from _times(run, now)

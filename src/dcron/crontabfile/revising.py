@@ -52,13 +52,15 @@ def difference(before: Definition | None, after: Definition | None) -> list[str]
     return [line for line in list(lines)[2:] if not line.startswith("@@")]
 
 
-def pair_renamed(gone: Sequence[Definition], new: Sequence[Definition]) -> dict[str, str]:
-    """Return old names by new names: of tasks that are otherwise the same, then of a single pair with the
-    same command."""
-    pairs = _pair(gone, new, lambda line: write([replace(line, name="")]), alone=False)
-    gone = [line for line in gone if line.name not in pairs.values()]
-    new = [line for line in new if line.name not in pairs]
-    return pairs | _pair(gone, new, lambda line: (line.command, str(line.argv)), alone=True)
+def pair_renamed(removed: Sequence[Definition], new: Sequence[Definition]) -> dict[str, str]:
+    """Return old names by new names: of tasks that are otherwise the same, then of a single pair.
+
+    The single pair has the same command.
+    """
+    pairs = _pair(removed, new, lambda task: write([replace(task, name="")]), alone=False)
+    removed = [task for task in removed if task.name not in pairs.values()]
+    new = [task for task in new if task.name not in pairs]
+    return pairs | _pair(removed, new, lambda task: (task.command, str(task.argv)), alone=True)
 
 
 def _on_one_line(message: str) -> str:
@@ -73,14 +75,17 @@ def _lines(definition: Definition | None) -> list[str]:
 
 
 def _pair(
-    gone: Sequence[Definition],
+    removed: Sequence[Definition],
     new: Sequence[Definition],
     key: Callable[[Definition], Hashable],
     *,
     alone: bool,
 ) -> dict[str, str]:
-    """Those with the same key, in order; with `alone`, only where no third one has it."""
-    before, after = _grouped(gone, key), _grouped(new, key)
+    """Return old names by new names of tasks with the same key, in order.
+
+    With `alone`, leave out keys that a third task has.
+    """
+    before, after = _grouped(removed, key), _grouped(new, key)
     both = [(after[each], before[each]) for each in after if each in before]
     return {
         new_name: name

@@ -31,6 +31,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files, ids, rows
 from dcron.database.failures import database_error, is_transient
+from dcron.database.pool import SIZE, FrugalPool
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
@@ -284,6 +285,11 @@ class Database:
             return SqliteWatch(self.address.path)
         return PostgresWatch(self.address, WAKE_CHANNEL)
 
+    def close_unused(self) -> None:
+        """Close connections to a Postgres server that were not needed for a while."""
+        if isinstance(self.engine.pool, FrugalPool):
+            self.engine.pool.close_unused()
+
     def close(self) -> None:
         """Close all connections. The next transaction opens the file that is there then."""
         self.engine.dispose()
@@ -350,7 +356,8 @@ class Database:
             connect_args=options,
             isolation_level="AUTOCOMMIT",  # transactions begin and end in PipelinedConnection
             use_native_hstore=False,
-            pool_size=4,
+            poolclass=FrugalPool,
+            pool_size=SIZE,
             pool_timeout=self._patience,
         )
 

@@ -287,7 +287,7 @@ def _retries() -> Iterator[Field]:
         group="retries",
         kind=_choices("on_lost"),
         help="Run whose node died: dead letter, or retry",
-        phrase="tried again when its node dies",
+        phrase="retried when its node dies",
         fact="when lost",
         details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
         cron_may_ignore=True,

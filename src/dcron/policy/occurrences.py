@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any
 
 from dcron.errors import UsageError
@@ -235,6 +234,8 @@ def expiry_of(task: Definition, due: datetime) -> datetime | None:
 
 def fraction(seed: str) -> float:
     """Return a number from 0 to below 1: pseudo-random, and the same on every node."""
+    from hashlib import sha256  # it loads OpenSSL, and few tasks have a jitter
+
     return int.from_bytes(sha256(seed.encode(errors="replace")).digest()[:6]) / 2**48
 
 

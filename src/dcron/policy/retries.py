@@ -1,4 +1,4 @@
-"""Retries: whether a failed run is tried again, when, and on which nodes."""
+"""Retries: whether a failed run is retried, when, and on which nodes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta

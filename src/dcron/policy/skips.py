@@ -24,13 +24,13 @@ class Skip:
         return f"{self.reason} ({self.covers})" if self.covers else self.reason
 
 
-def missed_skip(line: Definition, missed: MissedRange, *, too_old: bool) -> Skip:
+def missed_skip(task: Definition, missed: MissedRange, *, too_old: bool) -> Skip:
     """Return the skip of missed occurrences; `too_old` when the catch-up rule leaves all of them out."""
     reason = "missed: no agent was there, or free, to run it"
-    if too_old and line.catch_up == "skip":
+    if too_old and task.catch_up == "skip":
         reason += ", and catch-up is skip"
     elif too_old:
-        reason += f" within the catch-up window of {format_duration(line.catch_up_window or 0)}"
+        reason += f" within the catch-up window of {format_duration(task.catch_up_window or 0)}"
     return Skip(SkipCode.MISSED, reason, covers=missed)
 
 

@@ -1,6 +1,7 @@
 """Format times, durations and results for people."""
 
 import signal
+from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from dcron.model import LATE_AFTER, Block, Node, Run, RunState, node_name
@@ -155,6 +156,11 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def first_few(names: Sequence[str], most: int) -> str:
+    """Return `a, b, …`: at most this many of the names, and a sign if there are more."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def plural(number: int, thing: str) -> str:

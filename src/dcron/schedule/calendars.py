@@ -270,10 +270,10 @@ def _from_events(name: str, events: list[Any]) -> Calendar:
         if str(event.get("STATUS", "")).upper() == "CANCELLED":
             continue
         start, end = _bounds(event)
-        gone = _values(event, "EXDATE")
+        excluded = _values(event, "EXDATE")
         if "RECURRENCE-ID" not in event:
-            gone = gone + moved.get(str(event.get("UID")), [])
-        exceptions = frozenset(_local_time(each, start).date() for each in gone)
+            excluded = excluded + moved.get(str(event.get("UID")), [])
+        exceptions = frozenset(_local_time(each, start).date() for each in excluded)
         first, days = _span(start, end, start)
         spans = [_span(*_period(each, end - start), start) for each in _values(event, "RDATE")]
         if "RRULE" in event:

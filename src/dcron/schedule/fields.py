@@ -7,7 +7,6 @@ that wraps around, no step without a range, no rest that is ignored.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import NoReturn
 
 from dcron.errors import ScheduleError
@@ -184,6 +183,8 @@ class _Reader:
 
     def _hash(self, size: int) -> int:
         """Return a number below `size` that depends on the task's name and the field only."""
+        from hashlib import sha256  # it loads OpenSSL, and few schedules have an H
+
         digest = sha256(f"{self.field.name}:{self.key}".encode()).digest()
         return int.from_bytes(digest[:8], "big") % size
 

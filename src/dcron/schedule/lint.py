@@ -122,7 +122,7 @@ def _uneven_step(which: CronField, values: Values) -> Iterator[Advice]:
         elif size % step and _goes_round(which, match[0], step):
             yield Advice(
                 "uneven-step",
-                f"{which.name} {match[0]} does not divide {size}: it starts anew every "
+                f"{which.name} {match[0]} does not divide {size}: it starts again every "
                 f"{_AROUND[which.name]}, so the last step is shorter" + _every_instead(which, step),
             )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, Index, Table
+from sqlalchemy import CheckConstraint, Column, Index, Table, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 from sqlalchemy.sql.compiler import DDLCompiler
@@ -67,14 +67,16 @@ def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = F
 
     The condition is not an option of the two dialects: SQLAlchemy loads the drivers of both to check one.
     """
-    return Index(name, *columns, unique=unique, info={_CONDITION: where})
+    return Index(name, *columns, unique=unique, info={_CONDITION: text(where)})
 
 
 @compiles(CreateIndex)
 def _create_index(create: CreateIndex, compiler: DDLCompiler, **options: Any) -> str:
     statement: str = compiler.visit_create_index(create, **options)  # type: ignore[no-untyped-call]
     condition = create.element.info.get(_CONDITION)
-    return f"{statement} WHERE {condition}" if condition else statement
+    if condition is None:
+        return statement
+    return f"{statement} WHERE {compiler.sql_compiler.process(condition)}"
 
 
 def one_line(name: str, *columns: str) -> Iterator[CheckConstraint]:

@@ -140,7 +140,7 @@ class BulkEdit:
     ) -> tuple[list[TaskChange], dict[str, str]]:
         """Write the tasks; return the changes, and by name why other tasks were refused.
 
-        A task may need another to be added or removed first: refused edits are tried again after the others.
+        A task may need another to be added or removed first: refused edits are retried after the others.
         """
         writer = self._writer(connection)
         done: dict[str, TaskChange] = {}

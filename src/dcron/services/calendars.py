@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from dcron.errors import NotFound, Refused, UsageError
 from dcron.fields.kinds import NAME
 from dcron.model import StoredCalendar
+from dcron.presentation.humanize import first_few
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
 from dcron.services.service import Service
@@ -80,15 +81,8 @@ class Calendars(Service):
         return name
 
     def every(self) -> Iterator[StoredCalendar]:
-        """Yield all calendars in the order of names, read a page at a time."""
-        after = ""
-        while True:
-            with self.database.read() as connection:
-                found = calendars.page(connection, after, PAGE)
-            yield from found
-            if len(found) < PAGE:
-                return
-            after = found[-1].name
+        """Return all calendars in the order of names, read a page at a time."""
+        return self._by_name(calendars.page, PAGE)
 
     def users(self, name: str, limit: int | None = USERS_SHOWN + 1) -> list[str]:
         """Return the first tasks that use the calendar, in the order of names; all if `limit` is None."""
@@ -99,8 +93,9 @@ class Calendars(Service):
         """Remove the calendar. Raises NotFound, or Refused while tasks use it."""
         with self.database.write() as connection:
             if using := calendars.users(connection, name, USERS_SHOWN + 1):
-                shown = ", ".join(using[:USERS_SHOWN]) + (", …" if len(using) > USERS_SHOWN else "")
-                raise Refused(f"calendar {name} is used by {shown}; change these tasks first")
+                raise Refused(
+                    f"calendar {name} is used by {first_few(using, USERS_SHOWN)}; change these tasks first"
+                )
             if not calendars.remove(connection, name):
                 raise _missing(name)
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.errors import Conflict, Refused, UsageError
 from dcron.model import Definition, Task
+from dcron.presentation.humanize import first_few
 from dcron.services import sources
 from dcron.services.task_writer import NAMES_COMPARED, TaskWriter
 from dcron.store import nodes, tasks
@@ -142,9 +143,9 @@ def refuse_open_accounts(writer: TaskWriter, imported: Imported, *, by_root: boo
     roots = sorted({node.name for node in living if node.may_be_root})
     if not roots and not by_root:
         return
-    which = ", ".join(unnamed[:NAMES_SHOWN]) + (", …" if len(unnamed) > NAMES_SHOWN else "")
     why = f"the agent of {roots[0]} may run as root" if roots else "root imports them"
+    shown = first_few(unnamed, NAMES_SHOWN)
     raise Refused(
-        f"{len(unnamed):,} of the tasks name no account ({which}), and {why}: an agent would run them as"
+        f"{len(unnamed):,} of the tasks name no account ({shown}), and {why}: an agent would run them as"
         " root. Say whose they are: --user NAME, or --user root"
     )

@@ -7,6 +7,7 @@ then ask the user to confirm the only name that begins with it.
 from collections.abc import Sequence
 
 from dcron.errors import NotFound, UsageError
+from dcron.presentation.humanize import first_few
 
 SHOWN = 5
 ENOUGH = SHOWN + 1
@@ -18,7 +19,7 @@ class NotExact(NotFound):
 
     def __init__(self, what: str, beginning: str, names: Sequence[str]) -> None:
         """`what` is the kind of thing: a task, a node, a calendar. The names are in order, at most ENOUGH."""
-        begun = f"{_shown(names)} {'begins' if len(names) == 1 else 'begin'} so"
+        begun = f"{first_few(names, SHOWN)} {'begins' if len(names) == 1 else 'begin'} so"
         super().__init__(f"there is no {what} {beginning!r}; {begun}: this verb takes the whole name")
         self.names = names
 
@@ -29,7 +30,7 @@ def unique_match(beginning: str, names: Sequence[str]) -> str | None:
     An exact match wins. Raises UsageError if several names match and none exactly.
     """
     if len(names) > 1 and beginning not in names:
-        raise UsageError(f"{beginning!r} begins several names: {_shown(names)}; write more of it")
+        raise UsageError(f"{beginning!r} begins several names: {first_few(names, SHOWN)}; write more of it")
     return beginning if beginning in names else next(iter(names), None)
 
 
@@ -40,7 +41,3 @@ def require_exact(what: str, typed: str, names: Sequence[str]) -> str | None:
     if names:
         raise NotExact(what, typed, names)
     return None
-
-
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

@@ -76,15 +76,8 @@ class Tasks(Service):
             yield from rows
 
     def tasks(self) -> Iterator[Task]:
-        """Yield all tasks in the order of names; each page is a transaction of its own."""
-        after = ""
-        while True:
-            with self.database.read() as connection:
-                page = tasks.page(connection, after, PAGE)
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1].name
+        """Return all tasks in the order of names; each page is a transaction of its own."""
+        return self._by_name(tasks.page, PAGE)
 
     def tasks_by_id(self, task_ids: Collection[int]) -> dict[int, Task]:
         """Return the tasks of these ids, by id; removed tasks are left out."""

@@ -1,4 +1,4 @@
-"""The due runs that a node can take, locked: from the lanes it serves, as many as fit."""
+"""Find and lock the due runs that a node can take, from the lanes it serves."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from dcron.store.tasks import task_from
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """What a node can take just now."""
+    """What a node can take now."""
 
     node_id: str
     slots: int
@@ -41,26 +41,26 @@ class Capacity:
     queues: Sequence[str] = ()
     """None means all."""
     capacity: Mapping[str, float] = field(default_factory=dict)
-    """What it has when nothing runs."""
+    """Its capacity when nothing runs."""
     free: Mapping[str, float] = field(default_factory=dict)
-    """What of it is not taken."""
+    """The part of it that no run uses."""
     accounts: Collection[str] | None = None
     """The accounts it runs commands as; None means all."""
     ending_tasks: Collection[int] = frozenset()
     """Tasks of which it takes no run now: a run that ended here is about to be recorded."""
 
     def serves(self, lane: Lane) -> bool:
-        """Whether runs of the lane are for this node at all."""
+        """Return whether this node may ever take runs of the lane."""
         return policy.serves(lane, self.node_id, self.tags, self.queues, self.capacity, self.accounts)
 
     def has_room_for(self, lane: Lane) -> bool:
-        """Whether one of the lane's runs could start now."""
+        """Return whether one run of the lane could start now."""
         return self.slots > 0 and policy.fits(lane, self.free)
 
 
 @dataclass(slots=True)
 class ClaimedRun:
-    """A run that bears this node's ID, with what its line said when it was claimed."""
+    """A run that this node owns, with its task as it was when the run was claimed."""
 
     id: int
     task: Task
@@ -78,7 +78,7 @@ class ClaimedRun:
     event_id: int | None = None
     successor: datetime | None = None
     delay: timedelta | None = None
-    """From its end to the next turn, where the line counts from there."""
+    """From its end to the next scheduled run, if the schedule counts from the end."""
 
 
 def lock(
@@ -132,7 +132,7 @@ def _due_runs() -> Executable:
 
 
 def _first_that_fit(found: list[ClaimedRun], offer: Capacity, room: dict[str, int]) -> list[ClaimedRun]:
-    """The most urgent of these, as long as slots, queues and capacity last."""
+    """Return the most urgent of these runs, as far as slots, queues and capacity last."""
     found.sort(key=lambda run: (run.lane.rank(run.due_at or run.scheduled_for), run.id))
     free = dict(offer.free)
     taken: list[ClaimedRun] = []
@@ -151,16 +151,18 @@ def _first_that_fit(found: list[ClaimedRun], offer: Capacity, room: dict[str, in
 
 @dataclass(frozen=True)
 class Alive:
-    """How many runs of each task live now, by its id; of one for every node, how many here."""
+    """The number of live runs by task id; for a task of every node, of those on this node."""
 
     all: Counter[int] = field(default_factory=Counter)
     backfilled: Counter[int] = field(default_factory=Counter)
-    """Those of them that make up for the past."""
+    """The number of these that are backfills."""
 
 
 def count_alive(connection: Connection, database: Database, node_id: str, due: Sequence[ClaimedRun]) -> Alive:
-    """What lives of the tasks of these runs. A statement of its own, after the lock: it must see what others
-    committed while this one waited."""
+    """Count the live runs of these runs' tasks, in a statement after the lock.
+
+    So it sees what other transactions committed while this one waited for the lock.
+    """
     limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
     given = database.values(_LIMITED, ([task_id] for task_id in limited))
     alive = Alive()

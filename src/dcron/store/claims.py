@@ -1,7 +1,7 @@
-"""The claim protocol: write my ID, re-read what is mine, commit the start.
+"""The claim protocol: write the node's ID, re-read the ownership, commit the start.
 
-docs/architecture.md tells the protocol; each function here is one of its steps and runs in one transaction.
-How runs end is in `ends`.
+docs/architecture.md describes the protocol. Each function here is one of its steps, in one transaction.
+`finishing` records how runs end.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -48,21 +48,23 @@ from dcron.validation import require_runnable
 
 @dataclass
 class ClaimResult:
-    """What became of the due runs that one claim has locked."""
+    """What one claim decided about the due runs that it locked."""
 
     claimed: list[ClaimedRun] = field(default_factory=list)
     skipped: list[tuple[ClaimedRun, Skip]] = field(default_factory=list)
     blocked: list[tuple[ClaimedRun, Block]] = field(default_factory=list)
     spread: list[ClaimedRun] = field(default_factory=list)
-    """Turns that belong to every node; this node's share is among the others here."""
+    """Runs for every node. This node's share of each is also in one of the lists above."""
     replacing: list[ClaimedRun] = field(default_factory=list)
+    """Blocked runs that replace a live run of their task."""
     missed: list[tuple[Task, Skip]] = field(default_factory=list)
-    """Occurrences that are recorded together, beside the runs of their tasks."""
+    """Ranges of missed occurrences, each recorded in one row."""
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
+    """Tasks without a next run, by id, each with the error."""
 
     @property
     def moved_on(self) -> bool:
-        """Whether the next look will find other runs at the head."""
+        """Whether the next claim finds other runs at the heads of the lanes."""
         return bool(self.claimed or self.skipped or self.blocked)
 
 
@@ -92,25 +94,28 @@ def claim_locked(
     ran_until: datetime | None = None,
 ) -> ClaimResult:
     """Claim like `claim`, of due runs that `candidates.lock` returned in this transaction."""
-    batch = ClaimResult()
+    result = ClaimResult()
     if not due:
-        return batch
+        return result
     early = _ran_early(connection, ran_until)
-    _decide(due, candidates.count_alive(connection, database, node_id, due), now, batch, early)
-    _write_spread(connection, database, node_id, now, batch)
-    _write_owner(connection, database, node_id, now, batch)
-    _write_skipped(connection, database, now, batch)
-    _write_blocked(connection, database, node_id, now, batch)
-    skipping.record(connection, batch.missed, now)
-    for task, error in batch.unplannable.values():
+    _decide(due, candidates.count_alive(connection, database, node_id, due), now, result, early)
+    _write_spread(connection, database, node_id, now, result)
+    _write_owner(connection, database, node_id, now, result)
+    _write_skipped(connection, database, now, result)
+    _write_blocked(connection, database, node_id, now, result)
+    skipping.record(connection, result.missed, now)
+    for task, error in result.unplannable.values():
         tasks.mark_planned(connection, task, error)
-    return batch
+    return result
 
 
 def start(
     connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[ClaimedRun]
 ) -> list[ClaimedRun]:
-    """Re-read ownership, record the start, bring in the line's next turn. Only what returns may start."""
+    """Re-read the ownership, record the start, and insert the next scheduled runs.
+
+    Only the returned runs may start, and only after the commit.
+    """
     given = database.values(_STARTED, ([run.id] for run in claimed)) | {"node_id": node_id, "now": now}
     started_ids = set(connection.scalars(_start(database.rows(_STARTED)), given))
     started = [run for run in claimed if run.id in started_ids]
@@ -132,7 +137,10 @@ def _start(batch: FromClause) -> Executable:
 
 
 def release(connection: Connection, node_ids: Iterable[str], run_ids: Collection[int] | None = None) -> int:
-    """Give back what these nodes claimed and never started, or some of it: it costs no attempt. How many."""
+    """Release claimed runs of these nodes, all or those of `run_ids`: they wait again. Return how many.
+
+    They were never started, so it costs no attempt.
+    """
     query = (
         update(runs)
         .where(runs.c.owner.in_(list(node_ids)), text(ALIVE), runs.c.state == RunState.CLAIMED)
@@ -159,64 +167,64 @@ def _decide(
     found: Sequence[ClaimedRun],
     alive: candidates.Alive,
     now: datetime,
-    batch: ClaimResult,
+    result: ClaimResult,
     early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
     for run in found:
         try:
-            _decide_on(run, alive, now, batch, early)
+            _decide_on(run, alive, now, result, early)
         except ROW_ERRORS as error:
-            _set_aside(run, Skip(SkipCode.OTHER, f"cannot be prepared: {unexpected(error)}"), batch)
+            _set_aside(run, Skip(SkipCode.OTHER, f"cannot be prepared: {unexpected(error)}"), result)
 
 
 def _decide_on(
     run: ClaimedRun,
     alive: candidates.Alive,
     now: datetime,
-    batch: ClaimResult,
+    result: ClaimResult,
     early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
-    turn, too_late = _with_successor(run, now, batch)
-    if skip := too_late or _refusal(turn, now) or early(turn):
-        batch.skipped.append((turn, skip))
+    too_late = _catch_up(run, now, result)
+    if skip := too_late or _refusal(run, now) or early(run):
+        result.skipped.append((run, skip))
         return
-    in_backlog = turn.backlog_until is not None and turn.scheduled_for <= turn.backlog_until
-    trigger = _beginning(turn)
-    living, backfilled = alive.all[turn.task.id], alive.backfilled[turn.task.id]
-    decision = policy.admit(turn.task, trigger, living, in_backlog=in_backlog, backfilled=backfilled)
-    if turn.task.every_node and turn.for_node is None:
-        batch.spread.append(turn)
+    in_backlog = run.backlog_until is not None and run.scheduled_for <= run.backlog_until
+    trigger = _origin(run)
+    alive_now, backfilled = alive.all[run.task.id], alive.backfilled[run.task.id]
+    decision = policy.admit(run.task, trigger, alive_now, in_backlog=in_backlog, backfilled=backfilled)
+    if run.task.every_node and run.for_node is None:
+        result.spread.append(run)
     match decision:
         case Skip():
-            batch.skipped.append((turn, decision))
+            result.skipped.append((run, decision))
         case Wait(block, replaces):
-            batch.blocked.append((turn, block))
+            result.blocked.append((run, block))
             if replaces:
-                batch.replacing.append(turn)
+                result.replacing.append(run)
         case _:
-            alive.all[turn.task.id] += 1
-            alive.backfilled[turn.task.id] += trigger is Trigger.BACKFILL
-            batch.claimed.append(turn)
+            alive.all[run.task.id] += 1
+            alive.backfilled[run.task.id] += trigger is Trigger.BACKFILL
+            result.claimed.append(run)
 
 
-def _set_aside(run: ClaimedRun, skip: Skip, batch: ClaimResult) -> None:
-    """Skip the run. Where it was its task's next run, suspend the task until it is edited."""
+def _set_aside(run: ClaimedRun, skip: Skip, result: ClaimResult) -> None:
+    """Skip the run. If it is its task's scheduled run, suspend the task until it is edited."""
     run.successor = run.delay = None
-    batch.skipped.append((run, skip))
+    result.skipped.append((run, skip))
     if run.trigger is Trigger.SCHEDULE:
-        batch.unplannable[run.task.id] = (run.task, skip.reason)
+        result.unplannable[run.task.id] = (run.task, skip.reason)
 
 
 def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[ClaimedRun], Skip | None]:
-    """Return a function that skips what already ran while the clock was ahead.
+    """Return a function that skips an occurrence that already ran while the clock was ahead.
 
-    It asks the database only about occurrences up to `ran_until`.
+    It queries the database only for occurrences up to `ran_until`.
     """
 
-    def skip(turn: ClaimedRun) -> Skip | None:
-        if ran_until is None or turn.trigger is not Trigger.SCHEDULE or turn.scheduled_for > ran_until:
+    def skip(run: ClaimedRun) -> Skip | None:
+        if ran_until is None or run.trigger is not Trigger.SCHEDULE or run.scheduled_for > ran_until:
             return None
-        run_id = clock_steps.early_run(connection, turn.task.id, turn.scheduled_for, turn.id)
+        run_id = clock_steps.early_run(connection, run.task.id, run.scheduled_for, run.id)
         if run_id is None:
             return None
         reason = f"it ran ahead of its time, as run {run_id}, while the clock was ahead"
@@ -225,82 +233,84 @@ def _ran_early(connection: Connection, ran_until: datetime | None) -> Callable[[
     return skip
 
 
-def _beginning(turn: ClaimedRun) -> Trigger:
-    """What made the run: of a node's share, what made the turn that was shared."""
-    if turn.trigger is Trigger.NODE and turn.event_id is not None:
+def _origin(run: ClaimedRun) -> Trigger:
+    """Return the trigger of the run; for a node's share, that of the run that was shared."""
+    if run.trigger is Trigger.NODE and run.event_id is not None:
         return Trigger.EVENT
-    if turn.trigger is Trigger.NODE and turn.flow is not None:
+    if run.trigger is Trigger.NODE and run.flow is not None:
         return Trigger.AFTER
-    return turn.trigger
+    return run.trigger
 
 
-def _refusal(turn: ClaimedRun, now: datetime) -> Skip | None:
-    """Return why the run is skipped although its time has come, whatever else is running."""
-    if isinstance(turn.spec, Unreadable):
+def _refusal(run: ClaimedRun, now: datetime) -> Skip | None:
+    """Return why the due run is skipped, whatever else is running; None if it may run."""
+    if isinstance(run.spec, Unreadable):
         reason = "what it should execute cannot be read: its spec is not a JSON object"
         return Skip(SkipCode.SUSPENDED, reason)
-    expired = policy.expired(turn.task, turn.expires_at, now)
-    if turn.trigger is not Trigger.SCHEDULE:
+    expired = policy.expired(run.task, run.expires_at, now)
+    if run.trigger is not Trigger.SCHEDULE:
         return expired
     try:
-        excluded = policy.excluded_by(turn.task, turn.scheduled_for)
-    except UsageError as error:  # of a zone or a calendar that cannot be read
+        excluded = policy.excluded_by(run.task, run.scheduled_for)
+    except UsageError as error:  # a zone or a calendar cannot be read
         return Skip(SkipCode.OTHER, str(error))
     return Skip(SkipCode.CALENDAR, excluded) if excluded else expired
 
 
-def _with_successor(run: ClaimedRun, now: datetime, batch: ClaimResult) -> tuple[ClaimedRun, Skip | None]:
-    """The run as it will start: for the occurrence that is made up for after downtime, knowing the next one;
-    and why there is none to make up for."""
+def _catch_up(run: ClaimedRun, now: datetime, result: ClaimResult) -> Skip | None:
+    """Move a scheduled run to the occurrence that is caught up after downtime, and set its successor.
+
+    Return a Skip if all its occurrences are too old.
+    """
     if run.trigger is not Trigger.SCHEDULE:
-        return run, None
+        return None
     try:
         require_runnable(run.task)
         run.delay = policy.delay_of(run.task)
         if run.delay:
-            return run, None
-        turn = policy.catch_up(run.task, run.scheduled_for, now, run.backlog_until)
+            return None
+        found = policy.catch_up(run.task, run.scheduled_for, now, run.backlog_until)
     except UsageError as error:
-        # This turn was planned while the line could be read, so it runs; the line has no next one.
-        batch.unplannable[run.task.id] = (run.task, str(error))
-        turn = CatchUp(run.scheduled_for, None, None)
-    run.successor, run.backlog_until = turn.successor, turn.backlog_until
-    if turn.runs_at is None:
-        assert turn.missed
-        run.scheduled_for = turn.missed.last
-        return run, policy.missed_skip(run.task, turn.missed, too_old=True)
-    if turn.missed:
-        batch.missed.append((run.task, policy.missed_skip(run.task, turn.missed, too_old=False)))
-    run.scheduled_for = turn.runs_at
-    run.expires_at = policy.expiry_of(run.task, policy.due_at(run.task, turn.runs_at))
-    return run, None
+        # The run was planned while its task was valid, so it runs; the task gets no next run.
+        result.unplannable[run.task.id] = (run.task, str(error))
+        found = CatchUp(run.scheduled_for, None, None)
+    run.successor, run.backlog_until = found.successor, found.backlog_until
+    if found.runs_at is None:
+        assert found.missed
+        run.scheduled_for = found.missed.last
+        return policy.missed_skip(run.task, found.missed, too_old=True)
+    if found.missed:
+        result.missed.append((run.task, policy.missed_skip(run.task, found.missed, too_old=False)))
+    run.scheduled_for = found.runs_at
+    run.expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    return None
 
 
 def _write_spread(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: ClaimResult
+    connection: Connection, database: Database, node_id: str, now: datetime, result: ClaimResult
 ) -> None:
-    """Give each node its share of these turns; the line's turn is done with that, and the next comes in."""
-    if not batch.spread:
+    """Give every node its share of these runs, and insert the next scheduled runs of their tasks."""
+    if not result.spread:
         return
-    fan_out.share(connection, node_id, batch.spread, now)
-    successors.add(connection, database, batch.spread, now, running=True)
-    for turn in batch.spread:
-        turn.successor = turn.delay = None
-        turn.trigger = Trigger.NODE if turn.trigger is Trigger.SCHEDULE else turn.trigger
+    fan_out.share(connection, node_id, result.spread, now)
+    successors.add(connection, database, result.spread, now, running=True)
+    for run in result.spread:
+        run.successor = run.delay = None
+        run.trigger = Trigger.NODE if run.trigger is Trigger.SCHEDULE else run.trigger
 
 
 def _write_owner(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: ClaimResult
+    connection: Connection, database: Database, node_id: str, now: datetime, result: ClaimResult
 ) -> None:
-    if not batch.claimed:
+    if not result.claimed:
         return
-    rows = ((run.id, run.scheduled_for, run.expires_at) for run in batch.claimed)
+    rows = ((run.id, run.scheduled_for, run.expires_at) for run in result.claimed)
     given = database.values(_OWNED, rows) | {"node_id": node_id, "now": now}
     # All of them are locked, so all are written. `start` reads the ownership again.
     database.send(connection, _own(database.rows(_OWNED)), given)
 
 
-# Should it be given back, it waits as what it is made up for.
+# A released run waits for the occurrence to which the claim moved it.
 _OWNED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 
 
@@ -311,35 +321,35 @@ def _own(batch: FromClause) -> Executable:
     return query.values(beside_id(batch) | mine)
 
 
-def _write_skipped(connection: Connection, database: Database, now: datetime, batch: ClaimResult) -> None:
-    if not batch.skipped:
+def _write_skipped(connection: Connection, database: Database, now: datetime, result: ClaimResult) -> None:
+    if not result.skipped:
         return
-    skips = [(run.id, run.scheduled_for, skip) for run, skip in batch.skipped]
+    skips = [(run.id, run.scheduled_for, skip) for run, skip in result.skipped]
     skipping.end_each(connection, database, skips, now)
-    successors.add(connection, database, [run for run, _ in batch.skipped], now, running=False)
-    for run, _ in batch.skipped:
+    successors.add(connection, database, [run for run, _ in result.skipped], now, running=False)
+    for run, _ in result.skipped:
         step = dependencies.Step(run.id, run.task.name, run.flow, run.scheduled_for)
         finishing.skipped(connection, database, step, run.trigger, now)
 
 
 def _write_blocked(
-    connection: Connection, database: Database, node_id: str, now: datetime, batch: ClaimResult
+    connection: Connection, database: Database, node_id: str, now: datetime, result: ClaimResult
 ) -> None:
-    """Take what must wait out of the due ones, so that it does not stand in the way of all others."""
-    if not batch.blocked:
+    """Mark runs that must wait as blocked: they leave the due index, so they do not delay other runs."""
+    if not result.blocked:
         return
     rows = (
         (run.id, block.value, run.scheduled_for, run.backlog_until, run.expires_at)
-        for run, block in batch.blocked
+        for run, block in result.blocked
     )
     connection.execute(_block(database.rows(_BLOCKED)), database.values(_BLOCKED, rows))
-    full = {run.task.id for run, block in batch.blocked if block is Block.LIMIT}
+    full = {run.task.id for run, block in result.blocked if block is Block.LIMIT}
     blocked.block_others_of(connection, full, now)
-    for run in batch.replacing:
+    for run in result.replacing:
         _stop_oldest(connection, database, node_id, run)
 
 
-# What downtime left out is told by now, so the turn goes on from what is made up for.
+# The missed occurrences are recorded now, so the run goes on from the occurrence that is caught up.
 _BLOCKED = Columns(
     id=BigInteger(), blocked=Text(), scheduled_for=Instant(), backlog_until=Instant(), expires_at=Instant()
 )
@@ -352,9 +362,9 @@ def _block(batch: FromClause) -> Executable:
 
 
 def _stop_oldest(connection: Connection, database: Database, node_id: str, run: ClaimedRun) -> None:
-    """Ask for the end of the run that this one replaces, of one of every node the run here.
+    """Request the cancellation of the run that this one replaces; for a task of every node, of the run here.
 
-    One that is being recorded as over is passed by.
+    A run whose row is locked, because its end is being recorded, is left alone.
     """
     oldest = (
         select(runs.c.id)

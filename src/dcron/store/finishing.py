@@ -1,7 +1,7 @@
-"""How runs end: recorded once, and followed by whatever was waiting for it.
+"""Record how runs end, each once, and what follows from it.
 
-An end may bring a retry or a dead letter, the next steps of a flow, and room for runs that were kept waiting.
-Locks are taken in one order everywhere: first lines, by their ids, then runs.
+An end may lead to a retry or a dead letter, to the next runs of a flow, and to room for blocked runs. Locks
+are taken in one order everywhere: tasks by id, then runs.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,12 +39,12 @@ from dcron.schema import ALIVE, Instant, runs, subscriptions
 from dcron.store import blocked, dependencies, new_runs, refusals, skipping, tasks, unclaimable
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
-_AFTER_ALL = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
+_NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended, as its node saw it."""
+    """How a run ended, as its node reports it."""
 
     id: int
     state: RunState
@@ -55,23 +55,25 @@ class RunResult:
     timed_out: bool | None = None
     """Whether it failed because it took longer than it may."""
     never_begun: bool = False
-    """Its command was certainly never started: it can be tried again without a doubt. A lost run waits for
-    any node, a failed one goes to a node that has not refused it."""
+    """Whether its command was certainly not started, so that another attempt repeats nothing.
+
+    A lost run then waits for any node, a failed one for a node that has not refused it.
+    """
 
 
 def finish(
     connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult], now: datetime
 ) -> set[int]:
-    """Record how runs ended, where they are still this node's; the ids that were.
+    """Record how runs ended that this node still owns; return their ids.
 
-    A run that was declared lost meanwhile takes its owner's late truth.
+    If the run was already marked `lost`, the owner's result replaces that state.
     """
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
     written = _write(connection, database, node_id, ended)
-    truths = [row for row in followed if row.id in written]
-    if truths:
-        _follow_up(connection, database, {each.id: each for each in ended}, truths, now, node_id)
+    recorded = [row for row in followed if row.id in written]
+    if recorded:
+        _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)
     return written
 
 
@@ -83,7 +85,10 @@ def declare_lost(
     reason: str,
     run_ids: Collection[int] | None = None,
 ) -> list[int]:
-    """Mark what these nodes were running, or some of it, as lost: how it ended is unknown. The runs' ids."""
+    """Mark running runs of these nodes as lost, all or those of `run_ids`: how they ended is unknown.
+
+    Return the ids of the runs.
+    """
     running: list[ColumnElement[bool] | TextClause] = [
         runs.c.owner.in_(list(node_ids)),
         text(ALIVE),
@@ -110,7 +115,7 @@ _COLUMNS = [
 
 
 def _followed(connection: Connection, database: Database, ended: Sequence[RunResult]) -> Sequence[Row[Any]]:
-    """Those of the runs whose end something follows; for most of them it is one look, and nothing."""
+    """Return the runs from whose end something may follow. For most batches of runs there are none."""
     given = database.values(_BADLY, ((each.id, int(each.state.is_failure)) for each in ended))
     return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
 
@@ -132,7 +137,7 @@ def _with_followers(batch: FromClause) -> Executable:
 
 
 def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
-    """Lock these lines, names by id, and all that come after them: before any of their runs."""
+    """Lock these tasks, given as names by id, and all tasks downstream of them, before any of their runs."""
     if names:
         tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
@@ -179,64 +184,64 @@ def _follow_up(
     now: datetime,
     node_id: str | None = None,
 ) -> None:
-    lines = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
+    tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
     for row in rows:
         end = ended[row.id]
-        # Where somebody had asked for its end, a bad one is neither tried again nor mourned.
+        # A run whose cancellation was requested is neither retried nor dead-lettered.
         is_bad = end.state.is_failure and row.cancel_requested_by is None
-        if is_bad and _try_again(connection, database, row, end, lines.get(row.task_id), node_id, now):
+        if is_bad and _retry(connection, database, row, end, tasks_by_id.get(row.task_id), node_id, now):
             continue
         if is_bad:
             connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
         elif not end.state.is_failure:
-            _call_off_retry(connection, end, now)
+            _cancel_retry(connection, end, now)
         step = dependencies.Step(row.id, row.task, row.flow, row.scheduled_for)
         dependencies.step_ended(connection, database, step, end.state, now)
     blocked.unblock(connection, [row.task_id for row in rows], now)
     database.notify(connection)
 
 
-def _try_again(
+def _retry(
     connection: Connection,
     database: Database,
     row: Row[Any],
     end: RunResult,
-    line: Task | None,
+    task: Task | None,
     node_id: str | None,
     now: datetime,
 ) -> bool:
-    """Insert the next attempt, if there is to be one. What was never begun costs none."""
-    if line is None:  # it was removed meanwhile
+    """Insert the next attempt if the policy allows one. A command that never began costs no attempt."""
+    if task is None:  # it was removed meanwhile
         return False
-    lane = _lane_again(row, line)
+    lane = _retry_lane(row, task)
     if end.never_begun and end.state is RunState.FAILED and node_id:
-        further = refusals.pass_on(connection, row, line, lane, end.reason or "", node_id, now)
+        further = refusals.pass_on(connection, row, task, lane, end.reason or "", node_id, now)
         values = {"attempt": row.attempt, "due_at": end.finished_at, **further} if further else {}
     elif end.never_begun:
-        again_at = policy.begin_again_at(line, row.id, row.attempt, end.finished_at)
+        again_at = policy.begin_again_at(task, row.id, row.attempt, end.finished_at)
         values = {"attempt": row.attempt, "due_at": again_at}
     else:
         values = {}
     if not values:
-        due_at = policy.retry_at(line, row.id, row.attempt, end.state, end.finished_at)
+        due_at = policy.retry_at(task, row.id, row.attempt, end.state, end.finished_at)
         if due_at is None:
             return False
         values = {"due_at": due_at}
-    attempt = new_runs.retry_of(row, line, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
+    attempt = new_runs.retry_of(row, task, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
     connection.execute(database.insert_if_absent(runs).values(attempt))
     return True
 
 
-def _lane_again(row: Row[Any], line: Task) -> Lane:
-    """The lane of the next attempt: as the line says now, for the account that the run has copied."""
+def _retry_lane(row: Row[Any], task: Task) -> Lane:
+    """Return the lane of the next attempt: of the task as it is now, with the account of the run's copy."""
     trigger = Trigger.BACKFILL if row.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
-    return policy.rerouted(policy.read_lane(row.lane), line, trigger).after_refusals(()).on(row.for_node)
+    return policy.rerouted(policy.read_lane(row.lane), task, trigger).after_refusals(()).on(row.for_node)
 
 
 def skipped(
     connection: Connection, database: Database, step: dependencies.Step, trigger: Trigger, now: datetime
 ) -> None:
-    """What follows when a run whose time has come is skipped. A retry was all that its failure had left."""
+    """Record what follows when a due run is skipped. If it was a retry, its failed run is a dead letter."""
     if trigger is not Trigger.RETRY:
         dependencies.step_skipped(connection, database, step, now)
         return
@@ -245,8 +250,8 @@ def skipped(
     dependencies.step_ended(connection, database, step, RunState.SKIPPED, now)
 
 
-def _call_off_retry(connection: Connection, end: RunResult, now: datetime) -> None:
-    """The late truth of a run that was taken for lost: there is nothing to try again."""
-    reason = f"run {end.id} had {_AFTER_ALL[end.state]} after all"
+def _cancel_retry(connection: Connection, end: RunResult, now: datetime) -> None:
+    """Skip the waiting retry of a run that was marked lost and did not fail after all."""
+    reason = f"run {end.id} had {_NOT_FAILED[end.state]} after all"
     skip = Skip(SkipCode.CALLED_OFF, reason, caused_by=end.id)
     skipping.end(connection, [runs.c.retry_of == end.id], skip, now)

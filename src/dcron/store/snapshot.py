@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -65,7 +65,7 @@ def take_snapshot(connection: Connection, database: Database, node_id: str, afte
     )
 
 
-@cache
+@lru_cache(maxsize=4)
 def _statement(time: ColumnElement[datetime]) -> Executable:
     """Return rows of several kinds. Each kind has its own query, which follows its own index."""
     clock = select(type_coerce(time, Instant()).label("now")).cte("clock")

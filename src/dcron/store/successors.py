@@ -1,4 +1,4 @@
-"""The turn after a turn: brought in with the start of the one before, so that no line loses its next run."""
+"""Insert the next scheduled run with the start of the previous one, so that no task loses its next run."""
 
 import json
 from collections.abc import Sequence
@@ -24,10 +24,13 @@ from dcron.store.candidates import ClaimedRun
 
 
 def add(
-    connection: Connection, database: Database, turns: Sequence[ClaimedRun], now: datetime, *, running: bool
+    connection: Connection, database: Database, claimed: Sequence[ClaimedRun], now: datetime, *, running: bool
 ) -> None:
-    """Insert the next turn of each line that is still as it was claimed; an edited line is planned anew."""
-    following = [row for run in turns if (row := _row(run, now, running=running))]
+    """Insert the next scheduled run of each task that was not edited since the claim.
+
+    An edited task is planned again instead. `running` says whether the claimed runs start now.
+    """
+    following = [row for run in claimed if (row := _row(run, now, running=running))]
     if following:
         insert = _insert(database.insert_if_absent(runs), database.rows(_NEXT_RUNS))
         database.send(connection, insert, database.values(_NEXT_RUNS, following))

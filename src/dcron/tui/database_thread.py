@@ -182,7 +182,7 @@ class DatabaseThread(Generic[R]):
         self._call(self._crashed, error)
 
     def _lost(self, request: Request, error: DatabaseError) -> None:
-        """Refuse requests that do not wait. If others do, pause before they are tried again."""
+        """Refuse requests that do not wait. If others do, pause before the next attempt."""
         if isinstance(error, DatabaseReplaced):
             self._connection = None
         with self._wake:

@@ -136,7 +136,7 @@ def test_a_dead_part_is_named() -> None:
 def test_a_step_from_a_hash_starts_anew_at_the_hash() -> None:
     messages = [advice.message for advice in advise(parse("0 H/7 * * *"), UTC_ZONE, NOW)]
     assert messages == [
-        "hour H/7 does not divide 24: it starts anew every day, so the last step is shorter; "
+        "hour H/7 does not divide 24: it starts again every day, so the last step is shorter; "
         "@every 7h is even"
     ]
 

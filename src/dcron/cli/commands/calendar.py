@@ -107,8 +107,9 @@ def add(
 
         calendars = Calendars(crontab)
         if using := calendars.users(name):
+            users = humanize.first_few(using, USERS_LISTED)
             console.require_consent(
-                f"replace calendar {name}, which {_some(using)} {'uses' if len(using) == 1 else 'use'}",
+                f"replace calendar {name}, which {users} {'uses' if len(using) == 1 else 'use'}",
                 force=force,
             )
         replaced = calendars.put(calendar)
@@ -256,7 +257,7 @@ def _rows(calendars: "Calendars", now: datetime) -> Iterator[list[str]]:
             stored.name,
             _entries(stored),
             _day(coming[0]) if coming else "",
-            _some(calendars.users(stored.name)),
+            humanize.first_few(calendars.users(stored.name), USERS_LISTED),
             humanize.ago(stored.changed_at, now),
         ]
 
@@ -317,10 +318,6 @@ def _shortened(lines: Iterable[str], most: int) -> list[str]:
     listed = list(lines)
     more = [f"… and {len(listed) - most:,} more"] if len(listed) > most else []
     return [*listed[:most], *more]
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:USERS_LISTED]) + (", …" if len(names) > USERS_LISTED else "")
 
 
 def _day(day: date) -> str:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from dcron.migrations.estimate import UpgradeEstimate
 
 
+AGENTS_SHOWN = 5
+
+
 command = group("Prepare or upgrade the database, or print its URL.")
 
 
@@ -82,9 +85,9 @@ def upgrade(
 
 def announce(ahead: "UpgradeEstimate", *, force: bool) -> None:
     """Print the running agents and the time that the upgrade takes. Raises Refused."""
-    from dcron.presentation.humanize import rough_span
+    from dcron.presentation.humanize import first_few, rough_span
 
-    agents = ", ".join(ahead.agents[:5]) + (", …" if len(ahead.agents) > 5 else "")
+    agents = first_few(ahead.agents, AGENTS_SHOWN)
     if ahead.may_stop_runs and not force:
         raise Refused(
             f"the upgrade of {ahead.runs:,} runs takes about {rough_span(ahead.seconds)}, longer than the"

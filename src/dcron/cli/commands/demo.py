@@ -100,7 +100,7 @@ def command(
             with _crontab(directory) as crontab, running_agents(directory, names) as processes:
                 if has_screen():
                     _watch(directory)
-                    for last in _last_words(directory, processes):
+                    for last in _last_log_lines(directory, processes):
                         console.note(f"agent ended: {last}")
                 else:
                     _run_unwatched(crontab, directory, processes)
@@ -249,7 +249,7 @@ def _run_unwatched(crontab: "Crontab", directory: Path, processes: list[subproce
     begun = time.monotonic()
     while (passed := time.monotonic() - begun) < PATIENT_SECONDS:
         time.sleep(0.2)
-        if list(_last_words(directory, processes)) or (
+        if list(_last_log_lines(directory, processes)) or (
             passed >= SECONDS and not _missing(crontab, directory, processes)
         ):
             break
@@ -283,7 +283,7 @@ def _print_owners(runs: list[Run]) -> None:
     console.data("runs by owner: " + ", ".join(f"{node} {count}" for node, count in sorted(owners.items())))
 
 
-def _last_words(directory: Path, processes: list[subprocess.Popen[bytes]]) -> Iterator[str]:
+def _last_log_lines(directory: Path, processes: list[subprocess.Popen[bytes]]) -> Iterator[str]:
     """Yield the last log line of each agent that has ended."""
     for number, process in enumerate(processes, 1):
         if process.poll() is not None:
@@ -306,7 +306,7 @@ def _missing(crontab: "Crontab", directory: Path, processes: list[subprocess.Pop
         for (task, state), least in expected.items()
         if ended[task, state] < least
     ]
-    missing += [f"an agent has ended: {last}" for last in _last_words(directory, processes)]
+    missing += [f"an agent has ended: {last}" for last in _last_log_lines(directory, processes)]
     if len(crontab.nodes()) < len(processes):
         missing.append("not every agent has joined")
     return missing

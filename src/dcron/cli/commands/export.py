@@ -32,6 +32,7 @@ def command(
     `dcron import` reads the file. One-offs are omitted.
     """
     from dcron.crontabfile import write
+    from dcron.presentation.humanize import first_few
 
     with opened_crontab(db) as crontab:
         tasks = crontab.export_tasks()
@@ -39,7 +40,7 @@ def command(
     text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)
     if left := [task.name for task in tasks if (task.user is None) is system]:
-        shown = ", ".join(left[:SHOWN]) + (", …" if len(left) > SHOWN else "")
+        shown = first_few(left, SHOWN)
         if system:
             why, remedy = "no account is given", "`dcron set NAME --user ACCOUNT` gives one"
         else:

@@ -235,7 +235,9 @@ def _about_names(content: "CrontabFile", done: "Imported") -> Iterator[Warned]:
     if len(different) > SHOWN:
         yield None, f"{len(different) - SHOWN:,} more tasks got numbers, because other tasks have their names"
     if same:
-        named = ", ".join(other.name for other in same[:NAMED]) + (", …" if len(same) > NAMED else "")
+        from dcron.presentation.humanize import first_few
+
+        named = first_few([other.name for other in same], NAMED)
         yield (
             None,
             f"{len(same):,} already there as equal tasks ({named}; {_origin(same[0])}): each remains ONE task"

@@ -40,21 +40,21 @@ def command(
 
     with opened_crontab(db) as crontab:
         asked = Why(crontab)
-        moment = asked.meant(name, " ".join(when)) if when else None
-        causes = asked.explain(name, moment)
+        when_ = asked.meant(name, " ".join(when)) if when else None
+        causes = asked.explain(name, when_)
         if as_json:
-            console.emit({"task": name, **_when_shape(moment), "causes": list(map(_shape, causes))})
+            console.emit({"task": name, **_when_shape(when_), "causes": list(map(_shape, causes))})
         else:
             for cause in causes:
                 console.data(safe(cause.sentence))
 
 
-def _when_shape(moment: "datetime | Span | None") -> dict[str, str | None]:
+def _when_shape(when_: "datetime | Span | None") -> dict[str, str | None]:
     from dcron.cli.json_output import instant
 
-    if moment is None or isinstance(moment, datetime):
-        return {"when": instant(moment), "until": None}
-    return {"when": instant(moment.first), "until": instant(moment.end)}
+    if when_ is None or isinstance(when_, datetime):
+        return {"when": instant(when_), "until": None}
+    return {"when": instant(when_.first), "until": instant(when_.end)}
 
 
 def _shape(cause: "Cause") -> dict[str, Any]:

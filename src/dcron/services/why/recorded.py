@@ -352,9 +352,7 @@ def incidents(context: Context) -> Iterator[Cause]:
             if ran_until
             else ""
         )
-        text = (
-            f"the database's clock was set back, and {step.after.get('tasks')} tasks were planned anew{early}"
-        )
+        text = f"the database's clock was set back, and {step.after.get('tasks')} tasks were replanned{early}"
         facts = {"since": step.at, "ran_until": ran_until}
         yield Cause("clock-set-back", text, facts, context.time(step.at))
 

@@ -1,0 +1,47 @@
+"""The pool of a process's connections to Postgres: as few as its work needs."""
+
+import time
+from contextlib import suppress
+
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+from sqlalchemy.util.queue import Empty
+
+SIZE = 2
+"""Connections that are kept: an agent claims runs with one and records results with the other."""
+_SHORT_WAIT = 0.1
+"""Seconds to wait for the first connection before a second one is opened."""
+_LONG_WAIT = 0.5
+"""Seconds to wait for one of `SIZE` connections before another one is opened, which closes after its use.
+
+So a heartbeat never waits for a lock that holds up the other two.
+"""
+_UNUSED = 20.0
+"""Seconds after which a connection that was not needed is closed."""
+
+
+class FrugalPool(QueuePool):
+    """Opens another connection only for a caller that has waited for one."""
+
+    _shared_at = 0.0
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        entry = self._existing() or super()._do_get()
+        if self.checkedout() > 1:
+            self._shared_at = time.monotonic()
+        return entry
+
+    def _existing(self) -> ConnectionPoolEntry | None:
+        made = self.checkedout() + self.checkedin()
+        wait = 0.0 if not made else _SHORT_WAIT if made < SIZE else _LONG_WAIT
+        with suppress(Empty):
+            return self._pool.get(wait > 0, min(wait, self._timeout))
+        return None
+
+    def close_unused(self) -> None:
+        """Close all connections but one if one has been enough for a while."""
+        if time.monotonic() - self._shared_at < _UNUSED:
+            return
+        with suppress(Empty):
+            while self.checkedin() > 1:
+                self._pool.get(block=False).close()
+                self._dec_overflow()
