@@ -1,1 +1,1 @@
-"""What tests share: databases, crontabs, nodes, real agents, command lines and screens."""
+"""Shared parts of the tests: databases, crontabs, nodes, real agents, command lines and screens."""

@@ -1,4 +1,4 @@
-"""Real agents, and tasks whose runs have ended, for the tests of the policies' verbs."""
+"""Real agents, and tasks whose runs have ended."""
 
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.support.cli import DCRON, Dcron, until
 
 @contextmanager
 def agent(dcron: Dcron, name: str = "web-1", *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A real agent, for as long as the block runs."""
+    """Run a real agent while the block runs."""
     words = ["agent", "--name", name, "--lease", "10s", "--grace", "1s", "--db", dcron.url, *options]
     with subprocess.Popen([DCRON, *words], stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -22,7 +22,7 @@ def agent(dcron: Dcron, name: str = "web-1", *options: str) -> Iterator[subproce
 
 
 def run_once(dcron: Dcron, *names: str) -> list[int]:
-    """Run these tasks to their ends, by one agent; the runs' ids."""
+    """Let one agent run these tasks to their ends; return the ids of the runs."""
     ids = [int(dcron.done("run", name, "--json").json["id"]) for name in names]
     dcron.run_due()
     return ids

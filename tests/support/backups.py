@@ -1,4 +1,4 @@
-"""A backup of a crontab's database that is put back while nodes run, on each kind of database."""
+"""Restore a backup of a crontab's database while nodes run, on both kinds of database."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _TABLES = (crontab, runs, nodes, changes)
 
 
 class Backup:
-    """All that was in the tables at one moment, and how far their ids had been given out."""
+    """The content of all tables at one time, and the last ids that were given out."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -22,7 +22,7 @@ class Backup:
             self._issued = database.issued_ids(connection)
 
     def restore(self) -> None:
-        """Put all of it back."""
+        """Restore everything."""
         with self._database.write() as connection:
             for table in _TABLES:
                 connection.execute(delete(table))

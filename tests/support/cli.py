@@ -26,7 +26,7 @@ DCRON = Path(sys.executable).with_name("dcron")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command line gave."""
+    """The result of a command line."""
 
     code: int
     out: str
@@ -56,7 +56,7 @@ class Dcron:
         return Answer(code, out, err)
 
     def done(self, *words: str, stdin: bytes = b"") -> Answer:
-        """The same, and it must succeed."""
+        """Run it, and require that it succeeds."""
         answer = self(*words, stdin=stdin)
         assert answer.code == 0, answer
         return answer
@@ -92,7 +92,7 @@ def on_terminal(
     size: tuple[int, int] = (24, 80),
     **env: str,
 ) -> Answer:
-    """Run the installed `dcron` on a terminal of its own; all that it showed is in `out`.
+    """Run the installed `dcron` on a terminal of its own; `out` of the answer is all that it showed.
 
     `typed` is typed as soon as `wait_for` is shown.
     """
@@ -128,12 +128,12 @@ def _read(terminal: int, seconds: float = 30) -> Iterator[bytes]:
 
 
 def is_past(time_told: str) -> bool:
-    """Whether this time, as `--json` shows it, has come."""
+    """Return whether this time, as `--json` shows it, has come."""
     return datetime.fromisoformat(time_told) <= datetime.now(UTC)
 
 
 def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
-    """Poll until the condition holds; what it gave."""
+    """Poll until the condition holds; return its result."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come true in time"

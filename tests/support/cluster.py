@@ -1,4 +1,4 @@
-"""Real agents on a real database, and what their jobs themselves wrote down."""
+"""Real agents on a real database, and a ledger that their jobs write."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from dcron.store.runs import RunFilter
 
 
 def wait_for(condition: Callable[[], object], within: float, what: str) -> float:
-    """Poll until the condition holds; the seconds it took. Fails after `within` seconds."""
+    """Poll until the condition holds; return the seconds it took. Fail after `within` seconds."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > within:
@@ -31,7 +31,7 @@ def wait_for(condition: Callable[[], object], within: float, what: str) -> float
 
 
 def processes_with(marker: str) -> list[int]:
-    """The living processes whose command line has the marker in it."""
+    """Return the living processes whose command line contains the marker."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -47,14 +47,14 @@ def processes_with(marker: str) -> list[int]:
 
 @dataclass
 class AgentProcess:
-    """A `dcron agent` of its own."""
+    """A process of `dcron agent`."""
 
     name: str
     process: "subprocess.Popen[bytes]"
     log: Path
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it as a power cut would."""
         self.process.kill()
         self.process.wait(10)
 
@@ -68,15 +68,15 @@ class AgentProcess:
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self, within: float) -> int:
-        """Its exit code."""
+        """Wait for its end; return its exit code."""
         return self.process.wait(within)
 
     def guard(self) -> int:
-        """The process ID of its warden's parent."""
+        """Return the process ID of its warden's parent."""
         return _first_child(self.process.pid)
 
     def warden(self) -> int:
-        """The process ID of its warden."""
+        """Return the process ID of its warden."""
         return _first_child(self.guard())
 
 
@@ -99,23 +99,23 @@ class Cluster:
         self.ledger_path.touch()
 
     def move(self, url: str) -> None:
-        """Look from now on at another server, which has taken over."""
+        """Use another server, which has taken over."""
         self.database.close()
         self.url = url
         self.database = Database(url, patience=30)
         self.crontab = Crontab(self.database, "tester@here")
 
     def entry(self, *words: str) -> str:
-        """A shell command that writes its words, and which occurrence and run it is, into the ledger."""
+        """Return a shell command that appends its words, its occurrence and its run to the ledger."""
         line = " ".join(words)
         return f'echo "$DCRON_TASK $DCRON_SCHEDULED_FOR $DCRON_RUN_ID {line}" >> {self.ledger_path}'
 
     def ledger(self) -> list[list[str]]:
-        """Its entries: task, occurrence, run and words."""
+        """Return the entries: task, occurrence, run and words."""
         return [line.split() for line in self.ledger_path.read_text().splitlines()]
 
     def starts_of_occurrences(self) -> Counter[tuple[str, str]]:
-        """How often each occurrence of each task was started."""
+        """Return how often each occurrence of each task was started."""
         return Counter((task, occurrence) for task, occurrence, *_ in self.ledger())
 
     def add(self, name: str, schedule: str, command: str, **fields: object) -> Task:
@@ -150,7 +150,7 @@ class Cluster:
         return agent
 
     def freeze(self, agent: AgentProcess) -> None:
-        """Freeze it outside its transactions: in one on SQLite it would keep its lock from all others."""
+        """Freeze it outside its transactions: inside one on SQLite it would keep the lock from all others."""
         probe = Database(self.url, patience=0.5)
         for _ in range(50):
             agent.freeze()
@@ -166,19 +166,19 @@ class Cluster:
         probe.close()
 
     def alive(self) -> list[Node]:
-        """The nodes that hold a lease."""
+        """Return the nodes that hold a lease."""
         return [node for node in self.crontab.nodes() if node.died_at is None]
 
     def wait_until_alive(self, count: int, within: float = 15) -> None:
         wait_for(lambda: len(self.alive()) == count, within, f"{count} nodes alive")
 
     def runs(self, *states: RunState, task: str | None = None) -> list[Run]:
-        """The runs in these states, the oldest first."""
+        """Return the runs in these states, the oldest first."""
         found = self.crontab.runs(RunFilter(states=states or None), limit=100_000)[::-1]
         return [run for run in found if task in (None, run.task)]
 
     def close(self) -> None:
-        """End every agent, whatever state it is in."""
+        """End every agent, whatever its state."""
         for agent in self.agents:
             if agent.process.poll() is None:
                 agent.thaw()
@@ -193,7 +193,7 @@ class Cluster:
 
 @contextmanager
 def cluster(url: str, directory: Path) -> Iterator[Cluster]:
-    """A cluster without agents yet; they are all gone afterwards."""
+    """Yield a cluster without agents; end those that were started."""
     made = Cluster(url, directory)
     try:
         yield made

@@ -48,27 +48,27 @@ class PostgresServer:
 
     @property
     def socket(self) -> str:
-        """The path of the Unix socket that it listens on."""
+        """Return the path of its Unix socket."""
         return f"{make_url(self.url).query['host']}/.s.PGSQL.5432"
 
     @property
     def data(self) -> Path:
-        """The directory of its data."""
+        """Return its data directory."""
         return Path(self._directory.name)
 
     @property
     def programs(self) -> Path:
-        """The directory of its programs, such as `pg_basebackup`."""
+        """Return the directory of its programs, such as `pg_basebackup`."""
         return Path(self._server.bin_path)
 
     def processes(self) -> list[int]:
-        """The server and its children, the server first."""
+        """Return the server and its children, the server first."""
         pid = self._server.get_pid()
         assert pid
         return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
     def crash(self) -> None:
-        """End it at once, as the out-of-memory killer or a power cut would; it recovers at its start."""
+        """End it at once, as the out-of-memory killer or a power cut would. It recovers at its next start."""
         pid, *_ = self.processes()
         os.kill(pid, signal.SIGQUIT)
         wait_for(lambda: not _runs(pid), 20, "Postgres is down")
@@ -102,7 +102,7 @@ class PostgresServer:
 
 
 def _has_room(directory: Path) -> bool:
-    """Whether it can hold the server's data: containers often have 64 MiB there."""
+    """Return whether the directory can hold the server's data: containers often have 64 MiB there."""
     return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free > _ROOM
 
 
@@ -122,7 +122,7 @@ def execute(url: str, *statements: str) -> None:
 
 @contextmanager
 def postgres_server(*, durable: bool = False) -> Iterator[str]:
-    """The URL of a Postgres server: $DCRON_TEST_POSTGRES, else one of our own from a wheel."""
+    """Yield the URL of a Postgres server: $DCRON_TEST_POSTGRES, else one of our own from a wheel."""
     if given := os.environ.get("DCRON_TEST_POSTGRES"):
         yield given
         return

@@ -9,16 +9,16 @@ NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 
 
 def line(schedule: str = "*/10 * * * *", name: str = "backup", **fields: Any) -> Definition:
-    """A line as a person writes it."""
+    """Return the definition of a task."""
     return Definition(**{"name": name, "schedule": schedule, "timezone": "UTC", "command": "true", **fields})
 
 
 def task(schedule: str = "*/10 * * * *", *, enabled: bool = True, **fields: Any) -> Task:
-    """A line that stands in the crontab."""
+    """Return a task of the crontab."""
     known: dict[str, Any] = dict.fromkeys(Task.__dataclass_fields__)
     return Task(**{**known, **vars(line(schedule, **fields)), "enabled": enabled})
 
 
 def minutes(number: float) -> datetime:
-    """So many minutes after noon."""
+    """Return the time this many minutes after noon."""
     return NOON + timedelta(minutes=number)

@@ -32,18 +32,18 @@ async def go(screen: Screen, field: str) -> None:
 
 
 async def at(screen: Screen, field: str) -> None:
-    """Wait until it is this field that is typed into."""
+    """Wait until this field has the focus."""
     await screen.until(lambda: row_of(screen, field).has_focus_within)
 
 
 async def complains(screen: Screen, field: str, error: str) -> None:
-    """Wait until this is said to be wrong with the field; nothing at all for nothing."""
+    """Wait until the field shows this error; for an empty text, no error."""
     row = row_of(screen, field)
     await screen.until(lambda: error in row.error if error else not row.error)
 
 
 async def fill(screen: Screen, **texts: str) -> None:
-    """Write into fields as a person does: go there, and type."""
+    """Fill in fields as a person does: go to each and type."""
     for field, text in texts.items():
         await go(screen, field)
         widget = screen.app.focused
@@ -67,7 +67,7 @@ async def paste(screen: Screen, text: str) -> None:
 
 
 async def save(screen: Screen, *, sees: str) -> None:
-    """Ask to save, see this in what would change, and agree."""
+    """Save, check that the review shows these texts, and agree."""
     await screen.press("ctrl+s")
     await screen.shows("goes on editing")
     await screen.shows(sees)

@@ -1,4 +1,4 @@
-"""Runs with output in a real database, and an app that has nothing but the log viewer."""
+"""Runs with output in a real database, and an app with nothing but the log viewer."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,7 +23,7 @@ PATIENCE = 20.0
 
 
 class Runs:
-    """A task `backup` and what its runs print."""
+    """A task `backup`, and the output of its runs."""
 
     def __init__(self, url: str) -> None:
         self.stage = Stage(url)
@@ -33,7 +33,7 @@ class Runs:
         self._task = self.stage.task("backup", "@yearly")
 
     def begin(self) -> int:
-        """A run that has just started on a node."""
+        """Start a run on a node."""
         facts = {"owner": self._node, "claimed_at": NOON, "started_at": NOON}
         return self.stage.insert_run(task_id=self._task.id, task="backup", state="running", **facts)
 
@@ -42,7 +42,7 @@ class Runs:
         self.stage.finish(self._node, run_id, state, exit_code=0 if state is RunState.SUCCEEDED else 2)
 
     def done(self, *said: bytes | tuple[str, bytes]) -> int:
-        """A run that is over and has said this, on stdout unless another stream is given."""
+        """End a run with this output, on stdout unless another stream is given."""
         run_id = self.begin()
         for each in said:
             stream, data = each if isinstance(each, tuple) else ("out", each)
@@ -51,7 +51,7 @@ class Runs:
         return run_id
 
     def say(self, run_id: int, data: bytes, stream: str = "out", *, skipping: int = 0) -> None:
-        """More output of a run, a chunk; `skipping` bytes were lost before it."""
+        """Add a chunk of output to a run; `skipping` bytes before it are lost."""
         begin = self._ends.get(run_id, 0) + skipping
         with self.stage.database.write() as connection:
             output.append(connection, self.stage.database, [Chunk(run_id, begin, stream, WRITTEN, data)])
@@ -83,7 +83,7 @@ class Viewer:
 
     @property
     def shown(self) -> list[str]:
-        """The rows between title and hints, without the scroll bar and what is blank at their ends."""
+        """Return the rows between title and hints, without the scroll bar and surrounding blanks."""
         return [self._row(y)[:-1].rstrip() for y in range(1, self.app.size.height - 1)]
 
     @property
@@ -99,18 +99,18 @@ class Viewer:
         await cast("OrderedApp[None]", self.app).typed_through()
 
     async def type(self, sign: str, text: str) -> None:
-        """Give a text to a prompt."""
+        """Type a text into a prompt."""
         await self.press(sign, *("space" if letter == " " else letter for letter in text), "enter")
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until it is so on the screen."""
+        """Wait until the condition holds on the screen."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < deadline, f"{self.title}\n{self.text}\n{self.hints}"
             await self.pilot.pause(0.01)
 
     async def sees(self, *texts: str) -> None:
-        """Wait until all of this is on the screen."""
+        """Wait until all these texts are on the screen."""
         await self.until(lambda: all(text in f"{self.title}\n{self.text}\n{self.hints}" for text in texts))
 
     async def sees_first(self, row: str) -> None:
@@ -119,7 +119,7 @@ class Viewer:
 
 
 class Host(OrderedApp[None]):
-    """Nothing but a log; leaving the terminal to a pager is allowed."""
+    """An app with nothing but a log; it can give its terminal to a pager."""
 
     def __init__(self, screen: LogScreen) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Host(OrderedApp[None]):
 
 @asynccontextmanager
 async def viewing(log: RunLog, which: Which, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Viewer]:
-    """The viewer on a log; its thread has ended when the block is left."""
+    """Yield the viewer of a log; its thread has ended after the block."""
     screen = LogScreen(log, which)
     app = Host(screen)
     async with app.run_test(size=size, notifications=True) as pilot:

@@ -18,20 +18,20 @@ _CHUNK = 64 * 1024
 
 
 class Proxy:
-    """Listens on a port of its own, in a thread of its own; what it does may be changed at any time."""
+    """Listens on a port of its own, in a thread of its own. Its attributes can change at any time."""
 
     def __init__(self, upstream: str, chance: random.Random) -> None:
         """`upstream` is the server's Unix socket."""
         self.upstream = upstream
-        """May be changed; connections made from then on go there."""
+        """The server of connections made from now on."""
         self.held = False
-        """Nothing goes through, either way; what comes meanwhile is lost with its connection."""
+        """Let nothing through, either way; what arrives meanwhile is lost with its connection."""
         self.refusing = False
-        """Every new connection is closed at once."""
+        """Close every new connection at once."""
         self.delay = 0.0
         """Seconds that data takes each way, with any amount under way. Set it before clients connect."""
         self.swallows = 0.0
-        """How likely a COMMIT's answer never comes and its connection is closed instead."""
+        """The probability that the answer to a COMMIT is dropped and its connection closed."""
         self.swallowed = 0
         self._chance = chance
         self._writers: set[asyncio.StreamWriter] = set()
@@ -54,13 +54,13 @@ class Proxy:
         self._loop.close()
 
     def url(self, database: str) -> str:
-        """The URL of a database of the server, through the proxy."""
+        """Return the URL of a database of the server, through the proxy."""
         plain = {"sslmode": "disable", "gssencmode": "disable"}
         url = make_url(database).set(host="127.0.0.1", port=self.port, query=plain)
         return url.render_as_string(hide_password=False)
 
     def cut(self) -> int:
-        """Close every connection; how many there were."""
+        """Close every connection; return how many there were."""
         return asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(10)
 
     async def _cut(self) -> int:

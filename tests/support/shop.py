@@ -24,7 +24,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Line:
-    """A task, how long it takes, and how it went the last times, the latest at the end."""
+    """A task, its duration, and the results of its last runs, the latest at the end."""
 
     name: str
     schedule: str
@@ -66,7 +66,7 @@ PAUSED = "reindex-search"
 
 
 def seed(stage: Stage, **fields: Any) -> dict[str, Task]:
-    """The tasks with their past, by name; all have these fields."""
+    """Add the tasks with their past runs; return them by name."""
     found = {}
     for number, line in enumerate(LINES):
         found[line.name] = task = stage.task(
@@ -84,32 +84,32 @@ def seed(stage: Stage, **fields: Any) -> dict[str, Task]:
     return found
 
 
-def _history(stage: Stage, line: Line, task: Task, number: int) -> None:
-    """What happened at the last turns, each a little longer or shorter than the one before."""
+def _history(stage: Stage, sample: Line, task: Task, number: int) -> None:
+    """Add the past runs, each a little longer or shorter than the one before."""
     rows = []
-    for turn, (sign, begun) in enumerate(
-        zip(line.went, _turns(task, stage.now, len(line.went)), strict=True)
+    for position, (sign, begun) in enumerate(
+        zip(sample.went, _past_occurrences(task, stage.now, len(sample.went)), strict=True)
     ):
         state = _STATES[sign]
-        took = line.seconds * (1 + 0.4 * ((turn * 7 + number * 3) % 5 - 2) / 2)
+        took = sample.seconds * (1 + 0.4 * ((position * 7 + number * 3) % 5 - 2) / 2)
         ran = state is not RunState.SKIPPED
         rows.append(
             {
                 "task_id": task.id,
-                "task": line.name,
+                "task": sample.name,
                 "trigger": "schedule",
                 "state": state,
                 "scheduled_for": begun,
                 "due_at": begun,
                 "spec": {},
-                "owner": f"{NODES[(turn + number) % 3]}-00000000" if ran else None,
+                "owner": f"{NODES[(position + number) % 3]}-00000000" if ran else None,
                 "claimed_at": begun if ran else None,
                 "started_at": begun if ran else None,
                 "finished_at": min(begun + timedelta(seconds=took if ran else 0), stage.now),
                 "exit_code": {RunState.SUCCEEDED: 0, RunState.FAILED: 2}.get(state),
-                "dead_at": stage.now if state in (RunState.FAILED, RunState.LOST) and turn > 7 else None,
+                "dead_at": stage.now if state in (RunState.FAILED, RunState.LOST) and position > 7 else None,
                 "reason": _REASONS.get(state),
-                "queue": line.queue,
+                "queue": sample.queue,
             }
         )
     with stage.database.write() as connection:
@@ -123,14 +123,14 @@ _REASONS = {
 }
 
 
-def _turns(task: Task, now: datetime, count: int) -> list[datetime]:
-    """The last turns before now, the latest at the end."""
+def _past_occurrences(task: Task, now: datetime, count: int) -> list[datetime]:
+    """Return the last occurrences before now, the latest at the end."""
     for days in (1, 8, 60, 400):
         found: list[datetime] = []
-        turn = policy.next_not_excluded(task, now - timedelta(days=days))
-        while turn and turn < now:
-            found.append(turn)
-            turn = policy.next_not_excluded(task, turn)
+        occurrence = policy.next_not_excluded(task, now - timedelta(days=days))
+        while occurrence and occurrence < now:
+            found.append(occurrence)
+            occurrence = policy.next_not_excluded(task, occurrence)
         if len(found) >= count:
             break
     return found[-count:]

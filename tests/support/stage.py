@@ -18,7 +18,7 @@ from dcron.store.runs import COLUMNS, run_from
 from dcron.store.snapshot import take_snapshot
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
-"""When every test begins: a Tuesday."""
+"""The start of every test: a Tuesday."""
 LEASE = 60.0
 
 
@@ -36,11 +36,11 @@ class Stage:
         return self.now
 
     def task(self, name: str, schedule: str = "*/10 * * * *", **fields: Any) -> Task:
-        """A new line, planned."""
+        """Add a task and plan it."""
         return self.crontab.add(definition(name, schedule, **fields))
 
     def insert_line(self, **values: Any) -> int:
-        """A line written by hand, past all checks but the database's."""
+        """Insert a task by hand, past all checks except the database's."""
         line = {"name": "by-hand", "schedule": "*/10 * * * *", "command": "true", **values}
         columns = ", ".join(f'"{name}"' for name in line)
         places = ", ".join(f":{name}" for name in line)
@@ -50,19 +50,19 @@ class Stage:
             return int(found.scalar_one())
 
     def insert_run(self, **values: Any) -> int:
-        """A row of `runs` as given; waiting and due now where nothing is."""
+        """Insert a row of `runs`; by default it waits and is due now."""
         row = {"task_id": 1, "task": "a", "trigger": "manual", "state": "waiting", "spec": {}}
         row |= {"scheduled_for": self.now, "due_at": self.now, **values}
         with self.database.write() as connection:
             return int(connection.execute(insert(runs).values(row).returning(runs.c.id)).scalar_one())
 
     def set_line(self, task_id: int, **values: Any) -> None:
-        """Change columns of a line by hand."""
+        """Change columns of a task by hand."""
         with self.database.write() as connection:
             connection.execute(update(crontab).where(crontab.c.id == task_id).values(values))
 
     def sql(self, statement: str, **values: Any) -> None:
-        """Any statement, as typed at the database's own prompt."""
+        """Run a statement, as a person would at the database's own prompt."""
         with self.database.write() as connection:
             connection.execute(text(statement), values)
 
@@ -73,7 +73,7 @@ class Stage:
             return expiry.expire(connection, self.database, self.now, 100)
 
     def node(self, name: str = "web-1", lease: float = LEASE, suffix: str = "0" * 8, **facts: Any) -> str:
-        """A node that has just started; its ID."""
+        """Start a node; return its ID."""
         node_id = f"{name}-{suffix}"
         node = Node(
             id=node_id,
@@ -96,12 +96,12 @@ class Stage:
         return node_id
 
     def renew(self, node_id: str) -> bool:
-        """Whether the node still has its lease."""
+        """Renew the node's lease; return whether it still had it."""
         with self.database.write() as connection:
             return nodes.renew(connection, node_id, self.now, LEASE) is not None
 
     def plan(self) -> int:
-        """One pass over the lines that have to be planned; how many there were."""
+        """Plan the tasks that need it; return how many there were."""
         with self.database.write() as connection:
             lines = tasks.to_plan(connection, self.now, 100)
             for task in lines:
@@ -113,13 +113,13 @@ class Stage:
             return take_snapshot(connection, self.database, "no-node").to_plan
 
     def claim(self, node_id: str, limit: int = 10, **offered: Any) -> list[ClaimedRun]:
-        """Claim as agents do: again at once while what cannot start is moved out of the way."""
+        """Claim as agents do: again at once while runs that cannot start are moved out of the way."""
         while (batch := self.claim_batch(node_id, limit, **offered)).moved_on and not batch.claimed:
             pass
         return batch.claimed
 
     def claim_batch(self, node_id: str, limit: int = 10, **offered: Any) -> ClaimResult:
-        """One claim by a node that offers this, from the lanes it serves; what became of each run."""
+        """Make one claim as a node with this offer, from the lanes it serves; return each result."""
         offered.setdefault("free", offered.get("capacity", {}))
         offer = Capacity(node_id=node_id, slots=limit, **offered)
         with self.database.write() as connection:
@@ -171,7 +171,7 @@ class Stage:
     # What is then there -------------------------------------------------------------------------
 
     def runs(self, task_id: int | None = None, *states: RunState) -> list[Run]:
-        """The runs of a line, or of all, the oldest first."""
+        """Return the runs of a task, or of all, the oldest first."""
         query = select(*COLUMNS).order_by(runs.c.id)
         if task_id is not None:
             query = query.where(runs.c.task_id == task_id)
@@ -181,7 +181,7 @@ class Stage:
             return [run_from(row) for row in connection.execute(query)]
 
     def turn(self, task: Task) -> Run | None:
-        """The line's next run, if it has one."""
+        """Return the task's next run, if it has one."""
         waiting = self.runs(task.id, RunState.WAITING)
         return waiting[0] if waiting else None
 
@@ -193,11 +193,11 @@ class Stage:
 
 
 def definition(name: str = "backup", schedule: str = "*/10 * * * *", **fields: Any) -> Definition:
-    """A line as a person writes it."""
+    """Return the definition of a task."""
     values = {"timezone": "UTC", "command": "true", **fields}
     return Definition(name=name, schedule=schedule, **values)
 
 
 def at(clock_time: str) -> datetime:
-    """A time of the day on which tests play, such as `12:10`."""
+    """Return a time of the day of the tests, such as `12:10`."""
     return datetime.fromisoformat(f"2027-06-01T{clock_time}").replace(tzinfo=UTC)

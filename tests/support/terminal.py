@@ -1,4 +1,4 @@
-"""A real pseudo-terminal with a `dcron` on it, and a person before it."""
+"""A real pseudo-terminal with a `dcron` on it, driven by keys."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ ESC, ESC_GAP = "\x1b", 0.25
 
 
 class Terminal:
-    """What a program wrote, and the keys sent to it."""
+    """The output of a program, and the keys sent to it."""
 
     def __init__(self, handle: int, process: "subprocess.Popen[bytes]") -> None:
         self._handle = handle
@@ -29,14 +29,14 @@ class Terminal:
         self._since = 0
 
     def type(self, keys: str) -> None:
-        """Press these; what is waited for from now on was drawn afterwards."""
+        """Press these keys; later waits only see what was drawn afterwards."""
         self._since = len(self.bytes)
         os.write(self._handle, keys.encode(errors="surrogateescape"))
 
     def press(self, *keys: str, gap: float) -> None:
-        """Press these, so many seconds apart; with no gap they arrive together, as after a lag of the line.
+        """Press these keys with this gap in seconds; without one they arrive together, as after a lag.
 
-        Esc is followed by a pause always: with a letter right behind it, it is another key to every program.
+        Esc is always followed by a pause: a letter right behind it makes another key.
         """
         self._since = len(self.bytes)
         burst = ""
@@ -54,7 +54,7 @@ class Terminal:
             self._read(left)
 
     def insist(self, keys: str, text: str) -> None:
-        """Press these until this is seen: a dialog hears nothing at first."""
+        """Press these keys until this text is seen: a dialog ignores keys at first."""
         for _ in range(10):
             self.type(keys)
             deadline = time.monotonic() + 1.5
@@ -68,7 +68,7 @@ class Terminal:
         self.type(f"\x1b[200~{text}\x1b[201~")
 
     def sees(self, *texts: str) -> None:
-        """Wait until all of these were drawn."""
+        """Wait until all of these texts were drawn."""
         deadline = time.monotonic() + PATIENCE
         while missing := [text for text in texts if text not in self._drawn()]:
             is_alive = self._read(0.2)
@@ -76,7 +76,7 @@ class Terminal:
             assert time.monotonic() < deadline, f"no {missing} in {self._drawn()[-3000:]}"
 
     def ends(self) -> int:
-        """Read what it has still to say; its exit code."""
+        """Read the rest of its output; return its exit code."""
         deadline = time.monotonic() + PATIENCE
         while self._read(0.2):
             assert time.monotonic() < deadline, f"it does not end: {self._drawn()[-2000:]}"
@@ -99,7 +99,7 @@ class Terminal:
 
 @contextmanager
 def terminal(*words: str, size: tuple[int, int] = (50, 200), **env: str) -> Iterator[Terminal]:
-    """`dcron WORDS` on a terminal of so many lines and columns."""
+    """Run `dcron WORDS` on a terminal of this size."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     kept = {name: value for name, value in os.environ.items() if not re.match("COLUMNS|LINES|NO_COLOR", name)}

@@ -35,7 +35,7 @@ class Screen:
         return self.pane.table
 
     def lines(self) -> list[str]:
-        """What the screen shows, line by line."""
+        """Return the screen, line by line."""
         width, height = self.app.size
         shown = self.app.screen._compositor.render_strips()
         assert all(strip.cell_length == width for strip in shown[:height])
@@ -53,7 +53,7 @@ class Screen:
         await self.press(*(names.get(letter, letter) for letter in text))
 
     async def until(self, condition: Callable[[], Any], seconds: float = 20) -> None:
-        """Wait until it is so."""
+        """Wait until the condition holds."""
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self.text()
@@ -92,7 +92,7 @@ class Stage:
         zone: tzinfo = UTC,
         **settings: Any,
     ) -> AsyncIterator[Screen]:
-        """A screen of this size, that shows what there is, or `awaited`."""
+        """Yield a screen of this size, once it shows its rows, or the `awaited` text."""
         opened: list[Crontab] = []
 
         def open_crontab() -> Crontab:
@@ -118,7 +118,7 @@ class Stage:
 
 
 def many(stage: Stage) -> None:
-    """Tasks on many pages."""
+    """Add tasks for many pages."""
     named = (f"task{number:02}" for number in range(99))
     lines = [Definition(name=name, schedule="30 2 * * *", command="true", timezone="UTC") for name in named]
     stage.crontab.import_tasks(lines)

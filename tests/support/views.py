@@ -1,49 +1,49 @@
-"""The way to what can be seen on the screen of a seeded crontab."""
+"""Ways to the views, panels and dialogs of a seeded crontab."""
 
 from dcron.tui.forms.form import Form
 from tests.support.tui import Screen
 
 
 async def tasks(screen: Screen) -> None:
-    """The tasks."""
+    """Show the tasks."""
     await screen.shows("import-orders")
     await screen.shows_not(" ... ")
 
 
 async def detail(screen: Screen) -> None:
-    """The tasks, and all about one that runs."""
+    """Show the tasks, and the details of one that runs."""
     await go(screen, "import-orders")
     await screen.shows("The orders of the market places")
     await screen.shows(" by ann@desk")
 
 
 async def runs(screen: Screen) -> None:
-    """What ran."""
+    """Show the runs."""
     await screen.press("2")
     await screen.shows("result")
     await screen.shows("exit 2")
 
 
 async def timeline(screen: Screen) -> None:
-    """The next 24 hours."""
+    """Show the next 24 hours."""
     await screen.press("3")
     await screen.shows("busiest minute")
 
 
 async def nodes(screen: Screen) -> None:
-    """The agents."""
+    """Show the nodes."""
     await screen.press("4")
     await screen.shows("db-1")
 
 
 async def dead(screen: Screen) -> None:
-    """The dead letters."""
+    """Show the dead letters."""
     await screen.press("5")
     await screen.shows("exit 2")
 
 
 async def log(screen: Screen) -> None:
-    """What the run under way prints."""
+    """Show the log of the active run."""
     await go(screen, "import-orders")
     await screen.press("l")
     await screen.shows("has no address")
@@ -51,7 +51,7 @@ async def log(screen: Screen) -> None:
 
 
 async def editor(screen: Screen, name: str = "backup-db") -> None:
-    """A task in its form, with what its schedule will do."""
+    """Show a task in its form, with the preview of its schedule."""
     await go(screen, name)
     await screen.press("e")
     await screen.until(lambda: isinstance(screen.app.screen, Form))
@@ -59,14 +59,14 @@ async def editor(screen: Screen, name: str = "backup-db") -> None:
 
 
 async def delete(screen: Screen) -> None:
-    """The question before a task is deleted."""
+    """Show the question before a task is deleted."""
     await go(screen, "vacuum")
     await screen.press("D")
     await screen.shows("delete vacuum?")
 
 
 async def filtered(screen: Screen) -> None:
-    """The tasks that failed."""
+    """Show the tasks that failed."""
     await screen.press("slash")
     await screen.until(lambda: screen.app.screen.query("Prompt"))
     await screen.type("failed")
@@ -76,7 +76,7 @@ async def filtered(screen: Screen) -> None:
 
 
 async def help_(screen: Screen) -> None:
-    """The keys."""
+    """Show the keys."""
     await screen.press("question_mark")
     await screen.shows("run now")
 
