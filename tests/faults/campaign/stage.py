@@ -148,9 +148,12 @@ class Stage:
             if connection.scalar(select(runs.c.id).where(left).limit(1)):
                 return False
             due = connection.scalars(select(runs.c.due_at).where(waits)).all()
-            alive = connection.scalars(select(nodes.c.alive_until).where(nodes.c.died_at.is_(None))).all()
+            query = select(nodes.c.pid, nodes.c.alive_until).where(nodes.c.died_at.is_(None))
+            alive = {row.pid: row.alive_until for row in connection.execute(query)}
         late = [moment for moment in due if (now - moment).total_seconds() > 2.5]
-        return not late and len(alive) == len(self.living()) and all(until > now for until in alive)
+        # By their pids: a killed node whose lease is not over must not count for an agent that still starts.
+        living = {agent.process.pid for agent in self.living()}
+        return not late and alive.keys() == living and all(until > now for until in alive.values())
 
     def settle(self, within: float = SETTLED_WITHIN) -> float | None:
         """Bring everybody back and wait for rest; the seconds it took, or None if it did not come."""
