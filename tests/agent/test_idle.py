@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert
 
-from dcron.agent.dispatcher import POLL_INTERVAL
+from dcron.agent.settings import POLL_INTERVAL
 from dcron.database import Database
 from dcron.schema import crontab, runs
 from tests.support.node import HandNode

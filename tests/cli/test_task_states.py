@@ -1,6 +1,6 @@
 """Failed, dead, late and paused mean the same in `list`, `view`, JSON, the TUI's filter, rows and header."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -56,7 +56,7 @@ EXPECTED = {state: sorted(name for name, case in CASES.items() if state in case.
 
 
 @pytest.fixture
-def crontab(dcron: Dcron) -> Stage:
+def crontab(dcron: Dcron) -> Iterator[Stage]:
     """A crontab that has a task for each case."""
     stage = Stage(dcron.url)
     stage.now = datetime.now(UTC)
@@ -73,7 +73,8 @@ def crontab(dcron: Dcron) -> Stage:
         if case.due is not None:
             due_at = stage.now - timedelta(seconds=case.due)
             stage.insert_run(**of_task, due_at=due_at, scheduled_for=due_at, blocked=case.blocked)
-    return stage
+    yield stage
+    stage.database.close()
 
 
 def test_every_list_has_the_same_tasks_in_a_state(dcron: Dcron, crontab: Stage) -> None:

@@ -375,3 +375,17 @@ def test_a_slow_answer_is_waited_for(postgres_server: str) -> None:
         slowly = "SELECT count(*) FROM (SELECT pg_sleep(0.05) FROM generate_series(1, 8)) AS slow"
         assert connection.scalar(text(slowly)) == 8
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "temporary"),
+    [("SELECT 1/0", False), ("SELECT pg_terminate_backend(pg_backend_pid())", True)],
+)
+def test_a_postponed_statement_fails_like_any_other(
+    postgres: Database, statement: str, temporary: bool
+) -> None:
+    with pytest.raises(DatabaseError) as failure, postgres.write() as connection:
+        postgres.send(connection, text(statement)).rows()
+    assert is_transient(failure.value) is temporary
+    with postgres.write() as connection:
+        assert postgres.send(connection, text("SELECT 1")).rows() == [(1,)]

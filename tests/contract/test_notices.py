@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from dcron.database import Database
-from dcron.database.engine import WAKE_CHANNEL
+from dcron.database.notify import WAKE_CHANNEL
 
 FLOOD = 2.0
 """Seconds."""

@@ -1,18 +1,26 @@
 """A process keeps few connections to Postgres, and a lease never waits for them."""
 
+import os
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from statistics import median
 
 import pytest
 from sqlalchemy import text
 
+from dcron import migrations
 from dcron.database import Database, pool
-from tests.support.cli import until
+from dcron.model import RunState
+from dcron.services.crontab import Crontab
+from dcron.store.runs import RunFilter
+from tests.support.cli import DCRON, until
 from tests.support.databases import new_database
+from tests.support.stage import definition
 
 COUNT = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
 
@@ -69,3 +77,32 @@ def test_an_unused_connection_is_closed(database: Database, monkeypatch: pytest.
     monkeypatch.setattr(pool, "_UNUSED", 0.0)
     database.close_unused()
     until(lambda: count(database) == 1)
+
+
+@pytest.mark.slow
+def test_an_agent_has_two_connections_when_idle_and_three_at_work(database: Database, tmp_path: Path) -> None:
+    migrations.prepare(database)
+    url = database.address.url.render_as_string(hide_password=False)
+    words = [str(DCRON), "agent", "--db", url, "--name", "web-1", "--lease", "10s", "--slots", "4"]
+    environment = {**os.environ, "DCRON_SPOOL": str(tmp_path / "spool")}
+    with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as agent:
+        try:
+            until(lambda: count(database) == 1 + 2)
+            assert usual(database, seconds=3) == 1 + 2, "ours, one that listens, and one for its statements"
+            service = Crontab(database, "ann@desk")
+            for number in range(20):
+                service.add(definition(f"task-{number}", "@every 1s"))
+            until(lambda: service.runs(RunFilter(states=[RunState.SUCCEEDED]), limit=1))
+            assert usual(database, seconds=5) <= 1 + 3
+        finally:
+            agent.terminate()
+
+
+def usual(database: Database, seconds: float) -> float:
+    """Return the median of the number of connections, our own included."""
+    deadline = time.monotonic() + seconds
+    found = []
+    while time.monotonic() < deadline:
+        found.append(count(database))
+        time.sleep(0.05)
+    return median(found)

@@ -40,7 +40,7 @@ from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
-from dcron.store.snapshot import take_snapshot
+from dcron.store.step_snapshot import take_snapshot
 from dcron.store.upkeep import take_upkeep
 from tests.support.stage import NOON, Stage
 

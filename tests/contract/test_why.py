@@ -93,7 +93,7 @@ def test_a_run_under_way_tells_where_and_since_when(stage: Stage) -> None:
     stage.start(node, claimed)
     stage.forward(seconds=41)
     running = only(stage, "backup", at("12:10"), "running")
-    assert running.sentence.endswith(f"is running on {node}, since 2027-06-01 12:10 UTC (41s)")
+    assert running.sentence.endswith(f"has been running on {node} since 2027-06-01 12:10 UTC (41s)")
     stage.crontab.cancel(claimed[0].id)
     stage.forward(minutes=5)
     running, late = why(stage, "backup", at("12:10"))

@@ -15,7 +15,7 @@ from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.runs import COLUMNS, run_from
-from dcron.store.snapshot import take_snapshot
+from dcron.store.step_snapshot import take_snapshot
 
 NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
 """The start of every test: a Tuesday."""

@@ -20,7 +20,7 @@ from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
-from dcron.agent.settings import AgentSettings
+from dcron.agent.settings import POLL_INTERVAL, POLL_INTERVAL_WITHOUT_NOTIFY, AgentSettings
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
@@ -41,17 +41,13 @@ from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.planning import LaneHead
-from dcron.store.snapshot import Snapshot, take_snapshot
+from dcron.store.step_snapshot import Snapshot, take_snapshot
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")
 
 BATCH = 100
 """Most runs claimed, tasks planned, or events handled in one transaction."""
-POLL_INTERVAL = 5.0
-"""Seconds between two steps when nothing is due and no change is signalled."""
-POLL_INTERVAL_WITHOUT_NOTIFY = 1.0
-"""The same behind a transaction pooler, where no change can be signalled."""
 LATE = timedelta(seconds=60)
 LATE_STARTS = 4
 """Runs later than LATE that each slot starts per second, so that downtime does not end in a stampede."""

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from dcron import __version__, migrations
-from dcron.agent.dispatcher import POLL_INTERVAL, Dispatcher
+from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
@@ -20,7 +20,7 @@ from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
 from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
-from dcron.agent.settings import AgentSettings
+from dcron.agent.settings import POLL_INTERVAL, AgentSettings
 from dcron.agent.spool import deliver_abandoned
 from dcron.config import host_name
 from dcron.database import Database

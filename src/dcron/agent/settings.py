@@ -13,6 +13,10 @@ from dcron.validation import require_amounts, require_queue, require_tags
 from dcron.warden.accounts import Account, own_account
 from dcron.warden.isolation import why_unavailable
 
+POLL_INTERVAL = 5.0
+"""Seconds between two looks at the database when nothing is due and no change is signalled."""
+POLL_INTERVAL_WITHOUT_NOTIFY = 1.0
+"""The same behind a transaction pooler, where no change can be signalled."""
 SHORTEST_LEASE = 4.0
 _PARTS_OF_LEASE = 6
 NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")

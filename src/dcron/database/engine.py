@@ -31,13 +31,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import files, ids, rows
 from dcron.database.failures import database_error, is_transient
+from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.pool import SIZE, FrugalPool
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
 from dcron.database.server_clock import ServerClock
 from dcron.database.url import parse_url
-from dcron.database.watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.errors import DatabaseReplaced
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ PATIENCE = 10.0
 
 _LOCK_TABLES_TIMEOUT = 60.0
 """Seconds to wait until no other transaction uses the tables."""
-WAKE_CHANNEL = "dcron_wake"
 _DEPENDENCIES_LOCK = 0x6463726F6E02
 """Advisory lock of transactions that change dependencies; migrations use another number."""
 
@@ -212,7 +211,7 @@ class Database:
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
         if not self.is_sqlite:
-            self.send(connection, text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+            self.send(connection, *NOTIFY)
 
     def lift_time_limits(self, connection: Connection) -> None:
         """Remove the time limits of this transaction's statements, for a migration of many rows."""

@@ -1,5 +1,6 @@
 """The pool of a process's connections to Postgres: as few as its work needs."""
 
+import logging
 import time
 from contextlib import suppress
 
@@ -17,6 +18,9 @@ So a heartbeat never waits for a lock that holds up the other two.
 """
 _UNUSED = 20.0
 """Seconds after which a connection that was not needed is closed."""
+
+# SQLAlchemy names a pool's logger after its class: its notes would be among the agent's messages.
+logging.getLogger(__name__).setLevel(logging.WARNING)
 
 
 class FrugalPool(QueuePool):

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dcron.database.pipelining import PipelinedCursor
 
 _OPTION = "dcron_reply"
+_SEND = object()
+"""Instead of a reply: send what is postponed."""
 
 
 class Reply:
@@ -35,9 +37,9 @@ class Reply:
         return self._rows
 
     def _fetched(self) -> CursorResult[Any]:
-        cursor = self._context.cursor
-        if cursor.is_postponed:
-            cursor.connection.flush()
+        if self._context.cursor.is_postponed:
+            # As a statement, so that SQLAlchemy handles an error like that of any statement.
+            self._connection.exec_driver_sql("", execution_options={_OPTION: _SEND})
         # SQLAlchemy looked for a result when it "executed" the statement. Let it look again.
         result: CursorResult[Any] = self._context._setup_result_proxy()
         return result
@@ -50,8 +52,11 @@ def postpone(
     reply = context.execution_options.get(_OPTION)
     if reply is None:
         return None
-    cursor.postpone(statement, parameters)
-    reply.postponed(context)
+    if reply is _SEND:
+        cursor.connection.flush()
+    else:
+        cursor.postpone(statement, parameters)
+        reply.postponed(context)
     return True
 
 

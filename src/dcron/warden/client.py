@@ -23,7 +23,7 @@ from typing import Literal
 from dcron.warden.accounts import AccountError, identity_of
 from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import process, reap_other_children, send
-from dcron.warden.ending import ORPHAN_GRACE
+from dcron.warden.escalation import ORPHAN_GRACE
 from dcron.warden.journal import HEAD, TAIL, JournalError, JournalReader, Result
 from dcron.warden.protocol import (
     Identity,

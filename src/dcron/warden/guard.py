@@ -11,7 +11,7 @@ import sys
 from typing import NoReturn
 
 from dcron.warden.descendants import kill_descendants
-from dcron.warden.ending import ORPHAN_GRACE
+from dcron.warden.escalation import ORPHAN_GRACE
 from dcron.warden.linux import IntervalTimer, name_process
 
 

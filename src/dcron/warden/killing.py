@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from dcron.warden.descendants import Process, Processes
-from dcron.warden.ending import Ending, members
+from dcron.warden.escalation import Escalation, members
 from dcron.warden.journal import Reason
 from dcron.warden.linux import boottime
 from dcron.warden.orphans import Orphans
@@ -48,7 +48,7 @@ class Killer:
         self._on_swept = on_swept
         self._pid = os.getpid()
         self._timer: Timer | None = None
-        self._sweep: Ending | None = None
+        self._sweep: Escalation | None = None
 
     @property
     def is_sweeping(self) -> bool:
@@ -61,14 +61,14 @@ class Killer:
             run.ending.hasten(kill_at)
         elif not run.exited:  # else it ended by itself, and only its output is still to come
             run.reason = reason
-            run.ending = Ending(kill_at, run.cgroup)
+            run.ending = Escalation(kill_at, run.cgroup)
 
     def sweep(self, reason: Reason, kill_at: float) -> None:
         """End everything below the warden, whichever run it belongs to."""
         for run in self._runs.values():
             self.end(run, reason, kill_at)
         if self._sweep is None:
-            self._sweep = Ending(kill_at)
+            self._sweep = Escalation(kill_at)
         self._sweep.hasten(kill_at)
         self.advance_soon()
 

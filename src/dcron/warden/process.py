@@ -23,7 +23,7 @@ from dcron.warden.cgroups import Cgroups
 from dcron.warden.child import MOST_STATUS, NOT_STARTED, failure, start_timed_out
 from dcron.warden.control import Control
 from dcron.warden.descendants import Children, never_executed, process
-from dcron.warden.ending import ORPHAN_GRACE, Ending
+from dcron.warden.escalation import ORPHAN_GRACE, Escalation
 from dcron.warden.journal import ERR, OUT, PAYLOAD, JournalWriter, Reason, Result
 from dcron.warden.killing import Killer
 from dcron.warden.linux import IntervalTimer, boottime
@@ -280,7 +280,7 @@ class WardenProcess:
         self._on_status(run)
         if run.has_started is None:
             run.failure = start_timed_out(run.start)
-            run.ending = Ending(boottime(), run.cgroup)
+            run.ending = Escalation(boottime(), run.cgroup)
             os.kill(run.pid, signal.SIGKILL)
             self._killer.advance_soon()
 

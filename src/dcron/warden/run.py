@@ -7,7 +7,7 @@ from time import time
 
 from dcron.warden.cgroups import Cgroup
 from dcron.warden.child import NOT_STARTED
-from dcron.warden.ending import Ending
+from dcron.warden.escalation import Escalation
 from dcron.warden.journal import JournalWriter, Reason, Result
 from dcron.warden.linux import OwnPeak, boottime
 from dcron.warden.protocol import StartRequest
@@ -51,7 +51,7 @@ class CommandRun:
         self.known: set[tuple[int, int]] = set()
         """Processes that were seen as its members. They stay members, whatever becomes of their parents."""
         self.reason: Reason | None = None
-        self.ending: Ending | None = None
+        self.ending: Escalation | None = None
         """Set when it is being killed."""
         self.gone = False
         """Set once it was killed and none of its processes is left."""

@@ -89,6 +89,7 @@ def _make_tables(stage: Stage, older: dict[str, str]) -> None:
         database.address.path.unlink()
     else:
         with database.write() as connection:
+            connection.execute(text("DROP SCHEMA IF EXISTS dcron CASCADE"))
             connection.execute(text("DROP SCHEMA public CASCADE"))
             connection.execute(text("CREATE SCHEMA public"))
     ledger.write_script(stage.directory)

@@ -12,7 +12,7 @@ import pytest
 
 from dcron.warden import cgroups
 from dcron.warden.cgroups import LEAF, Cgroup, Cgroups, delegated_cgroups, divide, end_cgroups_of, own_cgroup
-from dcron.warden.ending import Ending
+from dcron.warden.escalation import Escalation
 
 AGENT, WARDEN = 4001, 4002
 OURS = (AGENT, WARDEN)
@@ -360,7 +360,7 @@ def test_a_cgroup_that_keeps_traces_of_its_run_is_not_used_again(
 def test_an_end_is_not_over_while_something_lives_in_the_cgroup(lent: Cgroups) -> None:
     """Such as what was forked while we looked: it is killed, and waited for unless it cannot be killed."""
     cgroup = made(lent, 7)
-    ending = Ending(0.0, cgroup)
+    ending = Escalation(0.0, cgroup)
     Path(cgroup.path, "cgroup.events").write_text("populated 1\nfrozen 0\n")
     assert not ending.finish()
     assert files(cgroup, "cgroup.kill") == ["1"]
@@ -369,4 +369,4 @@ def test_an_end_is_not_over_while_something_lives_in_the_cgroup(lent: Cgroups) -
     ending.spared.clear()
     Path(cgroup.path, "cgroup.events").write_text("populated 0\nfrozen 0\n")
     assert ending.finish()
-    assert Ending(0.0).finish()
+    assert Escalation(0.0).finish()

@@ -142,7 +142,7 @@ def alive(run: Run, clock: Clock) -> Cause:
     if run.started_at is None:
         return of_run("starting", run, clock, f"is about to start on {run.owner}{asked}")
     duration = humanize.took(run.duration(clock.now) or 0)
-    text = f"is running on {run.owner}, since {clock.time(run.started_at)} ({duration}){asked}"
+    text = f"has been running on {run.owner} since {clock.time(run.started_at)} ({duration}){asked}"
     return of_run("running", run, clock, text)
 
 

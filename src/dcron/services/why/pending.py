@@ -111,7 +111,7 @@ def _excluded(task: Task, run: Run) -> str | None:
 
 
 def _late(context: Context, run: Run, cause: Cause) -> Cause:
-    text = f"is due since {context.time(run.due_at)} and waits: {cause.sentence}"
+    text = f"has been due since {context.time(run.due_at)} and waits: {cause.sentence}"
     return messages.of_run(cause.code, run, context.clock, text, {"due_at": run.due_at, **cause.facts})
 
 

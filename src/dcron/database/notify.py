@@ -1,4 +1,4 @@
-"""Notice that another process changed the database, without polling it with queries.
+"""NOTIFY other processes of a change, and wait for theirs, without polling the database with queries.
 
 A watch is a hint that lets an agent start runs sooner. Nothing depends on it.
 """
@@ -10,11 +10,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from sqlalchemy import text
+
 from dcron.database.url import Address
 
 if TYPE_CHECKING:
     import psycopg
 
+WAKE_CHANNEL = "dcron_wake"
+NOTIFY = (text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
+"""The statement that wakes all watches of a Postgres database when its transaction commits."""
 _POLL_INTERVAL = 0.1
 """Seconds between two looks at a SQLite file: 0.2 % of a core."""
 _STOP_INTERVAL = 0.5

@@ -7,10 +7,10 @@ from signal import SIGCONT, SIGKILL, SIGTERM
 
 import pytest
 
-from dcron.warden import ending
+from dcron.warden import escalation
 from dcron.warden.cgroups import Cgroup
 from dcron.warden.descendants import Process, Processes
-from dcron.warden.ending import Ending
+from dcron.warden.escalation import Escalation
 from dcron.warden.orphans import Orphans
 
 WARDEN = 10
@@ -24,7 +24,7 @@ class Run:
     began: float = field(default=1e9, kw_only=True)
     """After every orphan here, unless a test says otherwise."""
     uid: int = field(default=0, kw_only=True)
-    ending: Ending | None = field(default=None, kw_only=True)
+    ending: Escalation | None = field(default=None, kw_only=True)
     cgroup: tuple[int, ...] = field(default=(), kw_only=True)
     known: set[tuple[int, int]] = field(default_factory=set)
 
@@ -35,7 +35,7 @@ class Run:
 def members(
     processes: Processes, warden: int, runs: list[Run], orphans: Orphans | None = None
 ) -> tuple[dict[int, list[Process]], list[Process]]:
-    return ending.members(processes, warden, runs, orphans or Orphans())
+    return escalation.members(processes, warden, runs, orphans or Orphans())
 
 
 def process(
@@ -142,9 +142,9 @@ def test_an_orphan_that_may_be_of_several_runs_ends_with_the_last_of_them() -> N
     one, other = Run(1, 100, began=0), Run(2, 200, began=0)
     orphan, orphans = process(300, WARDEN), Orphans()
     assert members(table(orphan), WARDEN, [one, other], orphans)[1] == [orphan]
-    one.ending = Ending(0.0)
+    one.ending = Escalation(0.0)
     assert members(table(orphan), WARDEN, [one, other], orphans)[1] == [orphan]
-    other.ending = Ending(0.0)
+    other.ending = Escalation(0.0)
     assert members(table(orphan), WARDEN, [one, other], orphans)[1] == []
 
 
@@ -152,7 +152,7 @@ def test_an_orphan_of_a_run_that_is_over_is_no_other_runs() -> None:
     over, running = Run(1, 100, began=0), Run(2, 200, began=0)
     orphan, orphans = process(300, WARDEN), Orphans()
     orphans.notice([orphan], [over, running])
-    running.ending = Ending(0.0)
+    running.ending = Escalation(0.0)
     assert members(table(orphan), WARDEN, [running], orphans) == ({}, [orphan])
 
 
@@ -180,15 +180,17 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         sent.append((target.pid, number))
         return target.pid != 13
 
-    monkeypatch.setattr("dcron.warden.ending.send", send)
+    monkeypatch.setattr("dcron.warden.escalation.send", send)
     monkeypatch.setattr("dcron.warden.descendants.send", send)
-    monkeypatch.setattr("dcron.warden.ending.os.killpg", lambda group, number: sent.append((-group, number)))
+    monkeypatch.setattr(
+        "dcron.warden.escalation.os.killpg", lambda group, number: sent.append((-group, number))
+    )
     return sent
 
 
 def test_an_ending_asks_waits_and_kills_each_once(signals: list[tuple[int, int]]) -> None:
     leader, child, other = process(100, WARDEN), process(101, 100, 100), process(102, 100)
-    ending = Ending(kill_at=5.0)
+    ending = Escalation(kill_at=5.0)
     assert not ending.step([leader, child, other], 1.0, group=100)
     assert signals == [(-100, SIGTERM), (-100, SIGCONT), (102, SIGTERM), (102, SIGCONT)]
     signals.clear()
@@ -207,7 +209,7 @@ def test_a_cgroup_is_killed_whole_and_not_before_its_time(
 ) -> None:
     order = tmp_path / "cgroup.kill"
     order.touch()
-    ending = Ending(5.0, Cgroup(str(tmp_path), {}))
+    ending = Escalation(5.0, Cgroup(str(tmp_path), {}))
     for now in (1.0, 4.9):
         ending.step([process(100, WARDEN)], now, group=100)
         assert order.read_text() == ""
@@ -217,7 +219,7 @@ def test_a_cgroup_is_killed_whole_and_not_before_its_time(
 
 
 def test_an_ending_can_come_sooner_but_not_later() -> None:
-    ending = Ending(kill_at=5.0)
+    ending = Escalation(kill_at=5.0)
     ending.hasten(7.0)
     assert ending.kill_at == 5.0
     ending.hasten(3.0)
@@ -226,7 +228,7 @@ def test_an_ending_can_come_sooner_but_not_later() -> None:
 
 def test_another_users_process_is_left_and_not_waited_for(signals: list[tuple[int, int]]) -> None:
     ours, theirs = process(12, WARDEN), process(13, WARDEN)
-    ending = Ending(kill_at=0.0)
+    ending = Escalation(kill_at=0.0)
     ending.step([ours, theirs], 1.0, group=None)
     ending.step([ours, theirs], 1.0, group=None)
     assert (13, SIGKILL) in signals

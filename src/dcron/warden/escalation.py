@@ -24,7 +24,7 @@ class Owner(Protocol):
 
     began: float
     uid: int
-    ending: "Ending | None"
+    ending: "Escalation | None"
 
     @property
     def exited(self) -> bool:
@@ -81,8 +81,8 @@ def _only_owner(suspects: Collection[int], by_id: Mapping[int, Owner]) -> Owner 
     return owners[0] if len(owners) == 1 or all(each.ending for each in owners) else None
 
 
-class Ending:
-    """The end of some processes. They go on forking, so they are looked up again before every step."""
+class Escalation:
+    """Ends some processes: SIGTERM, then SIGKILL. They go on forking, so look them up before every step."""
 
     def __init__(self, kill_at: float, cgroup: Cgroup | None = None) -> None:
         self._cgroup = cgroup
@@ -90,7 +90,7 @@ class Ending:
         """When SIGKILL follows (`linux.boottime` seconds)."""
         self.spared: set[tuple[int, int]] = set()
         """Processes of another user, which we may not kill and do not wait for."""
-        self._deadlines_sent = False
+        self._sigterm_sent = False
         self._killed: set[tuple[int, int]] = set()
 
     def hasten(self, kill_at: float) -> None:
@@ -117,8 +117,8 @@ class Ending:
         `group` is the process group of a living leader. It gets SIGTERM as a whole and only once, because
         many programs take a second SIGTERM as an order to drop everything.
         """
-        if not self._deadlines_sent:
-            self._deadlines_sent = True
+        if not self._sigterm_sent:
+            self._sigterm_sent = True
             if group is not None:
                 _signal_group(group, signal.SIGTERM)
                 _signal_group(group, signal.SIGCONT)
