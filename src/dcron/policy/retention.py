@@ -13,7 +13,7 @@ from dcron.model import RunState
 
 MOST_BAD = 1000
 """Failed and lost runs that a task keeps beyond `keep.runs`, and dead letters that it keeps, at most."""
-FIRST_SIZE, SMALLEST_SIZE, LARGEST_SIZE = 100, 10, 2000
+FIRST_SIZE, SMALLEST_SIZE, LARGEST_SIZE = 100, 50, 2000
 """Rows of one batch."""
 
 
@@ -95,7 +95,13 @@ def fate_of(run: PastRun, keep: Keep, now: datetime, last_kept: int | None) -> F
     is_last = run.is_started and (last_kept is None or run.id >= last_kept)
     if is_old and not is_last and not _settles_future(run, now):
         return Fate.ALL
-    return Fate.OUTPUT if age > (keep.bad_output if is_bad else keep.output) else Fate.NOTHING
+    return Fate.OUTPUT if has_old_output(run, keep, now) else Fate.NOTHING
+
+
+def has_old_output(run: PastRun, keep: Keep, now: datetime) -> bool:
+    """Return whether the output of a run, which is no dead letter, is old enough to go."""
+    kept = keep.bad_output if run.state.is_failure else keep.output
+    return (now - run.finished_at).total_seconds() > kept
 
 
 def _settles_future(run: PastRun, now: datetime) -> bool:

@@ -9,17 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, text
+from sqlalchemy import Connection, Select, delete, func, select, text
 
 from dcron.database import Database
 from dcron.policy.retention import FIRST_SIZE, MOST_BAD, is_clock_trusted, next_size, seconds_of
 from dcron.policy.statistics import day_of
-from dcron.schema import ALIVE, DEAD, INCIDENT, changes, daily_statistics, events, holds, nodes, runs
+from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, holds, nodes, runs
 from dcron.store import audit_log, maintenance, retention, tasks
 from dcron.store import runs as store_runs
 from dcron.store.finished_runs import Place
@@ -48,23 +49,26 @@ class Prune:
 
     name = JOB
     interval = 600.0
+    work: type["Work"]
 
     def __init__(self, boottime: Callable[[], float] = lambda: clock_gettime(CLOCK_BOOTTIME)) -> None:
         """`boottime` is a clock that cannot be set, in seconds."""
+        self.work = Work
         self._boottime = boottime
         self._last_round: tuple[datetime, float] | None = None
         self._history: History | None = None
         self._bad: Counter[int] | None = None
+        self._left: _Left | None = None
 
     def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
         """Do the next batch of the first stage that is left."""
         if "stages" not in position:
             return self._begin(database, hold, dict(position))
-        work = _Work(database, hold, dict(position))
+        work = self.work(database, hold, dict(position))
         if self._history is None:  # this node continues the round of another one
             with database.read() as connection:
                 self._history = _history(connection, work.position)
-            self._bad = None
+            self._bad, self._left = None, None
         if not work.stages:
             return self._end(database, work)
         stage, _, age = work.stages[0].partition(":")
@@ -100,7 +104,7 @@ class Prune:
             stages += [f"all:{age}" for age in sorted(whole, reverse=True)]
         stages += [f"output:{age}" for age in sorted(parts, reverse=True)]
         stages += ["events", "nodes", "statistics", "changes", "pages"]
-        self._history = history
+        self._history, self._left = history, None
         position |= {"stages": stages, "ages": sorted(whole), "after": None, "size": FIRST_SIZE, "done": {}}
         position.setdefault("crossed", {})
         position.pop("wait_until", None)
@@ -117,46 +121,60 @@ class Prune:
         until = _time(position.get("wait_until"))
         return min(until, latest) if until and until > now else None
 
-    def _end(self, database: Database, work: "_Work") -> Step:
+    def _end(self, database: Database, work: "Work") -> Step:
         with database.read() as connection:
             now = database.now(connection)
             left = _between_rounds(work.position)
             if self._bad is not None:
                 left["bad_kept"] = _too_many(connection, self._bad)
         self._last_round = now, self._boottime()
-        self._history, self._bad = None, None
+        self._history, self._bad, self._left = None, None, None
         return Step(None, work.position["done"], next_round=left)
 
-    def _walk(self, work: "_Work", stage: str, age: float, history: History) -> None:
+    def _walk(self, work: "Work", stage: str, age: float, history: History) -> None:
         """Delete a batch of the runs that have reached this age."""
-        key = f"{stage}:{age}"
-        with work.database.read() as connection:
-            now = work.database.now(connection)
-            before = retention.shift(now, age)
-            if stage != "output":
-                before = min(before, retention.summed_until(connection))
-            after = work.place or (None if stage == "full" else _place(work.position["crossed"].get(key)))
-            after = after or Place(EARLIEST, 0)
-            page = history.look(connection, after, before, now, max(_LOOKED_AT, work.size))
-            ages = work.position["ages"] if stage == "full" else [age]
+        if self._left is None or self._left.at != work.position["after"]:
+            self._left = self._look(work, stage, age, history)
+        page = self._left.page
         batch = batch_of(page, work.size)
         is_rest = len(batch) == len(page.candidates)
         end = page.end if is_rest else Place(batch[-1].finished_at, batch[-1].id)
         work.go_on(end)
         if end is None:
-            kind = "output" if stage == "output" else "all"
-            for each in ages:
-                reached = min(before, retention.shift(now, each))
-                work.position["crossed"][f"{kind}:{each}"] = _stored(Place(reached, 0))
+            work.position["crossed"] |= self._left.crossed
         if batch:
             with work.transaction() as (connection, now):
                 deleted = history.delete(connection, work.database, batch, now)
             work.count(runs=deleted.runs, outputs=deleted.outputs)
-        if stage == "full" and self._bad is not None:
-            until = (end.finished_at, end.id) if end else None
-            self._bad.update(
-                task for place, task in page.bad if until is None or (place.finished_at, place.id) <= until
-            )
+        if stage == "full" and self._bad is not None and is_rest:
+            self._bad.update(page.bad)
+        rest = replace(page, candidates=page.candidates[len(batch) :])
+        self._left = None if is_rest else replace(self._left, page=rest, at=work.position["after"])
+
+    def _look(self, work: "Work", stage: str, age: float, history: History) -> "_Left":
+        key = f"{stage}:{age}"
+        with work.database.read() as connection:
+            now = work.database.now(connection)
+            latest = now if stage == "output" else min(now, retention.summed_until(connection))
+            before = min(latest, retention.shift(now, age))
+            after = work.place or (None if stage == "full" else _place(work.position["crossed"].get(key)))
+            after = after or Place(EARLIEST, 0)
+            page = history.look(connection, after, before, now, _LOOKED_AT)
+        kind, ages = ("all", work.position["ages"]) if stage == "full" else (stage, [age])
+        reached = {f"{kind}:{each}": min(before, retention.shift(now, each)) for each in ages}
+        crossed = {name: _stored(Place(at, 0)) for name, at in reached.items()}
+        return _Left(page, work.position["after"], crossed)
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What is left of the page that was looked at last."""
+
+    page: Page
+    at: Any
+    """The position at which the walk goes on with it."""
+    crossed: Mapping[str, Any]
+    """How far each walk has come when the page is the last one."""
 
 
 def batch_of(page: Page, size: int) -> Sequence[retention.Candidate]:
@@ -170,7 +188,7 @@ def batch_of(page: Page, size: int) -> Sequence[retention.Candidate]:
     return batch
 
 
-class _Work:
+class Work:
     """One step of a round: its position, and its transaction."""
 
     def __init__(self, database: Database, hold: Hold, position: Position) -> None:
@@ -228,7 +246,7 @@ class _Work:
 # The stages -------------------------------------------------------------------------------------------
 
 
-def _dismiss_old(work: _Work, history: History) -> None:
+def _dismiss_old(work: Work, history: History) -> None:
     """Dismiss dead letters that are older than `keep.dead`."""
     age = seconds_of(history.kept, "dead")
     found: list[int] = []
@@ -244,7 +262,7 @@ def _dismiss_old(work: _Work, history: History) -> None:
         _dismiss(work, found)
 
 
-def _dismiss_many(work: _Work, history: History) -> None:
+def _dismiss_many(work: Work, history: History) -> None:
     """Dismiss the oldest dead letters of a task that has more than it keeps."""
     if seconds_of(history.kept, "dead") == inf:
         work.go_on(None)
@@ -267,7 +285,7 @@ def _dismiss_many(work: _Work, history: History) -> None:
     _dismiss(work, found)
 
 
-def _dismiss(work: _Work, run_ids: Sequence[int]) -> None:
+def _dismiss(work: Work, run_ids: Sequence[int]) -> None:
     query = select(runs.c.id, runs.c.task_id).where(runs.c.id.in_(run_ids), text(DEAD))
     with work.transaction() as (connection, now):
         of_task = {row.id: row.task_id for row in connection.execute(query.with_for_update(skip_locked=True))}
@@ -279,19 +297,19 @@ def _dismiss(work: _Work, run_ids: Sequence[int]) -> None:
     work.count(dismissed=dismissed)
 
 
-def _delete_events(work: _Work, history: History) -> None:
+def _delete_events(work: Work, history: History) -> None:
     """Delete events that were handled long ago, unless a run of theirs has not ended."""
     table = events.c
-    unfinished = select(runs.c.id).where(runs.c.event_id == table.id, text("trigger = 'event'"))
-    unfinished = unfinished.where(runs.c.finished_at.is_(None)).correlate(events)
+    of_event = (runs.c.event_id == table.id, runs.c.trigger == text("'event'"), runs.c.finished_at.is_(None))
+    is_unfinished = retention.exists(*of_event, of=events)
 
     def of_age(before: datetime) -> Any:
-        return (table.handled_at < before) & (table.created_at < before) & ~unfinished.exists()
+        return (table.handled_at < before) & (table.created_at < before) & ~is_unfinished
 
     _delete_by_id(work, history, "events", events, table.created_at, of_age)
 
 
-def _delete_changes(work: _Work, history: History) -> None:
+def _delete_changes(work: Work, history: History) -> None:
     """Delete old entries of the audit log, except those about the database itself."""
 
     def of_age(before: datetime) -> Any:
@@ -301,7 +319,7 @@ def _delete_changes(work: _Work, history: History) -> None:
 
 
 def _delete_by_id(
-    work: _Work, history: History, name: str, table: Any, at: Any, of_age: Callable[[datetime], Any]
+    work: Work, history: History, name: str, table: Any, at: Any, of_age: Callable[[datetime], Any]
 ) -> None:
     """Delete rows of a table whose ids grow with time, from the oldest to the first that is young enough."""
     age = seconds_of(history.kept, name)
@@ -323,7 +341,7 @@ def _delete_by_id(
         work.count(**{name: gone})
 
 
-def _delete_nodes(work: _Work, history: History) -> None:
+def _delete_nodes(work: Work, history: History) -> None:
     """Delete nodes that ended long ago, unless a run has yet to learn of it."""
     age = seconds_of(history.kept, "nodes")
     found: list[str] = []
@@ -343,14 +361,14 @@ def _delete_nodes(work: _Work, history: History) -> None:
 
 
 def _old_nodes(before: datetime) -> Select[Any]:
-    waits = select(runs.c.id).where(runs.c.for_node == nodes.c.id, text("state = 'waiting'"))
-    owned = select(runs.c.id).where(runs.c.owner == nodes.c.id, text(ALIVE))
-    unneeded = (~waits.correlate(nodes).exists(), ~owned.correlate(nodes).exists())
+    waits = select(runs.c.id).where(runs.c.for_node == nodes.c.id, text(WAITING)).limit(1)
+    owned = select(runs.c.id).where(runs.c.owner == nodes.c.id, text(ALIVE)).limit(1)
+    unneeded = (each.correlate(nodes).scalar_subquery().is_(None) for each in (waits, owned))
     ended = (text("died_at IS NOT NULL"), nodes.c.died_at < before)
     return select(nodes.c.id).where(*ended, *unneeded).order_by(nodes.c.died_at)
 
 
-def _delete_statistics(work: _Work, history: History) -> None:
+def _delete_statistics(work: Work, history: History) -> None:
     """Delete the oldest day of the daily statistics that is old enough."""
     age = seconds_of(history.kept, "statistics")
     oldest = None
@@ -368,7 +386,7 @@ def _delete_statistics(work: _Work, history: History) -> None:
     work.count(statistics=gone)
 
 
-def _give_back_pages(work: _Work, _: History) -> None:
+def _give_back_pages(work: Work, _: History) -> None:
     """Give free pages of a SQLite file back to the file system, where they are many."""
     began = monotonic()
     given = work.database.give_back_pages(_PAGES)
@@ -379,7 +397,7 @@ def _give_back_pages(work: _Work, _: History) -> None:
 
 
 _WALKS = ("full", "all", "output")
-_STAGES: Mapping[str, Callable[[_Work, History], None]] = {
+_STAGES: Mapping[str, Callable[[Work, History], None]] = {
     "dead": _dismiss_old,
     "many-dead": _dismiss_many,
     "events": _delete_events,
@@ -391,8 +409,7 @@ _STAGES: Mapping[str, Callable[[_Work, History], None]] = {
 
 
 def _is_held() -> Any:
-    of_run = select(holds.c.id).where(or_(holds.c.run_id == runs.c.id, holds.c.task_id == runs.c.task_id))
-    return of_run.correlate(runs).exists()
+    return retention.exists(holds.c.run_id == runs.c.id) | retention.exists(holds.c.task_id == runs.c.task_id)
 
 
 def _history(connection: Connection, position: Position) -> History:

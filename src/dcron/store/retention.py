@@ -25,6 +25,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    literal,
     or_,
     select,
     text,
@@ -33,7 +34,7 @@ from sqlalchemy import (
 
 from dcron.database import Columns, Database
 from dcron.model import RunState
-from dcron.policy.retention import Fate, Keep, PastRun, fate_of, keep_of
+from dcron.policy.retention import Fate, Keep, PastRun, fate_of, has_old_output, keep_of
 from dcron.policy.statistics import DAY, day_of, start_of
 from dcron.schema import FINISHED, DayOf, Instant, crontab, holds, output, runs, summed_days
 from dcron.store import settings
@@ -72,8 +73,8 @@ class Page:
     """The place of the last run that was read; None if no run follows."""
     read: int = 0
     """How many runs were read."""
-    bad: Sequence[tuple[Place, int]] = ()
-    """The failed runs that are kept because of their age, and the ids of their tasks."""
+    bad: Sequence[int] = ()
+    """The tasks of the failed runs that are kept because of their age."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class History:
         self._given = given or {}
         self._task_id = task_id
         self._needs_archive = needs_archive
+        self._of_most, self._of_removed = self.keep_of({}), self.keep_of(None)
         # By task: the oldest started run that it keeps in any case. It only grows, so an old one is safe.
         self._last_kept: dict[int, int | None] = {}
         self.bad_kept: Mapping[int, int] = {}
@@ -120,8 +122,8 @@ class History:
         end = _place(readable[-1]) if readable and len(found) == limit else None
         judged, bad = self._judged(connection, readable, now)
         checked = _checks(connection, judged, self._needs_archive)
-        found_bad = [(_place(row), row.task_id) for row in bad]
-        return Page([each for one in judged if (each := checked.get(one.id))], end, len(found), found_bad)
+        of_bad = [row.task_id for row in bad]
+        return Page([each for one in judged if (each := checked.get(one.id))], end, len(found), of_bad)
 
     def delete(
         self, connection: Connection, database: Database, candidates: Sequence[Candidate], now: datetime
@@ -157,7 +159,7 @@ class History:
         self, connection: Connection, rows: Iterable[Row[Any]], now: datetime
     ) -> tuple[list[Candidate], list[Row[Any]]]:
         """Return the runs that may go by their age, and the failed ones that only their age keeps."""
-        past = [(row, _past_run(row), self.keep_of(_own(row))) for row in rows]
+        past = [(row, _past_run(row), self._keep_of_row(row)) for row in rows]
         self._read_last_kept(connection, past, now)
         found, bad = [], []
         for row, run, keep in past:
@@ -171,9 +173,14 @@ class History:
                 elif as_good is Fate.ALL:
                     bad.append(row)
             if fate is not Fate.NOTHING:
-                otherwise = fate_of(run, replace(keep, runs=inf, bad=inf), now, last_kept)
+                otherwise = Fate.OUTPUT if has_old_output(run, keep, now) else Fate.NOTHING
                 found.append(Candidate(run.id, row.task_id, run.state, run.finished_at, fate, otherwise))
         return found, bad
+
+    def _keep_of_row(self, row: Row[Any]) -> Keep:
+        if row.known is None:
+            return self._of_removed
+        return self.keep_of(_own(row)) if row.keep or isinstance(row.keep, Unreadable) else self._of_most
 
     def _read_last_kept(
         self, connection: Connection, past: Sequence[tuple[Row[Any], PastRun, Keep]], now: datetime
@@ -249,10 +256,8 @@ def _past_run(row: Row[Any]) -> PastRun:
     )
 
 
-def _own(row: Row[Any]) -> Mapping[str, Any] | None:
-    """Return the task's own values; None if the task was removed. What cannot be read keeps everything."""
-    if row.known is None:
-        return None
+def _own(row: Row[Any]) -> Mapping[str, Any]:
+    """Return the task's own values. What cannot be read keeps everything."""
     if isinstance(row.keep, Unreadable):
         return dict.fromkeys(("runs", "bad", "output", "bad-output"), "none")
     return dict(row.keep or {})
@@ -296,7 +301,8 @@ def _apply(rows: Iterable[Row[Any]], candidates: Iterable[Candidate]) -> dict[in
             size = row._mapping.get("bytes", each.bytes) or 0
             fate = each.fate if row.is_closed else each.else_fate
             if fate is not Fate.NOTHING:
-                found[each.id] = replace(each, fate=fate, bytes=size)
+                is_as_judged = fate is each.fate and size == each.bytes
+                found[each.id] = each if is_as_judged else replace(each, fate=fate, bytes=size)
     return found
 
 
@@ -313,28 +319,31 @@ def _conditions(batch: FromClause, with_archive: bool) -> Select[Any]:
 def _facts(with_archive: bool) -> Select[Any]:
     """Return the query for what decides whether a run may go, apart from its age."""
     day = summed_days.c.day == DayOf(runs.c.finished_at)
-    is_held = or_(_exists(holds.c.run_id == runs.c.id), _exists(holds.c.task_id == runs.c.task_id))
-    is_archived = _exists(day, summed_days.c.archived_at.is_not(None))
+    is_held = or_(exists(holds.c.run_id == runs.c.id), exists(holds.c.task_id == runs.c.task_id))
+    is_archived = exists(day, summed_days.c.archived_at.is_not(None))
     is_free = and_(~is_held, is_archived) if with_archive else ~is_held
     retry, flow, newer = (runs.alias(name) for name in ("retry", "flow", "newer"))
-    is_retried = _exists(retry.c.retry_of == runs.c.id, retry.c.finished_at.is_(None))
+    is_retried = exists(retry.c.retry_of == runs.c.id, retry.c.finished_at.is_(None))
     is_open = or_(flow.c.dead_at.is_not(None), flow.c.finished_at.is_(None))
     # A task that joins several upstream tasks finds the flow by the newest flow of each of them.
     has_newer = or_(
-        ~_exists(crontab.c.id == runs.c.task_id),
-        _exists(newer.c.task_id == runs.c.task_id, newer.c.id > runs.c.id, newer.c.flow > runs.c.flow),
+        ~exists(crontab.c.id == runs.c.task_id),
+        exists(newer.c.task_id == runs.c.task_id, newer.c.id > runs.c.id, newer.c.flow > runs.c.flow),
     )
-    is_over = or_(runs.c.flow.is_(None), and_(~_exists(flow.c.flow == runs.c.flow, is_open), has_newer))
-    is_closed = and_(_exists(day), ~is_retried, is_over)
+    is_over = or_(runs.c.flow.is_(None), and_(~exists(flow.c.flow == runs.c.flow, is_open), has_newer))
+    is_closed = and_(exists(day), ~is_retried, is_over)
     columns = (runs.c.id, runs.c.state, runs.c.finished_at, runs.c.dead_at)
     return select(*columns, is_free.label("is_free"), is_closed.label("is_closed"))
 
 
-def _exists(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return whether a row of another table meets the conditions about a run."""
-    tables = {table for each in conditions for table in each._from_objects} - {runs}
-    (table,) = tables
-    return select(1).select_from(table).where(*conditions).correlate(runs).exists()
+def exists(*conditions: ColumnElement[bool], of: FromClause = runs) -> ColumnElement[bool]:
+    """Return whether a row of another table meets the conditions about a row of `of`.
+
+    Not EXISTS: Postgres may answer it for all rows at once, by reading the whole other table.
+    """
+    (table,) = {table for each in conditions for table in each._from_objects} - {of}
+    one = select(literal(1)).select_from(table).where(*conditions).limit(1)
+    return one.correlate(of).scalar_subquery().is_not(None)
 
 
 def _mark_pruned(connection: Connection, days: Collection[str], now: datetime) -> None:
