@@ -1,8 +1,7 @@
 """The dispatcher: claim due runs, record their start, hand their commands to the warden.
 
-A run starts only after two commits. The first writes this node's ID on the run (the claim); the second
-re-reads the owner and records the start. A node that died in between therefore never starts the run, and two
-nodes never start the same one. If a commit gets no reply, the dispatcher first asks the database which runs
+A run starts only after the commit that writes this node's ID on the locked row and records the start. So two
+nodes never start the same run. If a commit gets no reply, the dispatcher first asks the database which runs
 are its own. It claims nothing while the node drains, while a rollback of the database is suspected, or when
 the tables are of another version.
 """
@@ -11,8 +10,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-
-from sqlalchemy import Connection
 
 from dcron import policy
 from dcron.agent.execution import job_for
@@ -180,10 +177,10 @@ class Dispatcher:
         If not, other nodes hold the rows or their tasks forbid a start: `_retry` says how long to wait.
         """
         result = unlocked(lambda: self._claim(lanes, capacity))
+        if result.started:
+            self._start(result.started, result.now)
         if result.blocked:
             unlocked(lambda: self._unblock(result))
-        if result.claimed:
-            self._start(result.claimed)
         if result.moved_on:
             self._retry = 0.0
         else:
@@ -198,18 +195,22 @@ class Dispatcher:
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
             renewal = renewed()
+            now = max(now, self._database.now(connection))  # the locks took a round trip
             self.draining = renewal.draining
             self.closed = self.closed or self._lease.has_other_tables
             if self.draining or self._lease.has_other_tables or self._rollback_detector.is_in_doubt:
                 self._in_doubt = None
-                return ClaimResult()
+                return ClaimResult(now)
             ran_until = self._rollback_detector.ran_until
-            result = claims.claim_locked(connection, self._database, self._node_id, now, due, ran_until)
+            result = claims.claim_locked(
+                connection, self._database, self._node_id, now, due, ran_until, slots=len(due)
+            )
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
-        self._in_doubt = None
+            self._in_doubt = result.started
+        self._in_doubt = result.started or None
         self._lease.extend(sent, renewal)
-        late = sum(run.due_at is not None and now - run.due_at > LATE for run in result.claimed)
+        late = sum(run.due_at is not None and now - run.due_at > LATE for run in result.started)
         if late and not self.is_single_pass:
             seconds = late / (LATE_STARTS * self._settings.slots)
             self._late_runs_wait_until = now + timedelta(seconds=seconds)
@@ -221,15 +222,6 @@ class Dispatcher:
             now = self._database.now(connection)
             blocked.unblock(connection, [run.task.id for run, _ in result.blocked], now)
 
-    def _start(self, claimed: list[ClaimedRun]) -> None:
-        self._in_doubt = claimed
-        with self._database.write() as connection:
-            now = self._database.now(connection)
-            started = claims.start(connection, self._database, self._node_id, now, claimed)
-            jobs = self._prepare(connection, started, now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
-
     def _settle_doubt(self, claimed: Sequence[ClaimedRun]) -> None:
         """After a lost reply: start the runs whose start was committed, and release all other claims."""
         with self._database.write() as connection:
@@ -237,20 +229,29 @@ class Dispatcher:
             self._lease.renew(connection, now)
             owned = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
-            started = [
-                run
-                for run in claimed
-                if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
-            ]
-            jobs = self._prepare(connection, started, now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
+        started = [
+            run
+            for run in claimed
+            if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
+        ]
+        self._start(started, now)
 
-    def _prepare(self, connection: Connection, started: Sequence[ClaimedRun], now: datetime) -> Prepared:
-        """Return these runs with their commands.
+    def _start(self, started: Sequence[ClaimedRun], now: datetime) -> None:
+        """Begin the commands of runs whose start is committed.
 
         Fail a run that gives no command: its row was edited by hand.
         """
+        prepared, unfit = self._prepare(started, now)
+        self._hand_over(prepared, now)
+        if unfit:
+            with self._database.write() as connection:
+                finishing.finish(connection, self._database, self._node_id, unfit, now)
+        for each in unfit:
+            log.warning("run %d: failed (%s)", each.id, each.reason)
+        self._in_doubt = None
+
+    def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
+        """Return these runs with their commands, and the results of those that give no command."""
         prepared: Prepared = []
         unfit: list[RunResult] = []
         for run in started:
@@ -259,11 +260,7 @@ class Dispatcher:
             except (UsageError, *ROW_ERRORS) as error:
                 reason = str(error) if isinstance(error, UsageError) else unexpected(error)
                 unfit.append(RunResult(run.id, RunState.FAILED, now, f"cannot be prepared: {reason}"))
-        if unfit:
-            finishing.finish(connection, self._database, self._node_id, unfit, now)
-        for each in unfit:
-            log.warning("run %d: failed (%s)", each.id, each.reason)
-        return prepared
+        return prepared, unfit
 
     def _hand_over(self, prepared: Prepared, now: datetime) -> None:
         if not prepared:
