@@ -397,7 +397,7 @@ def test_a_step_works_out_the_free_capacity_once(world: World, monkeypatch: pyte
     world.add("hourly", "0 * * * *")
     node.take_turns()
     world.clock.forward(hours=1)
-    free = Mock(side_effect=node.active_runs.free)
-    monkeypatch.setattr(node.active_runs, "free", free)
+    free = Mock(side_effect=node.active_runs.free_capacity)
+    monkeypatch.setattr(node.active_runs, "free_capacity", free)
     node.dispatcher.step()
     assert len(node.launched) == free.call_count == 1

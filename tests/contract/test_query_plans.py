@@ -142,7 +142,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
     "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),
     "settled_between": lambda connection, stage: clock_steps.settled_between(connection, 1, NOON, NOON),
-    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON),
+    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON, ["prune"]),
     "reap": lambda connection, stage: reaping.reap(
         connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),
