@@ -140,7 +140,11 @@ class HandNode:
         self.warden = HandWarden()
         warden = cast("Warden", self.warden)
         self.receiver = Receiver(warden, self.active_runs, lambda: None)
-        self.recorder = Recorder(database, self.id, self.active_runs, warden, self.receiver, lambda: None)
+        self.recorder = Recorder(
+            *(database, self.id, self.active_runs, warden, self.receiver),
+            on_recorded=lambda: None,
+            is_busy=lambda: self.dispatcher.is_busy,
+        )
 
     def _boottime(self) -> float:
         with self.database.read() as connection:
