@@ -15,6 +15,7 @@ from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
+from dcron.agent.maintenance import Maintenance
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -28,7 +29,7 @@ from dcron.errors import DatabaseError, DatabaseReplaced, Refused, SchemaVersion
 from dcron.model import Node, RunState
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
-from dcron.store import finishing, nodes, planning, reaping, tasks
+from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
 from dcron.store.finishing import RunResult
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
@@ -102,6 +103,7 @@ class NodeSession:
         # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
+        self.maintenance = Maintenance(database, self.node_id)
         self.heartbeat = Heartbeat(
             database,
             self.node_id,
@@ -112,6 +114,7 @@ class NodeSession:
             settings.beat,
             on_drain,
             on_version,
+            self.maintenance,
         )
         on_change = self._wake_dispatcher.set
         self.receiver = Receiver(self.warden, self.active_runs, on_change)
@@ -132,6 +135,7 @@ class NodeSession:
             now = self._database.now(connection)
             nodes.register(connection, _node(self.node_id, self._settings, now))
             tasks.replan_older_zones(connection, tzdata_version())
+            maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
@@ -150,6 +154,7 @@ class NodeSession:
         self._run("receiver", self._run_receiver)
         self._run("recorder", self._run_recorder)
         self._run("watch", self._run_watch)
+        self._run("maintenance", self._run_maintenance)
         self._run("dispatcher", self._run_dispatcher)
         while self._is_serving():
             self._attention.wait()
@@ -229,6 +234,9 @@ class NodeSession:
             self._ended(SessionEnd.WARDEN_GONE)
         return pause
 
+    def _run_maintenance(self) -> None:
+        self.maintenance.run(self._stop)
+
     def _run_watch(self) -> None:
         """Wake the dispatcher when another process changes the database.
 
@@ -289,6 +297,7 @@ class NodeSession:
                 )
             self._version_error = error
             self.dispatcher.closed = True
+            self._wake_dispatcher.set()
             self._attention.set()
 
     def _ended(self, end: SessionEnd) -> None:
@@ -297,6 +306,7 @@ class NodeSession:
 
     def _shut_down(self) -> SessionEnd:
         self.dispatcher.closed = True
+        self._wake_dispatcher.set()  # it releases the claims that it holds
         if self._may_await_running():
             self._await_running()
         if self._version_error and self._end is None:
@@ -310,6 +320,7 @@ class NodeSession:
         for wake in (self._wake_dispatcher, self._wake_heartbeat, self._recorded):
             wake.set()
         self.receiver.wake()
+        self.maintenance.wake()
         self.warden.wake()
         for thread in self._threads:
             thread.join(_SHUTDOWN_PATIENCE)
