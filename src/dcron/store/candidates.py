@@ -77,6 +77,8 @@ class ClaimedRun:
     flow: int | None = None
     event_id: int | None = None
     successor: datetime | None = None
+    moved: bool = False
+    """Whether catch-up gave it another occurrence or expiry than its row has."""
     delay: timedelta | None = None
     """From its end to the next scheduled run, if the schedule counts from the end."""
 

@@ -281,8 +281,9 @@ def _catch_up(run: ClaimedRun, now: datetime, result: ClaimResult) -> Skip | Non
         return policy.missed_skip(run.task, found.missed, too_old=True)
     if found.missed:
         result.missed.append((run.task, policy.missed_skip(run.task, found.missed, too_old=False)))
-    run.scheduled_for = found.runs_at
-    run.expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    run.moved = (run.scheduled_for, run.expires_at) != (found.runs_at, expires_at)
+    run.scheduled_for, run.expires_at = found.runs_at, expires_at
     return None
 
 
@@ -304,21 +305,28 @@ def _write_owner(
 ) -> None:
     if not result.claimed:
         return
-    rows = ((run.id, run.scheduled_for, run.expires_at) for run in result.claimed)
-    given = database.values(_OWNED, rows) | {"node_id": node_id, "now": now}
+    claimed = database.values(_OWNED, ([run.id] for run in result.claimed))
     # All of them are locked, so all are written. `start` reads the ownership again.
-    database.send(connection, _own(database.rows(_OWNED)), given)
+    database.send(connection, _own(database.rows(_OWNED)), claimed | {"node_id": node_id, "now": now})
+    # A released run waits for the occurrence to which the claim moved it.
+    moved = [(run.id, run.scheduled_for, run.expires_at) for run in result.claimed if run.moved]
+    if moved:
+        database.send(connection, _move(database.rows(_MOVED)), database.values(_MOVED, moved))
 
 
-# A released run waits for the occurrence to which the claim moved it.
-_OWNED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
+_OWNED = Columns(id=BigInteger())
+_MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 
 
 @cache
 def _own(batch: FromClause) -> Executable:
     mine = {"state": RunState.CLAIMED, "owner": bindparam("node_id"), "claimed_at": bindparam("now")}
-    query = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
-    return query.values(beside_id(batch) | mine)
+    return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+
+
+@cache
+def _move(batch: FromClause) -> Executable:
+    return update(runs).where(runs.c.id == batch.c.id).values(beside_id(batch))
 
 
 def _write_skipped(connection: Connection, database: Database, now: datetime, result: ClaimResult) -> None:
