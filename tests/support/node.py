@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from dcron.agent.counters import Counters
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease, OtherLeases
@@ -94,6 +95,7 @@ class HandNode:
         self.id = self.settings.new_node_id()
         self.database = database
         self.active_runs = ActiveRuns(slots)
+        self.counters = Counters()
         self.launched: list[Job] = []
         self.killed: list[int] = []
         self.deadlines: list[float] = []
@@ -117,6 +119,7 @@ class HandNode:
             self.active_runs,
             launch,
             kill,
+            self.counters,
         )
         reconciler = Reconciler(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
@@ -130,12 +133,15 @@ class HandNode:
             self.settings.beat,
             self._drain,
             self.outgrown.append,
+            self.counters,
         )
 
         self.warden = HandWarden()
         warden = cast("Warden", self.warden)
         self.receiver = Receiver(warden, self.active_runs, lambda: None)
-        self.recorder = Recorder(database, self.id, self.active_runs, warden, self.receiver, lambda: None)
+        self.recorder = Recorder(
+            database, self.id, self.active_runs, warden, self.receiver, lambda: None, self.counters
+        )
 
     def _boottime(self) -> float:
         with self.database.read() as connection:
