@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, update
 
 from dcron.model import RunState
-from dcron.schema import nodes
+from dcron.schema import maintenance_jobs, nodes
 from dcron.services.fleet import Fleet
 from dcron.store import cluster_figures
 from dcron.store.cluster_figures import ClusterFigures, TaskFigures
@@ -169,6 +169,14 @@ def test_tasks_beyond_the_most_are_counted_only(stage: Stage, monkeypatch: pytes
     found = figures(stage)
     assert [task.name for task in found.of_tasks] == ["a", "b"]
     assert (found.tasks_left_out, found.tasks_failed) == (2, 1)
+
+
+def test_maintenance_jobs_have_their_last_round(stage: Stage) -> None:
+    with stage.database.write() as connection:
+        row = {"name": "sweep", "due_at": stage.now, "position": {}, "done": {}}
+        connection.execute(insert(maintenance_jobs).values(row))
+    [job] = [job for job in figures(stage).maintenance if job.name == "sweep"]
+    assert (job.due_at, job.ran_at, job.failed) == (stage.now, None, False)
 
 
 def test_an_open_transaction_of_another_is_seen_on_postgres(stage: Stage) -> None:

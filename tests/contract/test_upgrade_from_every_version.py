@@ -86,11 +86,27 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
     "events": [{"name": "'done'", "payload": "'x'"}],
     "settings": [{"name": "'timezone'", "value": "'Europe/Berlin'"}],
     "subscriptions": [{"task_id": "1", "kind": "'event'", "source": "'done'"}],
+    "maintenance_jobs": [{"name": "'prune'", "due_at": LATER, "position": """'{"after":5}'"""}],
+    "holds": [{"run_id": "2", "task": "'task-0'", "reason": "'audit'", "created_by": "'ann@desk'"}],
+    "daily_statistics": [{"task_id": "1", "day": "'2026-11-19'", "task": "'task-0'", "succeeded": "5"}],
+    "summed_days": [{"day": "'2026-11-19'", "summed_at": THEN}],
+    "archives": [
+        {
+            "day": "'2026-11-19'",
+            "first_run": "1",
+            "last_run": "2",
+            "runs": "2",
+            "url": "'file:///srv/2026-11-19/000.jsonl.gz'",
+            "bytes": "300",
+            "sha256": "'5f'",
+            "created_at": THEN,
+        }
+    ],
 }
 
 
 def rows_of(connection: Connection, table: str) -> list[dict[str, Any]]:
-    order = "1, 2" if table in ("output", "subscriptions") else "1"
+    order = "1, 2" if table in ("output", "subscriptions", "daily_statistics") else "1"
     return [dict(row._mapping) for row in connection.execute(text(f"SELECT * FROM {table} ORDER BY {order}"))]
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import count
 
 from sqlalchemy import Column, Connection, Table, text
@@ -200,6 +201,40 @@ def _make_row(connection: Connection, table: str, number: int) -> tuple[str, dic
                 {"key": key},
             )
             return "task_id = :key", {"key": key}
+        case "maintenance_jobs":
+            connection.execute(
+                text("INSERT INTO maintenance_jobs (name, due_at) VALUES (:name, CURRENT_TIMESTAMP)"),
+                {"name": name},
+            )
+            return "name = :key", {"key": name}
+        case "holds":
+            connection.execute(
+                text("INSERT INTO holds (id, task_id, task, reason) VALUES (:key, :key, 'x', 'x')"),
+                {"key": key},
+            )
+            return "id = :key", {"key": key}
+        case "daily_statistics":
+            connection.execute(
+                text("INSERT INTO daily_statistics (task_id, day, task) VALUES (:key, '2026-11-19', 'x')"),
+                {"key": key},
+            )
+            return "task_id = :key", {"key": key}
+        case "summed_days":
+            day = {"key": str(date.fromordinal(number + 700_000))}
+            connection.execute(
+                text("INSERT INTO summed_days (day, summed_at) VALUES (:key, CURRENT_TIMESTAMP)"), day
+            )
+            return "day = :key", dict(day)
+        case "archives":
+            connection.execute(
+                text(
+                    "INSERT INTO archives"
+                    " (id, day, first_run, last_run, runs, url, bytes, sha256, created_at)"
+                    " VALUES (:key, '2026-11-19', 1, 2, 2, :name, 1, 'x', CURRENT_TIMESTAMP)"
+                ),
+                {"key": key, "name": name},
+            )
+            return "id = :key", {"key": key}
     raise AssertionError(f"no hostile rows are made for the table {table}: add them here")
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
+from dcron.agent.maintenance import Maintenance
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.rollback_detection import Memory, RollbackDetector
 from dcron.agent.running import ActiveRuns
@@ -127,7 +128,16 @@ class SimulatedNode:
         others = OtherLeases(2 * self.settings.beat)
         beat = self.settings.beat
         self.heartbeat = Heartbeat(
-            self.database, self.id, lease, others, seen, reconciler, beat, lambda _: None, lambda _: None
+            self.database,
+            self.id,
+            lease,
+            others,
+            seen,
+            reconciler,
+            beat,
+            lambda _: None,
+            lambda _: None,
+            Maintenance(self.database, self.id),
         )
 
     def register(self) -> None:

@@ -9,6 +9,7 @@ from dcron.agent.counters import Counters
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease, OtherLeases
+from dcron.agent.maintenance import Maintenance
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -94,7 +95,9 @@ class HandNode:
         self.settings = AgentSettings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
         self.id = self.settings.new_node_id()
         self.database = database
-        self.active_runs = ActiveRuns(slots)
+        self.time = 0.0
+        """Seconds, for how long slots are taken."""
+        self.active_runs = ActiveRuns(slots, lambda: self.time)
         self.counters = Counters()
         self.launched: list[Job] = []
         self.killed: list[int] = []
@@ -123,6 +126,7 @@ class HandNode:
         )
         reconciler = Reconciler(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
+        self.maintenance = Maintenance(database, self.id)
         self.heartbeat = Heartbeat(
             database,
             self.id,
@@ -133,6 +137,7 @@ class HandNode:
             self.settings.beat,
             self._drain,
             self.outgrown.append,
+            self.maintenance,
             self.counters,
         )
 

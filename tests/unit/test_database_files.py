@@ -8,6 +8,7 @@ import pytest
 
 from dcron.database import Database, files
 from dcron.errors import DatabaseError
+from dcron.schema import metadata
 
 MOUNTS = r"""/dev/vda / ext4 rw 0 0
 server:/export /mnt/share nfs4 rw 0 0
@@ -152,3 +153,8 @@ def test_a_connection_commits_durably(
         assert connection.isolation_level is None
     finally:
         connection.close()
+
+
+def test_no_table_has_a_foreign_key() -> None:
+    # SQLite checks foreign keys only after `PRAGMA foreign_keys = ON`, which connections do not send.
+    assert not any(table.foreign_keys for table in metadata.tables.values())

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row
 
 from dcron.agent.counters import Counters
 from dcron.agent.lease import Lease, OtherLeases
+from dcron.agent.maintenance import Maintenance
 from dcron.agent.reconciliation import Differences, Reconciler
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.database import Database
@@ -42,9 +43,11 @@ class Heartbeat:
         beat: float,
         on_drain: Callable[[bool], None],
         on_version: Callable[[str], None],
+        maintenance: Maintenance,
         counters: Counters | None = None,
     ) -> None:
         """`beat` is the interval in seconds. `on_version` is called with the version of foreign tables."""
+        self._maintenance = maintenance
         self._rollback_detector = rollback_detector
         self._reconciler = reconciler
         self._database = database
@@ -101,7 +104,7 @@ class Heartbeat:
         """Detect a rollback, reconcile runs, reap dead nodes, and tidy up tasks and runs."""
         seen = renewal.newest or 0, renewal.issued or 0
         went_back = self._rollback_detector.examine(connection, now, *seen)
-        todo = take_upkeep(connection, self._node_id, now)
+        todo = take_upkeep(connection, self._node_id, now, self._maintenance.names)
         found = self._reconciler.compare(connection, now, owns_runs=todo.owns_runs, went_back=went_back)
         over = self._others.over(todo.leases, now, self._lease.clock())
         dead, lost = reaping.reap(connection, self._database, now, over) if over else ([], [])
@@ -110,4 +113,6 @@ class Heartbeat:
             self._unblocked_up_to = blocked.unblock_some(connection, self._unblocked_up_to, now, BATCH)
         if todo.has_retirable:
             tasks.retire_once(connection, BATCH)
+        if todo.due_job and not renewal.draining:
+            self._maintenance.offer(todo.due_job)
         return went_back, found, dead, lost, expired

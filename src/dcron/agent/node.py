@@ -16,6 +16,7 @@ from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
+from dcron.agent.maintenance import Maintenance
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -29,7 +30,7 @@ from dcron.errors import DatabaseError, DatabaseReplaced, Refused, SchemaVersion
 from dcron.model import Node, RunState
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
-from dcron.store import finishing, nodes, planning, reaping, tasks
+from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
 from dcron.store.finishing import RunResult
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
@@ -115,6 +116,7 @@ class NodeSession:
         # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
+        self.maintenance = Maintenance(database, self.node_id)
         self.heartbeat = Heartbeat(
             database,
             self.node_id,
@@ -125,6 +127,7 @@ class NodeSession:
             settings.beat,
             on_drain,
             on_version,
+            self.maintenance,
             self._counters,
         )
         on_change = self._wake_dispatcher.set
@@ -152,6 +155,7 @@ class NodeSession:
             now = self._database.now(connection)
             nodes.register(connection, _node(self.node_id, self._settings, now))
             tasks.replan_older_zones(connection, tzdata_version())
+            maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
@@ -171,6 +175,7 @@ class NodeSession:
         self._run(self._run_receiver, self._counters.receiver)
         self._run(self._run_recorder, self._counters.recorder)
         self._run(self._run_watch, LoopStatus("watch"))
+        self._run(self._run_maintenance, LoopStatus("maintenance"))
         self._run(self._run_dispatcher, self._counters.dispatcher)
         while self._is_serving():
             self._attention.wait()
@@ -262,6 +267,9 @@ class NodeSession:
             self._ended(SessionEnd.WARDEN_GONE)
         return pause
 
+    def _run_maintenance(self) -> None:
+        self.maintenance.run(self._stop)
+
     def _run_watch(self) -> None:
         """Wake the dispatcher when another process changes the database.
 
@@ -326,6 +334,7 @@ class NodeSession:
                 )
             self._version_error = error
             self.dispatcher.closed = True
+            self._wake_dispatcher.set()
             self._attention.set()
 
     def _ended(self, end: SessionEnd) -> None:
@@ -334,6 +343,7 @@ class NodeSession:
 
     def _shut_down(self) -> SessionEnd:
         self.dispatcher.closed = True
+        self._wake_dispatcher.set()  # it releases the claims that it holds
         if self._may_await_running():
             self._await_running()
         if self._version_error and self._end is None:
@@ -347,6 +357,7 @@ class NodeSession:
         for wake in (self._wake_dispatcher, self._wake_heartbeat, self._recorded):
             wake.set()
         self.receiver.wake()
+        self.maintenance.wake()
         self.warden.wake()
         for thread in self._threads:
             thread.join(_SHUTDOWN_PATIENCE)

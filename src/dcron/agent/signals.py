@@ -41,11 +41,10 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
 def _read_signals(reader: int, stop: Callable[[], None]) -> None:
     """Call `stop` for each burst of signal bytes, until the other end is closed."""
     try:
-        while True:
-            select.select([reader], [], [])
-            time.sleep(_BURST)
-            if not os.read(reader, 4096):
-                return
+        while os.read(reader, 4096):
             stop()
+            time.sleep(_BURST)
+            while select.select([reader], [], [], 0)[0] and os.read(reader, 4096):
+                pass  # the rest of the burst
     finally:
         os.close(reader)

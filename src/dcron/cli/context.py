@@ -10,6 +10,7 @@ from dcron.errors import UsageError
 if TYPE_CHECKING:
     from dcron.config import Config
     from dcron.database import Database
+    from dcron.services.additions import Additions
     from dcron.services.crontab import Crontab
     from dcron.services.settings import ChosenZone
 
@@ -66,6 +67,16 @@ def opened_crontab(url: str | None) -> Iterator["Crontab"]:
 
     with opened_database(url) as database:
         yield Crontab(database, actor())
+
+
+@contextmanager
+def opened_additions(url: str | None) -> Iterator["Additions"]:
+    """Open the chosen crontab to add a task; create its tables if there are none. Raises DatabaseError."""
+    from dcron.config import actor
+    from dcron.services.additions import Additions
+
+    with opened_database(url) as database:
+        yield Additions(database, actor())
 
 
 def new_task_zone(crontab: "Crontab") -> "ChosenZone":

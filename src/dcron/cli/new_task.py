@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dcron.cli import console
-from dcron.cli.context import new_task_zone
 from dcron.cli.task_options import TaskOptions, command_text, with_tries
 from dcron.fields import OPTIONS
 
 if TYPE_CHECKING:
-    from dcron.model import Definition, Task
-    from dcron.services.crontab import Crontab
+    from dcron.model import Definition
+    from dcron.services.additions import Addition, Additions
     from dcron.services.settings import ChosenZone
     from dcron.services.task_rows import TaskRow
 
@@ -21,18 +20,19 @@ _LONG_OPTIONS = "|".join(field.option for field in OPTIONS)
 _OPTION_OF_ADD = re.compile(rf"(?:--(?:{_LONG_OPTIONS}|json|db)(?:=.*)?|-[nz])", re.DOTALL)
 
 
-def chosen_zone(crontab: "Crontab", options: TaskOptions) -> "ChosenZone":
+def chosen_zone(additions: "Additions", options: TaskOptions) -> "ChosenZone":
     """Return the zone given by --tz, else that of new tasks. Raises ZoneError."""
+    from dcron.config import load_config
     from dcron.schedule import zone
     from dcron.services.settings import ChosenZone
 
     if options["timezone"] is None:
-        return new_task_zone(crontab)
+        return additions.new_task_zone(load_config().timezone)
     return ChosenZone(zone(options["timezone"]).key, "as asked for")
 
 
 def add_one_off(
-    crontab: "Crontab",
+    additions: "Additions",
     at: datetime,
     command: Sequence[str],
     options: TaskOptions,
@@ -50,8 +50,8 @@ def add_one_off(
     # A local time stays one: the report then says what daylight saving does to it.
     utc = "" if at.tzinfo is None else "Z"
     definition = new_definition(f"@at {at:%Y-%m-%dT%H:%M:%S}{utc}", command, options, chosen)
-    task = crontab.add(definition, once=True, numbered=options["name"] is None, since=now)
-    report_added(crontab, task, options, chosen, now=now, as_json=as_json)
+    added = additions.add(definition, once=True, numbered=options["name"] is None, since=now)
+    report_added(added, options, chosen, as_json=as_json)
     warn_of_late_options(command)
 
 
@@ -71,30 +71,21 @@ def new_definition(
     )
 
 
-def report_added(
-    crontab: "Crontab",
-    task: "Task",
-    options: TaskOptions,
-    chosen: "ChosenZone",
-    *,
-    now: datetime | None = None,
-    as_json: bool,
-) -> None:
+def report_added(added: "Addition", options: TaskOptions, chosen: "ChosenZone", *, as_json: bool) -> None:
     """Print the new task, and warnings about it."""
     from dcron.cli import json_output, warnings
     from dcron.cli.tables import print_facts
 
-    now = now or crontab.now()
-    view = crontab.view(task.name)
+    row, now = added.row, added.now
     if as_json:
-        console.emit(json_output.task_shape(view, now))
+        console.emit(json_output.task_shape(row, now))
     else:
-        print_facts(_facts(view, options, chosen, now))
-    warnings.print_warnings(task, now)
-    warnings.print_missing_home(task)
-    warnings.print_crowd(crontab, view, now)
-    warnings.print_unserved(crontab, view)
-    warnings.print_idle_agents(crontab)
+        print_facts(_facts(row, options, chosen, now))
+    warnings.print_warnings(row.task, now)
+    warnings.print_missing_home(row.task)
+    warnings.print_crowd(row, added.same_minute, now)
+    warnings.print_unserved(row, added.fleet)
+    warnings.print_idle(added.fleet)
 
 
 def _facts(

@@ -1,19 +1,16 @@
 """Warnings that verbs print on stderr: about schedules, accounts and missing agents."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dcron.cli import console
-from dcron.model import Definition, Trigger
+from dcron.model import Definition, Node, Task
 
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
     from dcron.services.task_rows import TaskRow
-
-COUNTED = 100
-"""Most tasks of one minute that are counted; more make no difference."""
 
 
 def print_warnings(task: Definition, now: datetime, rules: "Rules | None" = None) -> None:
@@ -42,21 +39,20 @@ def print_missing_home(task: Definition) -> None:
         console.complain(f"warning: {warning}")
 
 
-def print_crowd(crontab: "Crontab", view: "TaskRow", now: datetime) -> None:
+def print_crowd(view: "TaskRow", same_minute: Sequence[Task], now: datetime) -> None:
     """Print a warning if many tasks start in the minute of the task's next scheduled run."""
     from dcron.presentation import next_runs
+    from dcron.services.tasks import COUNTED
 
-    run = view.next_run
-    if run is None or run.trigger is not Trigger.SCHEDULE or view.task.once:
-        return
-    minute = run.due_at.replace(second=0, microsecond=0)
-    others = crontab.due_in_minute(minute, COUNTED)
-    print_doubts(next_runs.crowd(view.task, others, minute, now, more=len(others) == COUNTED))
+    if view.next_run and same_minute:
+        minute = view.next_run.due_at.replace(second=0, microsecond=0)
+        more = len(same_minute) == COUNTED
+        print_doubts(next_runs.crowd(view.task, same_minute, minute, now, more=more))
 
 
-def print_unserved(crontab: "Crontab", view: "TaskRow") -> None:
+def print_unserved(view: "TaskRow", fleet: Sequence[Node]) -> None:
     """Print a warning if agents are running, but none can claim the task's next run."""
-    if view.unserved and view.task.enabled and not why_idle(crontab):
+    if view.unserved and view.task.enabled and not why_idle(fleet):
         print_doubts([("unserved", f"no agent can claim its next run: {view.unserved}")])
 
 
@@ -66,18 +62,28 @@ def print_clock_changes(changes: "Iterable[ClockTransition]") -> None:
         console.note(f"clock change {change.local:%a %Y-%m-%d}: {change.text}")
 
 
-def why_idle(crontab: "Crontab") -> str | None:
-    """Return why no agent claims any run, or None if one does."""
+def why_idle(fleet: Sequence[Node]) -> str | None:
+    """Return why none of the living nodes claims any run, or None if one does."""
     from dcron import policy
+
+    until = "one of them is restarted" if fleet else "one does (`dcron agent`)"
+    cause = policy.idle(fleet)
+    return f"{cause}: nothing starts until {until}" if cause else None
+
+
+def living_nodes(crontab: "Crontab") -> list[Node]:
+    """Return the living nodes of the crontab."""
     from dcron.services.fleet import Fleet
 
-    living = Fleet(crontab).living()
-    until = "one of them is restarted" if living else "one does (`dcron agent`)"
-    cause = policy.idle(living)
-    return f"{cause}: nothing starts until {until}" if cause else None
+    return Fleet(crontab).living()
 
 
 def print_idle_agents(crontab: "Crontab") -> None:
     """Print why no agent claims new runs, if none does."""
-    if cause := why_idle(crontab):
+    print_idle(living_nodes(crontab))
+
+
+def print_idle(fleet: Sequence[Node]) -> None:
+    """Print why none of the living nodes claims new runs, if none does."""
+    if cause := why_idle(fleet):
         console.note(cause)

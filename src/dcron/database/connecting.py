@@ -97,10 +97,9 @@ def parameters(address: Address) -> dict[str, Any]:
 
 def connect(*arguments: Any, **given: Any) -> PipelinedConnection:
     """Open a connection whose search path is pinned to dcron's schema. Raises psycopg.OperationalError."""
-    connection: PipelinedConnection = PipelinedConnection.connect(*arguments, **given)
+    connection: PipelinedConnection = PipelinedConnection.connect(*arguments, **given, autocommit=True)
     try:
         connection.execute(pin_schema(for_transaction=False))
-        connection.commit()
     except BaseException:
         connection.close()
         raise

@@ -25,6 +25,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.dialects import registry
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -152,6 +153,12 @@ class Database:
         need no transaction, and no round trips to begin and end one.
         """
         with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def read_once(self) -> Iterator[Connection]:
+        """Open a connection for one statement that reads; SQLite needs no transaction for it either."""
+        with self._transaction(None) as connection:
             yield connection
 
     @contextmanager
@@ -343,9 +350,9 @@ class Database:
         self._file = None
 
     @contextmanager
-    def _transaction(self, on_sqlite: str, *on_postgres: str) -> Iterator[Connection]:
+    def _transaction(self, on_sqlite: str | None, *on_postgres: str) -> Iterator[Connection]:
         """Open a transaction that begins with these statements."""
-        opening = (on_sqlite,) if self.is_sqlite else on_postgres
+        opening = tuple(filter(None, (on_sqlite,))) if self.is_sqlite else on_postgres
         try:
             with self.engine.connect() as connection:
                 self._require_same_file()
@@ -397,7 +404,8 @@ class Database:
         if shares_sessions:
             options["prepare_threshold"] = None
         open_connection = PipelinedConnection.connect if shares_sessions else connecting.connect
-        url = self.address.url.set(query={})
+        registry.register("postgresql.dcron", "dcron.database.postgres_dialect", "PostgresDialect")
+        url = self.address.url.set(drivername="postgresql+dcron", query={})
         engine = create_engine(
             url,
             connect_args=options,
@@ -438,9 +446,9 @@ class Database:
     def _make_sqlite_engine(self) -> Engine:
         path = self.address.path
         assert path
-        engine = create_engine(
-            self.address.url, connect_args={"timeout": self._patience}, pool_timeout=self._patience
-        )
+        registry.register("sqlite.dcron", "dcron.database.sqlite_dialect", "SqliteDialect")
+        url = self.address.url.set(drivername="sqlite+dcron")
+        engine = create_engine(url, connect_args={"timeout": self._patience}, pool_timeout=self._patience)
 
         @event.listens_for(engine, "do_connect")
         def find_file(_: object, __: object, arguments: list[Any], options: dict[str, Any]) -> None:
@@ -456,7 +464,8 @@ class Database:
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:
             # The driver's own BEGIN would be late and deferred.
-            connection.exec_driver_sql(*connection.get_execution_options().get("dcron_opening", ("BEGIN",)))
+            for statement in connection.get_execution_options().get("dcron_opening", ("BEGIN",)):
+                connection.exec_driver_sql(statement)
 
         return engine
 

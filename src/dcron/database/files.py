@@ -75,11 +75,8 @@ def set_up(connection: sqlite3.Connection) -> None:
     connection.isolation_level = None
     # Text that is not UTF-8 must not fail the rows around it. Validation refuses the result.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-    connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
-    mode = "wal" if wal_is_safe() else "truncate"
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
-        connection.execute(f"PRAGMA journal_mode = {mode}")
+    connection.execute(f"PRAGMA journal_mode = {'wal' if wal_is_safe() else 'truncate'}")
 
 
 def file_system(path: Path) -> str:

@@ -51,7 +51,7 @@ def require_version(database: Database, version: str) -> None:
 def current_version(database: Database) -> str | None:
     """Return the version of the tables; None if there are none."""
     try:
-        with database.read() as connection:
+        with database.read_once() as connection:
             return _version(connection)
     except DatabaseError as error:
         if lacks_tables(error):

@@ -1,12 +1,12 @@
 """The figures of a crontab as metrics for Prometheus."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from dcron.store.cluster_figures import ClusterFigures, TaskFigures
+from dcron.store.cluster_figures import ClusterFigures, MaintenanceFigures, TaskFigures
 
 
 def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
@@ -56,6 +56,7 @@ def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
             "For how long the oldest transaction of the database has been open; 0 if none is.",
             figures.oldest_transaction,
         )
+    yield from _of_maintenance(figures.maintenance)
     yield from _of_tasks(figures)
 
 
@@ -65,6 +66,17 @@ def freshness(age: float, seconds: float | None, *, failed: bool) -> Iterator[Me
     yield _gauge("dcron_cluster_age_seconds", "Age of the figures on this page.", age)
     if seconds is not None:
         yield _gauge("dcron_cluster_read_seconds", "How long the reading of the figures took.", seconds)
+
+
+def _of_maintenance(jobs: Sequence[MaintenanceFigures]) -> Iterator[Metric]:
+    ran = {job.name: job.ran_at.timestamp() for job in jobs if job.ran_at}
+    seconds = {job.name: job.seconds for job in jobs if job.seconds is not None}
+    yield _by("dcron_maintenance_ran_timestamp_seconds", "When a job's last good round ended.", "job", ran)
+    yield _by("dcron_maintenance_duration_seconds", "How long that round took.", "job", seconds)
+    due = {job.name: job.due_at.timestamp() for job in jobs}
+    yield _by("dcron_maintenance_due_timestamp_seconds", "When a job's next round is due.", "job", due)
+    failed = {job.name: float(job.failed) for job in jobs}
+    yield _by("dcron_maintenance_failed", "Whether a job's latest round failed.", "job", failed)
 
 
 def _of_tasks(figures: ClusterFigures) -> Iterator[Metric]:

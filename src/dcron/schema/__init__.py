@@ -20,10 +20,14 @@ from dcron.schema.conditions import (
 )
 from dcron.schema.tables import (
     SCHEMA_VERSION,
+    archives,
     calendars,
     changes,
     crontab,
+    daily_statistics,
     events,
+    holds,
+    maintenance_jobs,
     metadata,
     nodes,
     output,
@@ -31,8 +35,9 @@ from dcron.schema.tables import (
     runs,
     settings,
     subscriptions,
+    summed_days,
 )
-from dcron.schema.types import Instant
+from dcron.schema.types import DayOf, Instant
 
 __all__ = [
     "ALIVE",
@@ -52,11 +57,16 @@ __all__ = [
     "UNPLANNED",
     "UNSUCCESSFUL",
     "WAITING",
+    "DayOf",
     "Instant",
+    "archives",
     "calendars",
     "changes",
     "crontab",
+    "daily_statistics",
     "events",
+    "holds",
+    "maintenance_jobs",
     "metadata",
     "nodes",
     "output",
@@ -64,4 +74,5 @@ __all__ = [
     "runs",
     "settings",
     "subscriptions",
+    "summed_days",
 ]

@@ -62,6 +62,12 @@ def one_word(table: str, column: str) -> Iterator[CheckConstraint]:
     yield check_on(f"{table}_{column}", f"typeof({column}) = 'text' AND {letters} AND {length}", "sqlite")
 
 
+def one_day(table: str) -> Iterator[CheckConstraint]:
+    """Yield the checks that the column `day` is a date such as 2026-11-22."""
+    yield check_on(f"{table}_day", r"day ~ '^\d{4}-\d{2}-\d{2}$'", "postgresql")
+    yield check_on(f"{table}_day", "typeof(day) = 'text' AND date(day) IS day", "sqlite")
+
+
 def partial_index(name: str, *columns: Column[Any], where: str, unique: bool = False) -> Index:
     """Return an index of the rows that meet a condition.
 

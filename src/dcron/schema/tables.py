@@ -43,6 +43,7 @@ from dcron.schema.constraints import (
     check_on,
     limit_times,
     of_types,
+    one_day,
     one_line,
     one_of,
     one_word,
@@ -50,9 +51,9 @@ from dcron.schema.constraints import (
     readable_time,
     within,
 )
-from dcron.schema.types import BigWhole, Code, Id, Instant, Json, Login, Name, Number, Whole, Words
+from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0010"
+SCHEMA_VERSION = "0011"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
@@ -111,6 +112,8 @@ crontab = Table(
     Column("changed_by", Words),
     # The file it was imported from, `import:HOST:ACCOUNT:PATH`; NULL for a task that was typed.
     Column("source", Words),
+    # How long its history is kept, where that differs from the settings `keep.*`.
+    Column("keep", Json(), nullable=False, server_default="{}"),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -137,6 +140,7 @@ crontab = Table(
     check_on("crontab_every_node", "every_node IN (0, 1)", "sqlite"),
     check_on("crontab_need", "typeof(need) = 'text'", "sqlite"),
     check_on("crontab_limit", "typeof(\"limit\") = 'text'", "sqlite"),
+    check_on("crontab_keep", "typeof(keep) = 'text'", "sqlite"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
     check_on("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
     check_on(
@@ -408,6 +412,98 @@ subscriptions = Table(
     CheckConstraint("kind IN ('event', 'task')", name="subscriptions_kind"),
 )
 Index("subscriptions_source", subscriptions.c.kind, subscriptions.c.source)
+
+# Work of dcron on its own tables. One node at a time does a job: the holder, until `held_until`.
+maintenance_jobs = Table(
+    "maintenance_jobs",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("due_at", Instant, nullable=False),
+    Column("holder", Words),
+    Column("held_until", Instant),
+    # How far the round under way has come; the next holder continues there.
+    Column("position", Json(), nullable=False, server_default="{}"),
+    # The last round that was finished: when, how many seconds it took, and the rows it handled by kind.
+    Column("ran_at", Instant),
+    Column("seconds", Number),
+    Column("done", Json(), nullable=False, server_default="{}"),
+    # Why the last step failed; NULL if it did not.
+    Column("error", Words),
+    CheckConstraint("length(name) BETWEEN 1 AND 100", name="maintenance_jobs_name_length"),
+)
+
+# What retention keeps in any case: all runs of a task, or one run.
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("task_id", BigWhole),
+    Column("run_id", BigWhole),
+    # The task's name when it was put on hold.
+    Column("task", Name, nullable=False),
+    Column("reason", Words, nullable=False),
+    Column("created_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("created_by", Words),
+    CheckConstraint("(task_id IS NULL) <> (run_id IS NULL)", name="holds_task_or_run"),
+    check_on("holds_created_at", readable_time("created_at"), "sqlite"),
+    sqlite_autoincrement=True,
+)
+partial_index("holds_task", holds.c.task_id, where="task_id IS NOT NULL", unique=True)
+partial_index("holds_run", holds.c.run_id, where="run_id IS NOT NULL", unique=True)
+
+# What one task's runs of one UTC day come to. It outlives the runs.
+daily_statistics = Table(
+    "daily_statistics",
+    metadata,
+    Column("task_id", BigWhole, primary_key=True, autoincrement=False),
+    Column("day", Day, primary_key=True),
+    Column("task", Name, nullable=False),
+    *(
+        Column(state, BigWhole, nullable=False, server_default="0")
+        for state in ("succeeded", "failed", "lost", "cancelled", "skipped")
+    ),
+    # Seconds that the runs took, and the longest of them.
+    Column("seconds", Number, nullable=False, server_default=text("0")),
+    Column("longest", Number),
+    # Seconds between due time and start, in sum and at most.
+    Column("late_seconds", Number, nullable=False, server_default=text("0")),
+    Column("latest", Number),
+    # How many runs had durations of each range.
+    Column("buckets", Json(), nullable=False, server_default="{}"),
+    *one_day("daily_statistics"),
+)
+Index("daily_statistics_of_day", daily_statistics.c.day)
+
+# The UTC days whose runs are summed up. Retention keeps the runs of all other days.
+summed_days = Table(
+    "summed_days",
+    metadata,
+    Column("day", Day, primary_key=True),
+    Column("summed_at", Instant, nullable=False),
+    Column("archived_at", Instant),
+    # When the first of its runs was pruned: from then on they cannot be counted again.
+    Column("pruned_at", Instant),
+    *one_day("summed_days"),
+)
+
+# Files with runs that were written before they were pruned.
+archives = Table(
+    "archives",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("day", Day, nullable=False),
+    Column("first_run", BigWhole, nullable=False),
+    Column("last_run", BigWhole, nullable=False),
+    Column("runs", BigWhole, nullable=False),
+    Column("url", Words, nullable=False, unique=True),
+    Column("bytes", BigWhole, nullable=False),
+    Column("sha256", Words, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    *one_day("archives"),
+    sqlite_autoincrement=True,
+)
+Index("archives_of_day", archives.c.day)
+Index("archives_of_run", archives.c.first_run, archives.c.last_run)
 
 for _table in metadata.tables.values():
     limit_times(_table)

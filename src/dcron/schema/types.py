@@ -212,3 +212,25 @@ Name = Text(collation="C").with_variant(_SqliteText(), "sqlite")
 Words = Text().with_variant(_SqliteText(), "sqlite")
 Whole = Integer().with_variant(_SqliteInteger(), "sqlite")
 BigWhole = BigInteger().with_variant(_SqliteBigInteger(), "sqlite")
+
+# A UTC day as text, `2026-11-22`: it compares like the date, and a hostile value is a text like any other.
+Day = Name
+
+
+class DayOf(FunctionElement[str]):
+    """The UTC day of a time, as a `Day`."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(DayOf, "postgresql")
+def _postgres_day(element: DayOf, compiler: SQLCompiler, **options: Any) -> str:
+    (time,) = element.clauses
+    return f"to_char({compiler.process(time, **options)} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+
+
+@compiles(DayOf, "sqlite")
+def _sqlite_day(element: DayOf, compiler: SQLCompiler, **options: Any) -> str:
+    (time,) = element.clauses
+    return f"substr({compiler.process(time, **options)}, 1, 10)"

@@ -165,7 +165,7 @@ class BulkEdit:
             return None
         require_valid(edit.definition, writer.now, edit.before)
         if edit.before is None:
-            return writer.add(edit.definition)
+            return writer.add(edit.definition).task
         return writer.replace(edit.before, edit.definition)
 
     def _writer(self, connection: Connection) -> TaskWriter:

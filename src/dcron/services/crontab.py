@@ -9,14 +9,18 @@ from dcron.services.tasks import Tasks
 class Crontab(Tasks, Runs):
     """The shared crontab in one database. The other services are made from it."""
 
-    def __init__(self, database: Database, actor: str, *, readonly: bool = False) -> None:
+    def __init__(
+        self, database: Database, actor: str, *, readonly: bool = False, version: str | None = None
+    ) -> None:
         """Act as `actor` on a database; an empty one gets its tables, unless `readonly`.
 
-        Raises DatabaseError.
+        `version` is that of the tables, if it has been read already. Raises DatabaseError.
         """
         self.database = database
         self.actor = actor
-        if readonly:
+        if version is not None:
+            migrations.require_version(database, version)
+        elif readonly:
             migrations.require_made(database)
         else:
             migrations.prepare(database)

@@ -76,9 +76,15 @@ class SharedSettings(Service):
         The environment is ignored: $TZ belongs to one user, and all users must get the same zone.
         Raises ZoneError.
         """
-        if (setting := self.get(TIMEZONE.name)).value is not None:
-            return ChosenZone(setting.value, "the crontab's", is_shared=True)
-        return zone_without_setting(configured)
+        with self.database.read() as connection:
+            return new_task_zone(settings.by_name(connection, TIMEZONE.name), configured)
+
+
+def new_task_zone(stored: StoredSetting | None, configured: str | None) -> ChosenZone:
+    """Return the zone of a new task by the crontab's setting, else by the config file. Raises ZoneError."""
+    if (shared := _setting_value(TIMEZONE, stored).value) is not None:
+        return ChosenZone(shared, "the crontab's", is_shared=True)
+    return zone_without_setting(configured)
 
 
 def zone_without_setting(configured: str | None) -> ChosenZone:

@@ -12,6 +12,7 @@ from dcron.errors import UsageError
 from dcron.model import LATE_AFTER, Block, Node, Run, RunState, Task, Trigger
 from dcron.schedule import zone
 from dcron.schedule.transitions import clock
+from dcron.services.task_writer import AddedTask
 from dcron.store import listings, nodes
 
 
@@ -93,6 +94,22 @@ def read(
             )
         )
     return rows
+
+
+def of_added(added: AddedTask, fleet: Sequence[Node]) -> TaskRow:
+    """Return the row of a task that was just added."""
+    task, run = added.task, added.first_run
+    return TaskRow(
+        task=task,
+        next_run=run,
+        last_run=None,
+        alive=[],
+        next_run_at=_next_run_at(task, run),
+        due_since=run.due_at if run else None,
+        failed=False,
+        dead=False,
+        unserved=why_unserved([run], fleet) if run else None,
+    )
 
 
 def why_unserved(waiting: Sequence[Run], fleet: Sequence[Node]) -> str | None:

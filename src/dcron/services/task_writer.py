@@ -1,7 +1,7 @@
 """Write tasks inside one transaction: check them, plan their next runs, and record who changed what."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from dcron import policy
 from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
-from dcron.model import Definition, Task
+from dcron.model import Definition, Run, Task
 from dcron.policy.dependencies import Graph
 from dcron.services import dependency_rules, sources
 from dcron.store import audit_log, planning, tasks
@@ -19,6 +19,14 @@ from dcron.validation import require_valid
 
 PAGE = 500
 NAMES_COMPARED = 100_000
+
+
+@dataclass(frozen=True)
+class AddedTask:
+    """A new task, and its first run if it has one."""
+
+    task: Task
+    first_run: Run | None
 
 
 class TaskWriter:
@@ -34,20 +42,39 @@ class TaskWriter:
         self._database = database
         self._actor = actor
 
-    def add(self, definition: Definition, *, once: bool = False) -> Task:
-        """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken."""
-        task_id = tasks.add(self.connection, self._database, definition, self.now, self._actor, once=once)
-        task = tasks.by_id(self.connection, task_id) if task_id is not None else None
+    def add_valid(
+        self, definition: Definition, *, once: bool, numbered: bool, since: datetime | None
+    ) -> AddedTask:
+        """Check the definition and add it, like `add`. With `since`, it counts as added at that time."""
+        self.now = since or self.now
+        require_valid(definition, self.now)
+        dependency_rules.lock_if_affected(self.connection, self._database, [(None, definition)])
+        return self.add(definition, once=once, numbered=numbered)
+
+    def add(self, definition: Definition, *, once: bool = False, numbered: bool = False) -> AddedTask:
+        """Add a task and plan its first run. Raises UsageError, or Refused when the name is taken.
+
+        With `numbered`, a taken name becomes `name-2`, `name-3` and so on.
+        """
+        task = self._insert(definition, once)
+        if task is None and numbered:
+            definition = replace(definition, name=self.free_name(definition.name))
+            require_valid(definition, self.now)  # the times of `H` and `~` depend on the name
+            task = self._insert(definition, once)
         if task is None:
             raise Refused(
                 f"there is a task {definition.name!r} already;"
                 " choose another name with -n, or change it with `dcron set`"
             )
         self._require_calendars(task, before=None)
-        self._plan_added([task])
+        first_run = planning.plan_added(self.connection, task, self.now)
+        audit_log.record_added(self.connection, self.now, self._actor, [task])
         self._require_dependencies(task)
         self._database.notify(self.connection)
-        return replace(task, planned_version=task.version)
+        return AddedTask(task, first_run)
+
+    def _insert(self, definition: Definition, once: bool) -> Task | None:
+        return tasks.add(self.connection, self._database, definition, self.now, self._actor, once=once)
 
     def add_many(self, definitions: Sequence[Definition], source: str | None) -> dict[str, str]:
         """Add tasks with their first runs, a page at a time. Return, by name, what is wrong with which.
@@ -67,7 +94,9 @@ class TaskWriter:
                     self._require_calendars(task, before=None)
                 except UsageError as error:
                     problems[task.name] = str(error)
-            self._plan_added([task for task in written if task.name not in problems])
+            valid = [task for task in written if task.name not in problems]
+            planning.plan_new(self.connection, valid, self.now)
+            audit_log.record_added(self.connection, self.now, self._actor, valid)
         # Only now: a task may run after one that is added later in this batch.
         graphs: dict[str, Graph] = {}
         for definition in definitions:
@@ -151,11 +180,6 @@ class TaskWriter:
         beginning = name[: sources.NUMBERED_NAME]
         taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
         return sources.free_name(name, set(taken))
-
-    def _plan_added(self, added: Sequence[Task]) -> None:
-        """Plan the first runs of new tasks, and record who added them."""
-        planning.plan_new(self.connection, added, self.now)
-        audit_log.record_added(self.connection, self.now, self._actor, added)
 
     def _require_dependencies(self, task: Task) -> None:
         """Raise ScheduleError where the task waits for a missing task, or for itself."""

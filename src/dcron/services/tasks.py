@@ -22,6 +22,8 @@ from dcron.store.search_terms import Term
 from dcron.validation import require_text, require_valid
 
 PAGE = 500
+COUNTED = 100
+"""Most tasks of one minute that are counted; more make no difference."""
 
 
 class Tasks(Service):
@@ -84,10 +86,10 @@ class Tasks(Service):
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
 
-    def due_in_minute(self, minute: datetime, limit: int) -> list[Task]:
-        """Return the tasks whose next scheduled runs are due in this minute, `limit` at most."""
+    def due_with(self, row: TaskRow) -> list[Task]:
+        """Return up to COUNTED tasks that are due in the minute of this task's next scheduled run."""
         with self.database.read() as connection:
-            return tasks.by_ids(connection, planning.due_in_minute(connection, minute, limit))
+            return planning.due_with(connection, row.task, row.next_run, COUNTED)
 
     def dependency_graph(self, task: Task) -> Mapping[str, Sequence[str]]:
         """Return the dependency graph around the task: for each name the names of its upstream tasks."""
@@ -123,12 +125,7 @@ class Tasks(Service):
         """
         with self.database.write() as connection:
             writer = self._writer(connection)
-            writer.now = since or writer.now
-            if numbered:
-                definition = replace(definition, name=writer.free_name(definition.name))
-            require_valid(definition, writer.now)
-            dependency_rules.lock_if_affected(connection, self.database, [(None, definition)])
-            return writer.add(definition, once=once)
+            return writer.add_valid(definition, once=once, numbered=numbered, since=since).task
 
     def edit(self, task: Task, changed: Mapping[str, Any]) -> Task:
         """Set fields of the task as it was read. Raises UsageError, Refused, or Conflict when it changed."""

@@ -11,7 +11,7 @@ from sqlalchemy import BindParameter, Connection, Executable, Integer, bindparam
 from dcron import policy
 from dcron.database import Database
 from dcron.model import Node, NodeState, Queue, RunState
-from dcron.schema import ALIVE, BLOCKED, DEAD, DUE, WAITING, crontab, runs
+from dcron.schema import ALIVE, BLOCKED, DEAD, DUE, WAITING, crontab, maintenance_jobs, runs
 from dcron.schema import nodes as node_table
 from dcron.store import listings, nodes, planning, queues
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
@@ -22,6 +22,7 @@ costs no more than others."""
 MOST_TASKS = 5_000
 """Most tasks with figures of their own."""
 MOST_QUEUES = 500
+_MOST_JOBS = 100
 _ENDED_WITHIN = timedelta(days=1)
 _PAGES_OF_LANES = 10
 _FAILURES = [state for state in RunState if state.is_failure]
@@ -43,6 +44,20 @@ class TaskFigures:
     """When its latest success ended; None also if that is more than LOOK_BACK runs ago."""
     failures: int
     """How often it has failed since its last success, up to LOOK_BACK."""
+
+
+@dataclass(frozen=True)
+class MaintenanceFigures:
+    """One maintenance job. Times are None while no round has ended."""
+
+    name: str
+    due_at: datetime
+    ran_at: datetime | None
+    """When its last successful round ended."""
+    seconds: float | None
+    """How long that round took."""
+    failed: bool
+    """Whether its latest round failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +89,7 @@ class ClusterFigures:
     """Sizes of the tables; of a SQLite file, its size as `*`."""
     oldest_transaction: float | None
     """Seconds for which the oldest transaction of the database is open; None on SQLite."""
+    maintenance: Sequence[MaintenanceFigures]
     of_tasks: Sequence[TaskFigures]
     """The first tasks, by name."""
     tasks_left_out: int
@@ -112,6 +128,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
         queues=queues.listing(connection)[:MOST_QUEUES],
         database_bytes=database.table_bytes(connection),
         oldest_transaction=database.oldest_transaction(connection),
+        maintenance=[MaintenanceFigures(**row) for row in connection.execute(_MAINTENANCE).mappings()],
         of_tasks=of_tasks,
         tasks_left_out=max(0, left_out),
     )
@@ -124,6 +141,15 @@ _ALIVE = (
     select(runs.c.state, func.count().label("number"), func.min(runs.c.started_at).label("oldest"))
     .where(text(ALIVE))
     .group_by(runs.c.state)
+)
+
+_MAINTENANCE = (
+    select(
+        *(maintenance_jobs.c[name] for name in ("name", "due_at", "ran_at", "seconds")),
+        maintenance_jobs.c.error.is_not(None).label("failed"),
+    )
+    .order_by(maintenance_jobs.c.name)
+    .limit(_MOST_JOBS)
 )
 
 

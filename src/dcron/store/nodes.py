@@ -27,6 +27,8 @@ from dcron.schema import ALIVE, nodes, runs
 
 _VERSION = text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
+LABELLED = [column.label(f"node_{column.name}") for column in COLUMNS]
+"""The columns, for a statement that also reads other tables."""
 
 
 def register(connection: Connection, node: Node) -> None:
@@ -110,6 +112,12 @@ def living(connection: Connection, now: datetime) -> list[Node]:
     return [_node_from(row) for row in connection.execute(query)]
 
 
+def from_labelled(row: Row[Any]) -> Node:
+    """Return the node of a row that has LABELLED."""
+    values = {column.name: row._mapping[f"node_{column.name}"] for column in COLUMNS}
+    return _node({**values, "running": 0})
+
+
 def is_alive(connection: Connection, node_id: str) -> bool:
     """Return whether this node has neither been declared dead nor signed off."""
     alive = select(nodes.c.id).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
@@ -123,6 +131,10 @@ def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
 
 
 def _node_from(row: Any) -> Node:
-    values = dict(row._mapping)
-    lease = row.lease if row.lease and 0 < row.lease <= LONGEST_DURATION else None
-    return Node(**values | {"tags": tuple(row.tags), "queues": tuple(row.queues), "lease": lease})
+    return _node(dict(row._mapping))
+
+
+def _node(values: dict[str, Any]) -> Node:
+    lease = values["lease"] if values["lease"] and 0 < values["lease"] <= LONGEST_DURATION else None
+    lists = {name: tuple(values[name]) for name in ("tags", "queues")}
+    return Node(**values | lists | {"lease": lease})

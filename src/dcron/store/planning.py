@@ -12,8 +12,10 @@ from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Executable,
     Integer,
     Select,
+    and_,
     bindparam,
     delete,
     insert,
@@ -24,12 +26,13 @@ from sqlalchemy import (
 
 from dcron import policy
 from dcron.errors import ROW_ERRORS, UsageError
-from dcron.model import Block, RunState, SkipCode, Task, Trigger
+from dcron.model import Block, Run, RunState, SkipCode, Task, Trigger
 from dcron.policy import INSTANT, Lane, Skip
 from dcron.schedule import tzdata_version
-from dcron.schema import ALIVE, DUE, NEXT, runs
+from dcron.schema import ALIVE, DUE, NEXT, Instant, crontab, runs
 from dcron.store import audit_log, blocked, clock_steps, new_runs, queues, skipping, tasks
 from dcron.store import nodes as store_nodes
+from dcron.store import runs as store_runs
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
@@ -85,12 +88,20 @@ def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
 
 def plan_new(connection: Connection, new_tasks: Sequence[Task], now: datetime) -> None:
     """Insert the first runs of tasks that were just written and can run, all in the same few statements."""
-    first_runs = [
-        new_runs.scheduled(task, first)
-        for task in new_tasks
-        if task.enabled and (first := _first_time(task, now))
-    ]
+    first_runs = [first for task in new_tasks if (first := _first_run(task, now))]
     _write_planned(connection, new_tasks, first_runs)
+
+
+def plan_added(connection: Connection, task: Task, now: datetime) -> Run | None:
+    """Insert the first run of a task that `tasks.add` has just written; return it, or None without one."""
+    tasks.subscribe_new(connection, [task])
+    first = _first_run(task, now)
+    return store_runs.add(connection, first) if first else None
+
+
+def _first_run(task: Task, now: datetime) -> new_runs.Values | None:
+    first = _first_time(task, now) if task.enabled else None
+    return new_runs.scheduled(task, first) if first else None
 
 
 def plan_restored(
@@ -122,7 +133,7 @@ def plan_restored(
 def _write_planned(connection: Connection, planned: Sequence[Task], next_runs: list[new_runs.Values]) -> None:
     if next_runs:
         connection.execute(insert(runs), next_runs)
-    tasks.subscribe(connection, planned)
+    tasks.subscribe_new(connection, planned)
     tasks.mark_all_planned(connection, planned)
 
 
@@ -275,16 +286,31 @@ def lane_heads() -> Select[Any]:
     return heads.limit(bindparam("most", type_=Integer()))
 
 
-def due_in_minute(connection: Connection, minute: datetime, limit: int) -> list[int]:
-    """Return the ids of tasks with a scheduled run due in this minute, read lane by lane."""
-    found: list[int] = []
-    end = minute + timedelta(minutes=1)
-    for head in heads(connection):
-        if head.due_at < end and len(found) < limit:
-            due = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at >= minute, runs.c.due_at < end)
-            query = select(runs.c.task_id).where(*due, runs.c.trigger == Trigger.SCHEDULE)
-            found += connection.scalars(query.order_by(runs.c.due_at, runs.c.id).limit(limit - len(found)))
-    return found
+def due_with(connection: Connection, task: Task, run: Run | None, limit: int) -> list[Task]:
+    """Return up to `limit` tasks due in the minute of this scheduled run of the task; none for a one-off."""
+    if run is None or run.trigger is not Trigger.SCHEDULE or task.once:
+        return []
+    return due_in_minute(connection, run.due_at.replace(second=0, microsecond=0), limit)
+
+
+def due_in_minute(connection: Connection, minute: datetime, limit: int) -> list[Task]:
+    """Return up to `limit` tasks with a scheduled run due in this minute, found lane by lane."""
+    given = {"begin": minute, "end": minute + timedelta(minutes=1), "limit": limit, **lanes_after("")}
+    return [tasks.task_from(row) for row in connection.execute(_due_in_minute(), given)]
+
+
+@cache
+def _due_in_minute() -> Executable:
+    lanes = lane_heads().subquery()
+    end = bindparam("end", type_=Instant())
+    due = (text(DUE), runs.c.due_at >= bindparam("begin", type_=Instant()), runs.c.due_at < end)
+    query = (
+        select(*tasks.COLUMNS)
+        .select_from(lanes)
+        .join(runs, and_(runs.c.lane == lanes.c.lane, *due, runs.c.trigger == Trigger.SCHEDULE))
+        .join(crontab, crontab.c.id == runs.c.task_id)
+    )
+    return query.where(lanes.c.due_at < end).limit(bindparam("limit", type_=Integer()))
 
 
 def withdraw(connection: Connection, task: Task, now: datetime, reason: str) -> None:

@@ -14,12 +14,25 @@ from dcron.unreadable import Unreadable
 COLUMNS = [settings.c[name] for name in StoredSetting.__dataclass_fields__]
 
 
+LABELLED = [column.label(f"setting_{column.name}") for column in COLUMNS]
+"""The columns, for a statement that also reads other tables."""
+
+
+def from_labelled(row: Row[Any]) -> StoredSetting | None:
+    """Return the setting of a row that has LABELLED; None while it is not set."""
+    values = {column.name: row._mapping[f"setting_{column.name}"] for column in COLUMNS}
+    return _setting(values) if values["name"] else None
+
+
 def _from(row: Row[Any]) -> StoredSetting:
-    values = dict(row._mapping)
+    return _setting(dict(row._mapping))
+
+
+def _setting(values: dict[str, Any]) -> StoredSetting:
     try:
-        values["value"] = json.loads(row.value)
+        values["value"] = json.loads(values["value"])
     except (ValueError, RecursionError):
-        values["value"] = Unreadable(row.value)
+        values["value"] = Unreadable(values["value"])
     return StoredSetting(**values)
 
 

@@ -48,11 +48,15 @@ CALENDARS = {
     "only_content": _content_of(crontab.c.only_calendar),
 }
 COLUMNS = [CALENDARS[name].label(name) if name in CALENDARS else crontab.c[name] for name in FIELDS]
+_STORED = [crontab.c[name] for name in FIELDS if name not in CALENDARS]
 
 
 def task_from(row: Row[Any]) -> Task:
     """Return the task of a row whose last columns are COLUMNS."""
-    values = dict(zip(FIELDS, row[-len(FIELDS) :], strict=True))
+    return _task(dict(zip(FIELDS, row[-len(FIELDS) :], strict=True)))
+
+
+def _task(values: dict[str, Any]) -> Task:
     if not isinstance(values["argv"], Unreadable):
         values["argv"] = tuple(values["argv"]) if values["argv"] else None
     if not isinstance(values["require"], Unreadable):
@@ -68,12 +72,17 @@ def add(
     actor: str,
     *,
     once: bool = False,
-) -> int | None:
-    """Write a new task, not yet planned; return its id, or None if the name is taken."""
+) -> Task | None:
+    """Write a new task and return it, or None if the name is taken.
+
+    It is marked as planned: the caller plans its first run in this transaction.
+    """
     values = {**_values(definition), "once": once, "changed_at": now, "changed_by": actor}
-    query = database.insert_if_absent(crontab).values(values).returning(crontab.c.id)
-    added: int | None = connection.execute(query).scalar()
-    return added
+    query = database.insert_if_absent(crontab).values(**values, version=1, planned_version=1)
+    row = connection.execute(query.returning(*_STORED)).first()
+    if row and (definition.except_calendar or definition.only_calendar):
+        return by_id(connection, row.id)  # with the content of its calendars
+    return _task({**row._mapping, **dict.fromkeys(CALENDARS)}) if row else None
 
 
 def add_many(
@@ -138,6 +147,11 @@ def subscribe(connection: Connection, subscribers: Sequence[Task]) -> None:
     ids = [task.id for task in subscribers]
     if ids:
         connection.execute(delete(subscriptions).where(subscriptions.c.task_id.in_(ids)))
+    subscribe_new(connection, subscribers)
+
+
+def subscribe_new(connection: Connection, subscribers: Sequence[Task]) -> None:
+    """Do the same for tasks that were just added: they have no subscriptions yet."""
     values = [
         {"task_id": task.id, "kind": kind, "source": source}
         for task in subscribers
@@ -178,6 +192,14 @@ def names_beginning(connection: Connection, prefix: str, limit: int) -> list[str
     """Return the first names of tasks that begin with `prefix`, in order."""
     query = select(crontab.c.name).where(begins_with(crontab.c.name, prefix))
     return list(connection.scalars(query.order_by(crontab.c.name).limit(limit)))
+
+
+def names(connection: Connection, task_id: int | None = None) -> dict[int, str]:
+    """Return the names of all tasks, or of one, by id."""
+    query = select(crontab.c.id, crontab.c.name)
+    if task_id is not None:
+        query = query.where(crontab.c.id == task_id)
+    return {row.id: row.name for row in connection.execute(query)}
 
 
 def begins_with(name: Column[str], prefix: str) -> ColumnElement[bool]:

@@ -1,5 +1,6 @@
 """Read what a heartbeat has to look after, in one statement: most heartbeats find nothing to do."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -7,7 +8,7 @@ from functools import cache
 from sqlalchemy import Connection, Executable, select, text
 
 from dcron.schema import BLOCKED, nodes, runs
-from dcron.store import claims, expiry, tasks
+from dcron.store import claims, expiry, maintenance, tasks
 from dcron.store.reaping import HeldLease
 
 
@@ -25,14 +26,20 @@ class Upkeep:
     """Whether there are blocked runs."""
     has_retirable: bool
     """Whether there are one-off tasks to delete."""
+    due_job: str | None
+    """The name of a maintenance job that is due and that no node holds."""
 
 
-def take_upkeep(connection: Connection, node_id: str, now: datetime) -> Upkeep:
-    """Return what this node, which has just renewed its lease, has to look after."""
-    rows = connection.execute(_statement(), {"node_id": node_id, "now": now}).all()
+def take_upkeep(connection: Connection, node_id: str, now: datetime, jobs: Collection[str]) -> Upkeep:
+    """Return what this node, which has just renewed its lease, has to look after.
+
+    `jobs` are the names of the maintenance jobs that it knows.
+    """
+    values = {"node_id": node_id, **maintenance.due_values(jobs, now)}
+    rows = connection.execute(_statement(), values).all()
     leases = {row.id: HeldLease(row.alive_until, row.lease) for row in rows}
     found = rows[0]
-    return Upkeep(leases, found.owned, found.expired, found.blocked, found.retirable)
+    return Upkeep(leases, found.owned, found.expired, found.blocked, found.retirable, found.due_job)
 
 
 @cache
@@ -43,4 +50,5 @@ def _statement() -> Executable:
         expiry.expired(select(runs.c.id)).exists().label("expired"),
         select(runs.c.id).where(text(BLOCKED)).exists().label("blocked"),
         tasks.retirable().exists().label("retirable"),
+        maintenance.due().scalar_subquery().label("due_job"),
     ).where(nodes.c.died_at.is_(None))

@@ -30,6 +30,8 @@ def drain(stage: Stage) -> Figures:
     wait_for(lambda: len(stage.cluster.runs(RunState.RUNNING)) == JOBS, 60, f"{JOBS} jobs run")
     began = time.monotonic()
     agent.terminate()
+    wait_for(lambda: "stops when" in agent.log.read_text(), 10, "it drains")
+    time.sleep(0.5)  # the step that it is in may still start a run
     later = crontab_of.run(stage.tasks[0])
     code = agent.wait(90)
     took = time.monotonic() - began

@@ -120,7 +120,7 @@ def play(
         verdict.add("fault", played.problems)
         verdict.add("I6", [f"{zombies} zombies"] if zombies else [])
         if verdict.violations:
-            keep_evidence(played, fault, database, seed)
+            keep_evidence(played, fault, database, seed, verdict)
     return Row(fault, database, seed, seconds, verdict, _usual(verdict, rest) | figures, took=took)
 
 
@@ -146,11 +146,13 @@ def _end(played: Stage) -> list[str]:
     return found + [f"{name} has a traceback" for name in traced]
 
 
-def keep_evidence(played: Stage, fault: Fault, database: str, seed: int) -> None:
-    """Say where to look: the logs' last lines and the ledger stay in a directory of their own."""
+def keep_evidence(played: Stage, fault: Fault, database: str, seed: int, verdict: Verdict) -> None:
+    """Keep the logs, the ledger and the violations in a directory of their own, and print its path."""
     place = Path(tempfile.gettempdir()) / f"dcron-evidence-{fault.name}-{database}-{seed}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     for path in [*played.directory.glob("*.log"), played.cluster.ledger_path]:
         shutil.copy(path, place)
+    found = [f"{invariant}: {text}\n" for invariant, texts in verdict.violations.items() for text in texts]
+    (place / "violations").write_text("".join(found))
     print(f"evidence: {place}", flush=True)

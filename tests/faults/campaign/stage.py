@@ -138,6 +138,12 @@ class Stage:
         """Keep something open until the agents are gone."""
         return self.resources.enter_context(resource)
 
+    def has_registered(self, agent: AgentProcess) -> bool:
+        """Return whether the agent's node is in the table."""
+        with self.cluster.database.read() as connection:
+            query = select(nodes.c.id).where(nodes.c.pid == agent.process.pid)
+            return connection.scalar(query) is not None
+
     def is_settled(self) -> bool:
         """Whether no dead node's runs are left, and no run is late."""
         with self.cluster.database.read() as connection:

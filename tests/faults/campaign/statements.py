@@ -6,13 +6,14 @@ from contextlib import suppress
 
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import Stage
+from tests.support.cluster import wait_for
 
 PATHS = ("claim", "start", "record")
 """What `dying` knows where to find."""
 MOST = 40
 """Statements of one transaction; the longest path has fewer."""
 PATIENCE = 6.0
-"""Seconds in which a victim gets to every statement it ever will."""
+"""Seconds in which a victim that has started reaches each statement it ever reaches."""
 VICTIMS = ("web-2", "web-3", "web-4")
 
 
@@ -39,6 +40,7 @@ def statements(stage: Stage) -> Figures:
 def _kills_itself(stage: Stage, name: str) -> bool:
     """Whether it killed itself; else it is ended, for it never gets there."""
     agent = stage.agents[name]
+    wait_for(lambda: stage.has_registered(agent) or agent.process.poll() is not None, 60, f"{name} starts")
     with suppress(subprocess.TimeoutExpired):
         agent.wait(PATIENCE)
         return True

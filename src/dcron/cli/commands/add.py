@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli.context import opened_crontab
+from dcron.cli.context import opened_additions
 from dcron.cli.new_task import chosen_zone, new_definition, report_added, warn_of_late_options
 from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.task_options import TaskOptions
@@ -41,14 +41,14 @@ def command(
     dcron add '*/15 * * * *' 'df -h / | mail -s disk ops'
     dcron add --timeout 5m --except holidays '0 9 * * mon-fri' ./report
     """
-    with opened_crontab(db) as crontab:
-        chosen = chosen_zone(crontab, options)
+    with opened_additions(db) as additions:
+        chosen = chosen_zone(additions, options)
         definition = new_definition(schedule, command, options, chosen)
         try:
-            task = crontab.add(definition, numbered=options["name"] is None)
+            added = additions.add(definition, numbered=options["name"] is None)
         except ScheduleError as error:
             raise ScheduleError(f"{error}{_quotes_forgotten(schedule, command)}") from None
-        report_added(crontab, task, options, chosen, as_json=as_json)
+        report_added(added, options, chosen, as_json=as_json)
     warn_of_late_options(command)
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli.context import opened_crontab
+from dcron.cli.context import opened_additions
 from dcron.cli.new_task import add_one_off, chosen_zone
 from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.task_options import TaskOptions
@@ -37,12 +37,12 @@ def command(when: When, command: Words, options: TaskOptions, as_json: Json = Fa
     """
     from dcron.schedule import parse_local_time, resolve, zone
 
-    with opened_crontab(db) as crontab:
-        chosen = chosen_zone(crontab, options)
+    with opened_additions(db) as additions:
+        chosen = chosen_zone(additions, options)
         here = zone(chosen.name)
-        now = crontab.now()
+        now = additions.now()
         local_time = parse_local_time(when, here, now)
         instant = resolve(local_time, here)
         if instant <= now:
             raise UsageError(f"{when!r} has passed: it was {instant:%Y-%m-%dT%H:%M:%SZ}; give a time to come")
-        add_one_off(crontab, local_time, command, options, chosen, now=now, as_json=as_json)
+        add_one_off(additions, local_time, command, options, chosen, now=now, as_json=as_json)

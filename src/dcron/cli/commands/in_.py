@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dcron.cli.context import opened_crontab
+from dcron.cli.context import opened_additions
 from dcron.cli.new_task import add_one_off, chosen_zone
 from dcron.cli.options import Db, Json, Words, takes
 from dcron.cli.task_options import TaskOptions
@@ -42,8 +42,8 @@ def command(
     seconds = parse_duration(duration)
     if seconds <= 0:
         raise UsageError(f"{duration!r}: give a delay longer than 0s")
-    with opened_crontab(db) as crontab:
-        now = crontab.now()
+    with opened_additions(db) as additions:
+        now = additions.now()
         at = now + timedelta(seconds=seconds)
-        zone = chosen_zone(crontab, options)
-        add_one_off(crontab, at, command, options, zone, now=now, as_json=as_json)
+        zone = chosen_zone(additions, options)
+        add_one_off(additions, at, command, options, zone, now=now, as_json=as_json)

@@ -13,7 +13,7 @@ from dcron.cli.help import OUTPUT
 from dcron.cli.options import Db, Json
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.task_table import COLUMNS, row
-from dcron.cli.warnings import why_idle
+from dcron.cli.warnings import living_nodes, why_idle
 from dcron.errors import UsageError
 from dcron.presentation import humanize
 
@@ -87,7 +87,7 @@ def command(
             for view in views:
                 console.data(view.task.name)
         else:
-            idle = why_idle(crontab)
+            idle = why_idle(living_nodes(crontab))
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*COLUMNS, COMMAND] if output else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):

@@ -103,6 +103,7 @@ def _report(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) 
     if any(getattr(task, field) != getattr(before, field) for field in _WARNED_ABOUT):
         now = crontab.now()
         warnings.print_warnings(task, now)
-        warnings.print_crowd(crontab, crontab.view(task.name), now)
+        row = crontab.view(task.name)
+        warnings.print_crowd(row, crontab.due_with(row), now)
     if any(getattr(task, field) != getattr(before, field) for field in _ROUTING):
-        warnings.print_unserved(crontab, crontab.view(task.name))
+        warnings.print_unserved(crontab.view(task.name), warnings.living_nodes(crontab))

@@ -1,0 +1,117 @@
+"""The loop that does maintenance jobs: work of dcron on its own tables.
+
+It has a thread of its own, so slow work cannot delay a heartbeat. The heartbeat finds in a statement of its
+own whether a job is due, so an idle agent sends no statement for it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from time import monotonic
+from typing import Any
+
+from dcron.database import Database
+from dcron.errors import DatabaseError, unexpected
+from dcron.store import maintenance
+from dcron.store.maintenance import Hold, HoldLost, Job
+from dcron.store.sum_up import SumUpDays
+
+log = logging.getLogger("dcron.agent")
+
+JOBS: tuple[Callable[[], Job], ...] = (SumUpDays,)
+"""The jobs of every agent. Each agent makes its own, which may remember what it counted."""
+_PAUSE_AFTER_FAILURE = 600.0
+"""Seconds until a job that failed begins again."""
+
+
+class Maintenance:
+    """Does the jobs that its node can take, one at a time."""
+
+    def __init__(self, database: Database, node_id: str, jobs: Collection[Job] | None = None) -> None:
+        """Without `jobs`, it can do all of them."""
+        self._database = database
+        self._node_id = node_id
+        made = [make() for make in JOBS] if jobs is None else jobs
+        self._jobs = {job.name: job for job in made}
+        self._offered: str | None = None
+        self._wake = threading.Event()
+        self._reported: str | None = None
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the jobs that it can do."""
+        return self._jobs.keys()
+
+    def offer(self, name: str) -> None:
+        """Do this job, which is due, as soon as there is time."""
+        self._offered = name
+        self._wake.set()
+
+    def wake(self) -> None:
+        """End a pause early."""
+        self._wake.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Do what is offered until `stop` is set and `wake` called. An error does not end the node."""
+        while not stop.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            name, self._offered = self._offered, None
+            if name and not stop.is_set():
+                self.do(self._jobs[name], stop)
+
+    def do(self, job: Job, stop: threading.Event) -> None:
+        """Do a round of this job if no other node has taken it. After `stop`, another node continues it."""
+        try:
+            self._do(job, stop)
+        except HoldLost:
+            log.warning("maintenance: another node continues the job %s", job.name)
+        except DatabaseError as error:  # another node takes it, or this one when the database answers
+            self._report("maintenance: %s: %s", job.name, error)
+
+    def _do(self, job: Job, stop: threading.Event) -> None:
+        hold = Hold(job.name, self._node_id)
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            position = maintenance.take(connection, job.name, self._node_id, now)
+        if position is None:
+            return
+        began = monotonic()
+        try:
+            done = self._steps(job, hold, position, stop)
+        except (HoldLost, DatabaseError):
+            raise
+        except Exception as error:
+            self._report("maintenance: %s failed: %s", job.name, unexpected(error))
+            with self._database.write() as connection:
+                now = self._database.now(connection)
+                hold.fail(connection, now, _PAUSE_AFTER_FAILURE, unexpected(error))
+            return
+        with self._database.write() as connection:
+            if done is None:
+                hold.release(connection)
+            else:
+                now = self._database.now(connection)
+                hold.finish(connection, now, job.interval, monotonic() - began, done)
+        self._reported = None
+
+    def _steps(
+        self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event
+    ) -> Mapping[str, int] | None:
+        """Repeat steps until the round is over; return how many rows it handled, or None after `stop`."""
+        while not stop.is_set():
+            step = job.step(self._database, hold, position)
+            if step.position is None:
+                return step.done
+            position = step.position
+            if hold.is_old:
+                with self._database.write() as connection:
+                    hold.renew(connection, self._database.now(connection), position)
+            stop.wait(step.rest)
+        return None
+
+    def _report(self, message: str, job: str, error: object) -> None:
+        """Log a failure once, until a job succeeds."""
+        if self._reported != str(error):
+            self._reported = str(error)
+            log.warning(message, job, error)

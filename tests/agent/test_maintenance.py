@@ -1,0 +1,229 @@
+"""Maintenance jobs: one node at a time does a job, and a node that is gone is succeeded."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from sqlalchemy import Row, select, update
+
+from dcron import migrations
+from dcron.agent.maintenance import Maintenance
+from dcron.database import Database
+from dcron.errors import DatabaseError
+from dcron.schema import maintenance_jobs
+from dcron.store import maintenance
+from dcron.store.maintenance import HOLD, Hold, HoldLost, Step
+from tests.support.node import StandingClock, World
+
+NEVER = threading.Event()
+
+
+@dataclass
+class Counting:
+    """A job of three steps that counts."""
+
+    name: str = "counting"
+    interval: float = 600.0
+    seen: list[int] = field(default_factory=list)
+    before_writing: Callable[[int], None] = lambda _: None
+
+    def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
+        number = int(position.get("next", 0))
+        self.before_writing(number)
+        with database.write() as connection:
+            hold.renew(connection, database.now(connection), {"next": number + 1})
+            self.seen.append(number)
+        return Step(None, {"rows": 3}) if number == 2 else Step({"next": number + 1})
+
+
+@pytest.fixture
+def job(world: World) -> Counting:
+    job = Counting()
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [job.name], world.clock.now)
+    return job
+
+
+def row(world: World, name: str = "counting") -> Row[Any]:
+    with world.database.read() as connection:
+        return connection.execute(select(maintenance_jobs).where(maintenance_jobs.c.name == name)).one()
+
+
+def take(world: World, node_id: str) -> Mapping[str, Any] | None:
+    with world.database.write() as connection:
+        return maintenance.take(connection, "counting", node_id, world.clock.now)
+
+
+def test_a_job_is_done_in_steps_and_again_after_its_interval(
+    world: World, clock: StandingClock, job: Counting
+) -> None:
+    agent = Maintenance(world.database, "web-1", [job])
+    agent.do(job, NEVER)
+    assert job.seen == [0, 1, 2]
+    found = row(world)
+    assert (found.holder, found.held_until, found.position, found.error) == (None, None, {}, None)
+    assert (found.ran_at, found.done) == (clock.now, {"rows": 3})
+    agent.do(job, NEVER)
+    assert job.seen == [0, 1, 2]
+    clock.forward(minutes=11)
+    agent.do(job, NEVER)
+    assert job.seen == [0, 1, 2] * 2
+
+
+def test_the_rows_of_jobs_are_inserted_once(world: World, clock: StandingClock, job: Counting) -> None:
+    Maintenance(world.database, "web-1", [job]).do(job, NEVER)
+    before = row(world)
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, ["counting", "other"], clock.now)
+    assert row(world) == before
+    assert row(world, "other").due_at == clock.now
+
+
+def test_a_heartbeat_offers_the_job_that_is_due(
+    world: World, clock: StandingClock, job: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = world.node()
+    offered: list[str] = []
+    monkeypatch.setattr(node.maintenance, "offer", offered.append)
+    node.heartbeat.step()
+    assert offered == [], "this node does not know the job"
+    node.maintenance._jobs = {job.name: job}
+    node.heartbeat.step()
+    assert offered == ["counting"]
+    assert take(world, "web-2") == {}
+    node.heartbeat.step()
+    assert offered == ["counting"], "another node has it"
+    clock.forward(seconds=HOLD + 1)
+    with world.database.write() as connection:
+        connection.execute(update(maintenance_jobs).values(holder=None, held_until=None))
+    node.heartbeat.step()
+    assert offered == ["counting"] * 2
+
+
+def test_of_two_nodes_one_gets_the_job(world: World, job: Counting) -> None:
+    assert take(world, "web-1") == {}
+    assert take(world, "web-2") is None
+    agent = Maintenance(world.database, "web-2", [job])
+    agent.do(job, NEVER)
+    assert job.seen == []
+
+
+def test_a_holder_that_died_is_succeeded_within_a_minute_where_it_was(
+    world: World, clock: StandingClock, job: Counting
+) -> None:
+    assert take(world, "web-1") == {}
+    dead = Hold(job.name, "web-1")
+    job.step(world.database, dead, {})
+    clock.forward(seconds=59 - world.node().settings.beat)
+    Maintenance(world.database, "web-2", [job]).do(job, NEVER)
+    assert job.seen == [0, 1, 2]
+    assert row(world).ran_at == clock.now
+
+
+def test_a_holder_that_was_succeeded_writes_nothing_more(
+    world: World, clock: StandingClock, job: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    def freeze(number: int) -> None:
+        if number == 1:
+            clock.forward(seconds=HOLD + 1)
+            assert take(world, "web-2") == {"next": 1}
+
+    job.before_writing = freeze
+    with caplog.at_level(logging.WARNING, "dcron.agent"):
+        Maintenance(world.database, "web-1", [job]).do(job, NEVER)
+    assert job.seen == [0]
+    assert row(world).holder == "web-2"
+    assert "another node continues the job counting" in caplog.text
+
+
+def test_a_node_that_stops_leaves_the_rest_to_another_at_once(world: World, job: Counting) -> None:
+    stop = threading.Event()
+    job.before_writing = lambda _: stop.set()
+    Maintenance(world.database, "web-1", [job]).do(job, stop)
+    assert (job.seen, row(world).position, row(world).holder) == ([0], {"next": 1}, None)
+    Maintenance(world.database, "web-2", [job]).do(job, NEVER)
+    assert job.seen == [0, 1, 2]
+
+
+def test_an_unforeseen_error_is_recorded_and_the_node_goes_on(
+    world: World, clock: StandingClock, job: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(number: int) -> None:
+        if number == 1:
+            raise ZeroDivisionError("a bug")
+
+    job.before_writing = stumble
+    agent = Maintenance(world.database, "web-1", [job])
+    with caplog.at_level(logging.WARNING, "dcron.agent"):
+        agent.do(job, NEVER)
+        clock.forward(minutes=11)
+        agent.do(job, NEVER)
+    assert row(world).error == "ZeroDivisionError: a bug"
+    assert row(world).due_at > clock.now
+    assert len(caplog.records) == 1, "it is reported once"
+    job.before_writing = lambda _: None
+    clock.forward(minutes=11)
+    agent.do(job, NEVER)
+    assert (row(world).error, row(world).done) == (None, {"rows": 3})
+
+
+def test_a_database_that_is_away_is_no_end(world: World, clock: StandingClock, job: Counting) -> None:
+    def fail(number: int) -> None:
+        if number == 1:
+            raise DatabaseError("away")
+
+    job.before_writing = fail
+    agent = Maintenance(world.database, "web-1", [job])
+    agent.do(job, NEVER)
+    job.before_writing = lambda _: None
+    clock.forward(seconds=HOLD + 1)
+    agent.do(job, NEVER)
+    assert job.seen == [0, 1, 2]
+
+
+def test_times_of_a_clock_that_was_ahead_hold_nothing_up(
+    world: World, clock: StandingClock, job: Counting
+) -> None:
+    clock.forward(days=400)
+    assert take(world, "web-1") == {}
+    Maintenance(world.database, "web-1", [job]).do(job, NEVER)
+    clock.forward(days=-400)
+    assert take(world, "web-2") == {}, "it seemed to be held, and due, in a year"
+
+
+def test_a_position_written_by_hand_begins_a_new_round(world: World, job: Counting) -> None:
+    for text in ("[]", "{", "5"):
+        with world.database.write() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE maintenance_jobs SET position = '{text}', holder = NULL, held_until = NULL"
+            )
+        assert take(world, "web-1") == {}
+
+
+def test_a_job_ends_with_an_upgrade_of_the_tables(world: World, job: Counting) -> None:
+    assert take(world, "web-1") == {}
+    hold = Hold(job.name, "web-1")
+    with world.database.write() as connection:
+        connection.exec_driver_sql(f"UPDATE {migrations.VERSION_TABLE} SET version_num = '9999'")
+    with world.database.write() as connection, pytest.raises(HoldLost):
+        hold.renew(connection, world.clock.now, {})
+    assert take(world, "web-2") is None
+
+
+def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Counting) -> None:
+    agent, stop = Maintenance(world.database, "web-1", [job]), threading.Event()
+    thread = threading.Thread(target=agent.run, args=(stop,))
+    thread.start()
+    agent.offer("counting")
+    give_up = time.monotonic() + 20
+    while row(world).ran_at is None and time.monotonic() < give_up:
+        time.sleep(0.01)
+    stop.set()
+    agent.wake()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert job.seen == [0, 1, 2]
