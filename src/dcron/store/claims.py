@@ -335,7 +335,7 @@ _MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 @cache
 def _own(batch: FromClause) -> Executable:
     named = {"state": "state", "started_at": "started_at", "owner": "node_id", "claimed_at": "now"}
-    mine = {column: bindparam(name) for column, name in named.items()}
+    mine: dict[str, Any] = {column: bindparam(name) for column, name in named.items()}
     return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
 
 
