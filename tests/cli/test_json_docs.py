@@ -12,6 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text().partition("##
 DOCUMENTS = {
     "task": ("list",),
     "run": ("runs",),
+    "stats": ("stats",),
     "queue": ("queue", "list"),
     "node": ("nodes",),
     "calendar": ("calendar", "list"),

@@ -13,15 +13,18 @@ from sqlalchemy.engine import make_url
 
 from dcron.model import Run, RunState
 from dcron.policy import Lane
+from dcron.policy.statistics import Span
 from dcron.store import (
     audit_log,
     blocked,
     claims,
     clock_steps,
+    daily_statistics,
     dependencies,
     epochs,
     events,
     expiry,
+    finished_runs,
     finishing,
     history,
     listings,
@@ -37,6 +40,7 @@ from dcron.store import (
 )
 from dcron.store.candidates import Capacity
 from dcron.store.claims import ClaimResult
+from dcron.store.finished_runs import Place
 from dcron.store.finishing import RunResult
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
@@ -214,6 +218,19 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a queue now": lambda connection, stage: history.queue_now(connection, "default", 5),
     "lanes taken": lambda connection, stage: history.lanes_taken(connection, [NODE]),
     "due before": lambda connection, stage: history.count_due(connection, "default", NOON),
+    "finished runs of a day": lambda connection, stage: finished_runs.page(
+        connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=30)), None
+    ),
+    "a further page of them": lambda connection, stage: finished_runs.page(
+        connection, Span(NOON - timedelta(days=2), NOON), Place(NOON - timedelta(days=1), 7), 100
+    ),
+    "all runs of a task": lambda connection, stage: finished_runs.page_of_task(
+        connection, 7, Span(NOON - timedelta(days=2), NOON), Place(NOON, 7)
+    ),
+    "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
+    "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
+        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], NOON
+    ),
     "the newest flow": lambda connection, stage: history.newest_flow(connection, [7, 8]),
     "an unhandled event": lambda connection, stage: history.unhandled_event(connection, "deploy"),
     "the last event's run": lambda connection, stage: history.last_event_run(connection, 7),

@@ -25,6 +25,8 @@ from tests.support.databases import PostgresServer
 SECONDS = 4.0
 SHORT = (
     (processes.kill_agents, "sqlite"),
+    (processes.claim_ahead, "sqlite"),
+    (processes.claim_ahead, "postgres"),
     (processes.kill_wardens, "postgres"),
     (databases.postgres_crash, "postgres"),
     (network.cut_after_commit, "postgres"),

@@ -94,7 +94,9 @@ class HandNode:
         self.settings = AgentSettings(name=name, spool=Path("/nowhere"), slots=slots, lease=lease)
         self.id = self.settings.new_node_id()
         self.database = database
-        self.active_runs = ActiveRuns(slots)
+        self.time = 0.0
+        """Seconds, for how long slots are taken."""
+        self.active_runs = ActiveRuns(slots, lambda: self.time)
         self.launched: list[Job] = []
         self.killed: list[int] = []
         self.deadlines: list[float] = []

@@ -1,8 +1,7 @@
 """The dispatcher: claim due runs, record their start, hand their commands to the warden.
 
-A run starts only after two commits. The first writes this node's ID on the run (the claim); the second
-re-reads the owner and records the start. A node that died in between therefore never starts the run, and two
-nodes never start the same one. If a commit gets no reply, the dispatcher first asks the database which runs
+A run starts only after the commit that writes this node's ID on the locked row and records the start. So two
+nodes never start the same run. If a commit gets no reply, the dispatcher first asks the database which runs
 are its own. It claims nothing while the node drains, while a rollback of the database is suspected, or when
 the tables are of another version.
 """
@@ -16,6 +15,7 @@ from sqlalchemy import Connection
 
 from dcron import policy
 from dcron.agent.execution import job_for
+from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
@@ -25,7 +25,17 @@ from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version, unlocked
-from dcron.store import blocked, candidates, claims, events, finishing, planning, tasks, unclaimable
+from dcron.store import (
+    blocked,
+    candidates,
+    claims,
+    events,
+    finishing,
+    held_claims,
+    planning,
+    tasks,
+    unclaimable,
+)
 from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
@@ -86,21 +96,24 @@ class Dispatcher:
         self.draining = False
         """Set while the node drains: nothing new is claimed."""
         self._waits_for_room = False
+        self._held = HeldClaims(settings.slots, active_runs, lease.clock)
 
     @property
     def starting(self) -> frozenset[int]:
-        """The runs whose start this node may be recording now."""
-        return frozenset(run.id for run in self._in_doubt or ())
+        """The runs whose start this node may be recording now, or that it has claimed ahead."""
+        return frozenset(run.id for run in (*(self._in_doubt or ()), *self._held))
 
     @property
     def is_held_up(self) -> bool:
         """Whether a due run waits for room on this node, or for the check of a suspected rollback."""
-        return self._waits_for_room or self._rollback_detector.is_in_doubt
+        return self._waits_for_room or bool(self._held) or self._rollback_detector.is_in_doubt
 
     def step(self) -> float:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
+        if self._held and self._use_held():
+            return 0.0
         capacity = self._capacity()
         snapshot, reserved_for = self._take_snapshot(capacity)
         if reserved_for:
@@ -115,12 +128,15 @@ class Dispatcher:
             return 0.0
         if snapshot.has_events and self._handle_events():
             return 0.0
+        if not any(snapshot.now - head.due_at > LATE for head in due):
+            capacity = replace(capacity, slots=min(BATCH, capacity.slots + self._held.room))
         lanes = self._lanes_to_claim(snapshot, due, capacity)
         if lanes and self._claim_and_start(lanes, capacity):
             return 0.0
         # A lane whose runs cannot be claimed now must not delay the others.
         others = [head for head in snapshot.heads if head.lane not in lanes]
         pause = self._until_next(snapshot, others, capacity)
+        pause = max(0.0, min(pause, self._held.seconds_left))
         return min(self._retry, pause) if lanes else pause
 
     def _capacity(self) -> Capacity:
@@ -131,7 +147,7 @@ class Dispatcher:
             tags=settings.tags,
             queues=settings.queues,
             capacity=settings.capacity,
-            free=self._active_runs.free_capacity(settings.capacity),
+            free=self._held.free_capacity(self._active_runs.free_capacity(settings.capacity)),
             accounts=settings.account.accounts,
             ending_tasks=self._active_runs.ending_tasks(),
         )
@@ -174,16 +190,65 @@ class Dispatcher:
         fitting = (head for head in due if capacity.has_room_for(head.lane))
         return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
 
-    def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
-        """Claim due runs of these lanes and start them; return whether any of them was settled in some way.
+    def _use_held(self) -> bool:
+        """Start held claims for which slots are free, or release them all if they must not wait any longer.
 
+        Return whether there was anything to do.
+        """
+        is_in_doubt = self._rollback_detector.is_in_doubt
+        if self.closed or self.draining or is_in_doubt or self._held.seconds_left <= 0:
+            self._release_held()
+        elif (slots := self._active_runs.free()) > 0:
+            self._start_held(self._held.take(slots))
+        else:
+            return False
+        return True
+
+    def _release_held(self) -> None:
+        with self._database.write() as connection:
+            claims.release(connection, [self._node_id], [run.id for run in self._held])
+            self._database.notify(connection)
+        self._held.clear()
+
+    def _start_held(self, held: list[ClaimedRun]) -> None:
+        """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
+        self._in_doubt = held
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            checked = held_claims.check(connection, self._database, held, now)
+            if checked.to_release:
+                claims.release(connection, [self._node_id], checked.to_release)
+                self._database.notify(connection)
+            to_start = checked.to_start
+            started = to_start and claims.start(connection, self._database, self._node_id, now, to_start)
+            cancelled = [run for run in started if run.id in checked.to_cancel]
+            self._cancel(connection, cancelled, checked.to_cancel, now)
+        self._start([run for run in started if run.id not in checked.to_cancel], now)
+
+    def _cancel(
+        self, connection: Connection, started: list[ClaimedRun], actors: dict[int, str], now: datetime
+    ) -> None:
+        """Record runs as cancelled before their commands begin."""
+        ended = [
+            RunResult(run.id, RunState.CANCELLED, now, f"cancelled by {actors[run.id]}") for run in started
+        ]
+        if ended:
+            finishing.finish(connection, self._database, self._node_id, ended, now)
+        for each in ended:
+            log.warning("run %d: %s (%s)", each.id, each.state, each.reason)
+
+    def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
+        """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
+
+        Return whether any of them was settled in some way.
         If not, other nodes hold the rows or their tasks forbid a start: `_retry` says how long to wait.
         """
         result = unlocked(lambda: self._claim(lanes, capacity))
+        self._held.add(result.claimed)
+        if result.started:
+            self._start(result.started, result.now)
         if result.blocked:
             unlocked(lambda: self._unblock(result))
-        if result.claimed:
-            self._start(result.claimed)
         if result.moved_on:
             self._retry = 0.0
         else:
@@ -198,18 +263,24 @@ class Dispatcher:
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
             renewal = renewed()
+            now = max(now, self._database.now(connection))  # the locks took a round trip
             self.draining = renewal.draining
             self.closed = self.closed or self._lease.has_other_tables
             if self.draining or self._lease.has_other_tables or self._rollback_detector.is_in_doubt:
                 self._in_doubt = None
-                return ClaimResult()
+                return ClaimResult(now)
             ran_until = self._rollback_detector.ran_until
-            result = claims.claim_locked(connection, self._database, self._node_id, now, due, ran_until)
+            slots = max(0, self._active_runs.free() - len(self._held))
+            result = claims.claim_locked(
+                connection, self._database, self._node_id, now, due, ran_until, slots=slots
+            )
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
-        self._in_doubt = None
+            self._in_doubt = result.started
+        self._in_doubt = result.started or None
         self._lease.extend(sent, renewal)
-        late = sum(run.due_at is not None and now - run.due_at > LATE for run in result.claimed)
+        taken = result.started + result.claimed
+        late = sum(run.due_at is not None and now - run.due_at > LATE for run in taken)
         if late and not self.is_single_pass:
             seconds = late / (LATE_STARTS * self._settings.slots)
             self._late_runs_wait_until = now + timedelta(seconds=seconds)
@@ -221,15 +292,6 @@ class Dispatcher:
             now = self._database.now(connection)
             blocked.unblock(connection, [run.task.id for run, _ in result.blocked], now)
 
-    def _start(self, claimed: list[ClaimedRun]) -> None:
-        self._in_doubt = claimed
-        with self._database.write() as connection:
-            now = self._database.now(connection)
-            started = claims.start(connection, self._database, self._node_id, now, claimed)
-            jobs = self._prepare(connection, started, now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
-
     def _settle_doubt(self, claimed: Sequence[ClaimedRun]) -> None:
         """After a lost reply: start the runs whose start was committed, and release all other claims."""
         with self._database.write() as connection:
@@ -237,20 +299,30 @@ class Dispatcher:
             self._lease.renew(connection, now)
             owned = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
-            started = [
-                run
-                for run in claimed
-                if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
-            ]
-            jobs = self._prepare(connection, started, now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
+            self._held.clear()
+        started = [
+            run
+            for run in claimed
+            if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
+        ]
+        self._start(started, now)
 
-    def _prepare(self, connection: Connection, started: Sequence[ClaimedRun], now: datetime) -> Prepared:
-        """Return these runs with their commands.
+    def _start(self, started: Sequence[ClaimedRun], now: datetime) -> None:
+        """Begin the commands of runs whose start is committed.
 
         Fail a run that gives no command: its row was edited by hand.
         """
+        prepared, unfit = self._prepare(started, now)
+        self._hand_over(prepared, now)
+        if unfit:
+            with self._database.write() as connection:
+                finishing.finish(connection, self._database, self._node_id, unfit, now)
+        for each in unfit:
+            log.warning("run %d: failed (%s)", each.id, each.reason)
+        self._in_doubt = None
+
+    def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
+        """Return these runs with their commands, and the results of those that give no command."""
         prepared: Prepared = []
         unfit: list[RunResult] = []
         for run in started:
@@ -259,11 +331,7 @@ class Dispatcher:
             except (UsageError, *ROW_ERRORS) as error:
                 reason = str(error) if isinstance(error, UsageError) else unexpected(error)
                 unfit.append(RunResult(run.id, RunState.FAILED, now, f"cannot be prepared: {reason}"))
-        if unfit:
-            finishing.finish(connection, self._database, self._node_id, unfit, now)
-        for each in unfit:
-            log.warning("run %d: failed (%s)", each.id, each.reason)
-        return prepared
+        return prepared, unfit
 
     def _hand_over(self, prepared: Prepared, now: datetime) -> None:
         if not prepared:

@@ -6,7 +6,7 @@ own whether a job is due, so an idle agent sends no statement for it.
 
 import logging
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
 
@@ -14,11 +14,12 @@ from dcron.database import Database
 from dcron.errors import DatabaseError, unexpected
 from dcron.store import maintenance
 from dcron.store.maintenance import Hold, HoldLost, Job
+from dcron.store.sum_up import SumUpDays
 
 log = logging.getLogger("dcron.agent")
 
-JOBS: tuple[Job, ...] = ()
-"""The jobs of every agent."""
+JOBS: tuple[Callable[[], Job], ...] = (SumUpDays,)
+"""The jobs of every agent. Each agent makes its own, which may remember what it counted."""
 _PAUSE_AFTER_FAILURE = 600.0
 """Seconds until a job that failed begins again."""
 
@@ -26,10 +27,12 @@ _PAUSE_AFTER_FAILURE = 600.0
 class Maintenance:
     """Does the jobs that its node can take, one at a time."""
 
-    def __init__(self, database: Database, node_id: str, jobs: Collection[Job] = JOBS) -> None:
+    def __init__(self, database: Database, node_id: str, jobs: Collection[Job] | None = None) -> None:
+        """Without `jobs`, it can do all of them."""
         self._database = database
         self._node_id = node_id
-        self._jobs = {job.name: job for job in jobs}
+        made = [make() for make in JOBS] if jobs is None else jobs
+        self._jobs = {job.name: job for job in made}
         self._offered: str | None = None
         self._wake = threading.Event()
         self._reported: str | None = None

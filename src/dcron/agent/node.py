@@ -298,6 +298,7 @@ class NodeSession:
                 )
             self._version_error = error
             self.dispatcher.closed = True
+            self._wake_dispatcher.set()
             self._attention.set()
 
     def _ended(self, end: SessionEnd) -> None:
@@ -306,6 +307,7 @@ class NodeSession:
 
     def _shut_down(self) -> SessionEnd:
         self.dispatcher.closed = True
+        self._wake_dispatcher.set()  # it releases the claims that it holds
         if self._may_await_running():
             self._await_running()
         if self._version_error and self._end is None:

@@ -6,6 +6,7 @@ command need not wait for the database. Limits of tasks and queues count rows an
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,8 @@ MOST_UNRECORDED = 1000
 """Ended runs whose end is not recorded. With so many of them, no slot counts as free."""
 LONGEST_UNRECORDED = 10.0
 """Seconds. If the recorder is so far behind, no slot counts as free."""
+QUICK = 0.5
+"""Seconds: a quick run takes less."""
 
 
 @dataclass
@@ -25,6 +28,7 @@ class ActiveRun:
 
     run: ClaimedRun
     started_at: datetime
+    slot_taken_at: float
     cancelled_by: str | None = None
 
 
@@ -37,6 +41,8 @@ class ActiveRuns:
         self._runs: dict[int, ActiveRun] = {}
         # The active runs without a slot, with the time at which each became one; the first is the oldest.
         self._unrecorded: dict[int, float] = {}
+        # When the last quick runs ended.
+        self._quick_ends: deque[float] = deque()
         self._changed = threading.Condition()
         self.started = 0
         """How many runs have been started so far."""
@@ -44,16 +50,20 @@ class ActiveRuns:
     def add(self, started: Iterable[ClaimedRun], now: datetime) -> None:
         """Take a slot for each of these runs, started at `now` by the database's clock."""
         with self._changed:
-            added = {run.id: ActiveRun(run, now) for run in started}
+            at = self._clock()
+            added = {run.id: ActiveRun(run, now, at) for run in started}
             self._runs.update(added)
             self.started += len(added)
 
     def free_slots(self, run_ids: Iterable[int]) -> None:
         """Free the slots of these runs: the warden reports their end. They stay active."""
         with self._changed:
+            now = self._clock()
             for run_id in run_ids:
-                if run_id in self._runs:
-                    self._unrecorded.setdefault(run_id, self._clock())
+                if run_id in self._runs and run_id not in self._unrecorded:
+                    self._unrecorded[run_id] = now
+                    if now - self._runs[run_id].slot_taken_at < QUICK:
+                        self._quick_ends.append(now)
 
     def remove(self, run_ids: Iterable[int]) -> None:
         """Forget these runs: their end is recorded, or left to the spool."""
@@ -76,12 +86,24 @@ class ActiveRuns:
     def free(self) -> int:
         """Return how many more runs may start; 0 if too many ends, or too old ones, are not recorded."""
         with self._changed:
-            oldest = next(iter(self._unrecorded.values()), None)
-            if len(self._unrecorded) >= MOST_UNRECORDED:
-                return 0
-            if oldest is not None and self._clock() - oldest > LONGEST_UNRECORDED:
+            if self._is_recorder_behind():
                 return 0
             return self._slots - (len(self._runs) - len(self._unrecorded))
+
+    def quick_ends(self) -> int:
+        """Return how many quick runs have just ended: about as many can start as quickly.
+
+        0 if the recorder is too far behind.
+        """
+        with self._changed:
+            while self._quick_ends and self._clock() - self._quick_ends[0] > QUICK:
+                self._quick_ends.popleft()
+            return 0 if self._is_recorder_behind() else len(self._quick_ends)
+
+    def _is_recorder_behind(self) -> bool:
+        oldest = next(iter(self._unrecorded.values()), None)
+        is_too_old = oldest is not None and self._clock() - oldest > LONGEST_UNRECORDED
+        return is_too_old or len(self._unrecorded) >= MOST_UNRECORDED
 
     def free_capacity(self, capacity: Mapping[str, float]) -> dict[str, float]:
         """Return what is left of `capacity` after the needs of all runs that take slots."""

@@ -13,6 +13,7 @@ from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.policy.start_times import TaskStart
+    from dcron.policy.statistics import Span, Statistics, Totals
     from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
     from dcron.store.output import Chunk
@@ -144,6 +145,39 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
 def queue_shape(queue: Queue) -> dict[str, Any]:
     """Return a queue; `max_running` is None without a limit."""
     return {"name": queue.name, "max_running": queue.max_running, "running": queue.alive}
+
+
+def statistics_shape(by: str, span: "Span", found: "Statistics") -> dict[str, Any]:
+    """Return the statistics of a task, node, queue or hour."""
+    before = _totals_shape(span.before, found.before)
+    own = {"by": by, "name": found.name, "removed": found.is_removed}
+    return {
+        **own,
+        **_totals_shape(span, found.now),
+        "trend": found.trend and round(found.trend, 3),
+        "before": before,
+    }
+
+
+def _totals_shape(span: "Span", totals: "Totals") -> dict[str, Any]:
+    rate = totals.success_rate
+    return {
+        "from": instant(span.start),
+        "until": instant(span.end),
+        "runs": totals.runs,
+        "succeeded": totals.succeeded,
+        "failed": totals.failed,
+        "lost": totals.lost,
+        "cancelled": totals.cancelled,
+        "skipped": totals.skipped,
+        "success_rate": None if rate is None else round(rate, 6),
+        "p50": seconds(totals.took.percentile(0.5)),
+        "p95": seconds(totals.took.percentile(0.95)),
+        "longest": seconds(totals.longest),
+        "late_p50": seconds(totals.late.percentile(0.5)),
+        "late_p95": seconds(totals.late.percentile(0.95)),
+        "work": seconds(totals.work / 1000),
+    }
 
 
 def event_shape(event: Event) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Executable,
     FromClause,
     Integer,
-    Row,
     bindparam,
     func,
     or_,
@@ -96,11 +95,11 @@ def lock(
     return _first_that_fit(found, offer, room())
 
 
-def _claimable(row: Row[Any], lane: Lane) -> ClaimedRun:
+def _claimable(row: Sequence[Any], lane: Lane) -> ClaimedRun:
     run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
     attempt, scheduled_for, payload, spec, *facts = rest
-    task = task_from(row)
-    return ClaimedRun(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
+    about = (Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
+    return ClaimedRun(run_id, task_from(row), *about)
 
 
 _RUN_COLUMNS = [

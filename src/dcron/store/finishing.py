@@ -36,7 +36,16 @@ from dcron.database import Columns, Database, beside_id
 from dcron.model import RunState, SkipCode, Task, Trigger
 from dcron.policy import Lane, Skip
 from dcron.schema import ALIVE, Instant, runs, subscriptions
-from dcron.store import blocked, dependencies, new_runs, refusals, skipping, tasks, unclaimable
+from dcron.store import (
+    blocked,
+    daily_statistics,
+    dependencies,
+    new_runs,
+    refusals,
+    skipping,
+    tasks,
+    unclaimable,
+)
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
@@ -70,7 +79,10 @@ def finish(
     """
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
+    late = daily_statistics.late_ends(connection, ended, now)
     written = _write(connection, database, node_id, ended)
+    if late:
+        daily_statistics.correct(connection, late, written, now)
     recorded = [row for row in followed if row.id in written]
     if recorded:
         _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)

@@ -21,6 +21,7 @@ FAULTS = {
     for each in (
         processes.none,
         processes.kill_agents,
+        processes.claim_ahead,
         processes.kill_wardens,
         processes.kill_both,
         processes.kill_three,

@@ -6,9 +6,14 @@ import signal
 import time
 from collections import Counter
 
+from dcron.model import RunState
+from tests.faults.campaign.ledger import Load
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
 from tests.support.cluster import AgentProcess
+
+BURSTS = tuple(Load(f"burst-{number}", "@every 2s", 0.0) for number in range(15))
+"""Quick runs that are due at the same time, many more than there are slots."""
 
 
 @fault("none")
@@ -29,6 +34,22 @@ def kill_agents(stage: Stage) -> Figures:
             kills += 1
         _restart_some(stage)
     return {"kills": kills}
+
+
+@fault("claim-ahead")
+def claim_ahead(stage: Stage) -> Figures:
+    """kill -9 of agents that hold claims ahead, while ends of quick runs are not recorded."""
+    stage.slots = 2
+    stage.begin(BURSTS)
+    kills = held = 0
+    for _ in stage.pauses(0.2, 1.0):
+        agent, claims = _holder_of_claims(stage)
+        if agent:
+            agent.kill()
+            kills, held = kills + 1, held + claims
+        _restart_some(stage)
+    stage.at_the_end.append(lambda: _require_first_attempts(stage))
+    return {"kills": kills, "claims held": held}
 
 
 @fault("kill-wardens")
@@ -78,6 +99,24 @@ def freeze_both(stage: Stage) -> Figures:
     """SIGSTOP of an agent and its warden for longer than the lease, while their jobs run on."""
     stage.begin()
     return {"freezes": _freeze(stage, with_warden=True)}
+
+
+def _holder_of_claims(stage: Stage, within: float = 3.0) -> tuple[AgentProcess | None, int]:
+    """Return an agent that has claimed runs, and how many; any agent after `within`."""
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        claims = Counter(run.node for run in stage.cluster.runs(RunState.CLAIMED))
+        for name, count in claims.most_common(1):
+            agent = stage.agents.get(name or "")
+            if agent and agent.process.poll() is None:
+                return agent, count
+    return stage.some(), 0
+
+
+def _require_first_attempts(stage: Stage) -> None:
+    """A claim that was released cost no attempt."""
+    for run in stage.cluster.runs(*RunState):
+        stage.require(run.attempt == 1, f"run {run.id} of {run.task} is attempt {run.attempt}")
 
 
 def _kill_together(stage: Stage, who: tuple[str, ...], kills: Counter[str]) -> None:
