@@ -123,6 +123,18 @@ class ActiveRuns:
             tasks = (self._runs[run_id].run.task for run_id in self._unrecorded)
             return frozenset(task.id for task in tasks if task.max_running is not None)
 
+    @property
+    def count(self) -> int:
+        """How many runs take slots."""
+        with self._changed:
+            return len(self._runs) - len(self._unrecorded)
+
+    @property
+    def unrecorded(self) -> int:
+        """How many runs have ended whose end is not recorded."""
+        with self._changed:
+            return len(self._unrecorded)
+
     def any(self) -> bool:
         """Return whether any run is active."""
         with self._changed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.errors import UsageError
+from dcron.monitoring.address import ListenAddress
 from dcron.quantities import SLOTS
 from dcron.validation import require_amounts, require_queue, require_tags
 from dcron.warden.accounts import Account, own_account
@@ -44,6 +45,8 @@ class AgentSettings:
     """Capacity by name, for tasks that need some of it; memory in bytes."""
     isolate: bool = False
     """Whether commands run in a PID namespace that ends with the agent."""
+    monitor: ListenAddress | None = None
+    """Where the agent serves its figures."""
     account: Account = field(default_factory=own_account)
     """The account it runs as, and whether it may run commands as others."""
 

@@ -41,6 +41,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "calendar": "Manage calendars: named sets of dates for --except and --only.",
         "lint": "Warn of valid tasks that are probably mistakes.",
         "agent": "Run due tasks on this server until stopped.",
+        "monitor": "Serve the figures of the whole crontab to Prometheus, at /cluster.",
         "tui": "Open the full-screen view of tasks, runs and nodes.",
         "nodes": "List the running agents, and those that ended within the last day.",
         "drain": "Stop a node from claiming runs; its active runs continue.",
