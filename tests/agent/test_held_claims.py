@@ -7,7 +7,7 @@ import pytest
 from dcron.agent.held_claims import LONGEST_HOLD, MOST_PER_SLOT
 from dcron.errors import DatabaseError
 from dcron.model import Run, RunState
-from tests.agent.test_dispatcher import cut_after_commit
+from tests.agent.test_dispatcher import cut_commit
 from tests.support.node import HandNode, World
 
 
@@ -146,7 +146,7 @@ def test_held_claims_whose_start_gets_no_reply_start_once(
 ) -> None:
     node, held = holding(world)
     node.end(*node.active_runs.ids())
-    cut_after_commit(world, monkeypatch, transaction=1)
+    cut_commit(world, monkeypatch, is_committed=True)
     with pytest.raises(DatabaseError):
         node.take_turns()
     node.take_turns()

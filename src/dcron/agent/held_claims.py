@@ -32,9 +32,9 @@ class HeldClaims:
         """The runs, the next one first."""
         return iter([run for run, _ in list(self._held)])
 
-    def __bool__(self) -> bool:
-        """Whether any claim is held."""
-        return bool(self._held)
+    def __len__(self) -> int:
+        """How many claims are held."""
+        return len(self._held)
 
     @property
     def room(self) -> int:
