@@ -28,6 +28,7 @@ from dcron.config import host_name
 from dcron.database import Database
 from dcron.errors import DatabaseError, DatabaseReplaced, Refused, SchemaVersionError, unexpected
 from dcron.model import Node, RunState
+from dcron.presentation.humanize import plural
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
@@ -365,6 +366,7 @@ class NodeSession:
             self._sign_off()
         self._rollback_detector.save()
         self.warden.close()
+        log.info("node %s ended: %s", self.node_id, plural(self.active_runs.started, "run"))
         return end
 
     def _await_running(self) -> None:

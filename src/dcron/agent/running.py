@@ -44,12 +44,16 @@ class ActiveRuns:
         # When the last quick runs ended.
         self._quick_ends: deque[float] = deque()
         self._changed = threading.Condition()
+        self.started = 0
+        """How many runs have been started so far."""
 
     def add(self, started: Iterable[ClaimedRun], now: datetime) -> None:
         """Take a slot for each of these runs, started at `now` by the database's clock."""
         with self._changed:
             at = self._clock()
-            self._runs.update((run.id, ActiveRun(run, now, at)) for run in started)
+            added = {run.id: ActiveRun(run, now, at) for run in started}
+            self._runs.update(added)
+            self.started += len(added)
 
     def free_slots(self, run_ids: Iterable[int]) -> None:
         """Free the slots of these runs: the warden reports their end. They stay active."""

@@ -9,7 +9,7 @@ import typer
 from dcron import trust
 from dcron.cli import console
 from dcron.cli.context import opened_database
-from dcron.cli.options import Db
+from dcron.cli.options import Db, whole_number
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ def command(
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option("--slots", metavar="N", help="Most runs at once [default: four per core].", min=1),
+        typer.Option(
+            "--slots", metavar="N", help="Most runs at once [default: four per core].", parser=whole_number(1)
+        ),
     ] = None,
     queue: Annotated[
         list[str] | None,
