@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from dcron import policy
+from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
@@ -76,6 +77,7 @@ class Dispatcher:
         active_runs: ActiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
+        counters: Counters | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -86,6 +88,7 @@ class Dispatcher:
         self._active_runs = active_runs
         self._launch = launch
         self._kill = kill
+        self._counters = counters or Counters()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -168,7 +171,7 @@ class Dispatcher:
 
     def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
         """Return what the database shows, with the lanes that this node serves, and the reserved lane."""
-        with self._database.read() as connection:
+        with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
             served = [head for head in found.heads if capacity.serves(head.lane)]
             reserved_for = planning.reservation(connection, served, capacity.free, found.now)
@@ -243,7 +246,7 @@ class Dispatcher:
     def _start_held(self, held: list[ClaimedRun]) -> None:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
         self._in_doubt = held
-        with self._database.write() as connection:
+        with self._counters.start, self._database.write() as connection:
             now = self._database.now(connection)
             checked = held_claims.check(connection, self._database, held, now)
             if checked.to_release:
@@ -288,7 +291,7 @@ class Dispatcher:
     def _claim(self, lanes: list[Lane], capacity: Capacity) -> ClaimResult:
         self._in_doubt = []
         sent = self._lease.clock()
-        with self._database.write() as connection:
+        with self._counters.claim, self._database.write() as connection:
             now = self._database.now(connection)
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
@@ -370,6 +373,8 @@ class Dispatcher:
         self._rollback_detector.started(run.id for run, _ in prepared)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
+            self._counters.started[run.trigger] += 1
+            self._counters.lateness.add((now - (run.due_at or now)).total_seconds())
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
 
     def _until_next(self, snapshot: Snapshot, heads: list[LaneHead], capacity: Capacity) -> float:

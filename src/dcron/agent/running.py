@@ -44,12 +44,16 @@ class ActiveRuns:
         # When the last quick runs ended.
         self._quick_ends: deque[float] = deque()
         self._changed = threading.Condition()
+        self.started = 0
+        """How many runs have been started so far."""
 
     def add(self, started: Iterable[ClaimedRun], now: datetime) -> None:
         """Take a slot for each of these runs, started at `now` by the database's clock."""
         with self._changed:
             at = self._clock()
-            self._runs.update((run.id, ActiveRun(run, now, at)) for run in started)
+            added = {run.id: ActiveRun(run, now, at) for run in started}
+            self._runs.update(added)
+            self.started += len(added)
 
     def free_slots(self, run_ids: Iterable[int]) -> None:
         """Free the slots of these runs: the warden reports their end. They stay active."""
@@ -125,6 +129,18 @@ class ActiveRuns:
         with self._changed:
             tasks = (self._runs[run_id].run.task for run_id in self._unrecorded)
             return frozenset(task.id for task in tasks if task.max_running is not None)
+
+    @property
+    def count(self) -> int:
+        """How many runs take slots."""
+        with self._changed:
+            return len(self._runs) - len(self._unrecorded)
+
+    @property
+    def unrecorded(self) -> int:
+        """How many runs have ended whose end is not recorded."""
+        with self._changed:
+            return len(self._unrecorded)
 
     def any(self) -> bool:
         """Return whether any run is active."""
