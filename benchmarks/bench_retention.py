@@ -46,7 +46,7 @@ def fill(database: Database, kind: str, runs: int) -> None:
     at = _AT[kind].format(age)
     data = f"zeroblob({OUTPUT})" if kind == "sqlite" else f"convert_to(repeat('x', {OUTPUT}), 'UTF8')"
     with database.write() as connection:
-        database.lift_time_limits(connection)
+        database.lift_limits(connection)
         last = connection.scalar(text("SELECT coalesce(max(id), 0) FROM runs")) or 0
         if kind == "postgres":
             connection.execute(

@@ -67,12 +67,10 @@ def take_turns(
             now = database.now(connection) + ahead
             nodes.renew(connection, node_id, now, 3600)
             offer = Capacity(node_id=node_id, slots=BATCH)
-            claimed = claims.claim(connection, database, offer, now, [Lane()]).claimed
-        if not claimed:
+            started = claims.claim(connection, database, offer, now, [Lane()], slots=BATCH).started
+        if not started:
             ahead += timedelta(hours=1)
             continue
-        with database.write() as connection:
-            started = claims.start(connection, database, node_id, now, claimed)
         with database.write() as connection:
             ended = [RunResult(run.id, RunState.SUCCEEDED, now, None, 0) for run in started]
             turns += len(finishing.finish(connection, database, node_id, ended, now))

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
+from dcron.archive import require_url
 from dcron.errors import UsageError
 from dcron.fields import retention
 from dcron.schedule import zone
@@ -64,8 +65,18 @@ def _keep_setting(name: str, about: str) -> Setting:
     return Setting(f"{KEEP}{name}", about, write(retention.DEFAULTS[name]), read, write)
 
 
+def _archive_url(value: Any) -> str:
+    return require_url(value if isinstance(value, str) else repr(value))
+
+
+ARCHIVE_URL = Setting(
+    "archive.url",
+    "Where runs and their output are written before they are pruned: file:///DIRECTORY or s3://BUCKET/PREFIX.",
+    "runs are pruned without an archive",
+    _archive_url,
+)
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {each.name: each for each in (TIMEZONE, *(_keep_setting(*kept) for kept in _KEPT.items()))}
+    {each.name: each for each in (TIMEZONE, ARCHIVE_URL, *(_keep_setting(*kept) for kept in _KEPT.items()))}
 )
 
 

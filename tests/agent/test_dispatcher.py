@@ -138,8 +138,7 @@ def test_after_downtime_the_last_occurrence_runs_and_the_others_are_one_row(worl
     assert world.run(run_id).scheduled_for == NINE + 10 * MINUTE
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason == (
-        "missed: no agent was there, or free, to run it"
-        " (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
+        "missed: no agent could start it (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
     )
     assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 11 * MINUTE]
 
@@ -254,7 +253,7 @@ def test_a_start_whose_answer_is_lost_is_started_once_all_the_same(
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
-    cut_after_commit(world, monkeypatch, transaction=2)
+    cut_commit(world, monkeypatch, is_committed=True)
     with pytest.raises(DatabaseError):
         node.take_turns()
     assert node.launched == []
@@ -264,18 +263,18 @@ def test_a_start_whose_answer_is_lost_is_started_once_all_the_same(
     assert len(world.runs(RunState.WAITING)) == 1
 
 
-def test_a_claim_whose_answer_is_lost_is_given_back_and_taken_again(
+def test_a_start_that_was_not_committed_is_not_launched_and_taken_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.add("tick")
     node = world.node()
     world.clock.forward(minutes=1)
-    cut_after_commit(world, monkeypatch, transaction=1)
+    cut_commit(world, monkeypatch, is_committed=False)
     with pytest.raises(DatabaseError):
         node.take_turns()
-    (held,) = world.runs(RunState.CLAIMED)
-    assert held.owner == node.id
-    assert node.take_turns() == [held.id]
+    assert node.launched == []
+    (waiting,) = world.runs(RunState.WAITING)
+    assert node.take_turns() == [waiting.id]
 
 
 def test_a_cancelled_run_is_killed_once(world: World) -> None:
@@ -336,23 +335,23 @@ def test_due_rows_that_cannot_be_taken_are_asked_for_ever_less_often(world: Worl
     assert pauses[-1] == pytest.approx(5)
 
 
-def cut_after_commit(world: World, monkeypatch: pytest.MonkeyPatch, transaction: int) -> None:
-    """Let the n-th write from now on commit and then fail, as when a connection is cut before the answer."""
+def cut_commit(world: World, monkeypatch: pytest.MonkeyPatch, *, is_committed: bool) -> None:
+    """Let the next write fail at its end, as when the connection is cut before or after the commit."""
     from collections.abc import Iterator
     from contextlib import contextmanager
 
     from sqlalchemy import Connection
 
-    write, count = world.database.write, 0
+    write = world.database.write
 
     @contextmanager
     def cut() -> Iterator[Connection]:
-        nonlocal count
-        count += 1
+        monkeypatch.setattr(world.database, "write", write)
         with write() as connection:
             yield connection
-        if count == transaction:
-            raise DatabaseError("the connection was cut")
+            if not is_committed:
+                raise DatabaseError("the connection was cut")
+        raise DatabaseError("the connection was cut")
 
     monkeypatch.setattr(world.database, "write", cut)
 
@@ -397,7 +396,7 @@ def test_a_step_works_out_the_free_capacity_once(world: World, monkeypatch: pyte
     world.add("hourly", "0 * * * *")
     node.take_turns()
     world.clock.forward(hours=1)
-    free = Mock(side_effect=node.active_runs.free)
-    monkeypatch.setattr(node.active_runs, "free", free)
+    free = Mock(side_effect=node.active_runs.free_capacity)
+    monkeypatch.setattr(node.active_runs, "free_capacity", free)
     node.dispatcher.step()
     assert len(node.launched) == free.call_count == 1

@@ -69,24 +69,19 @@ class Racer:
             batch = persist(self._claim)
             if batch.blocked:
                 persist(partial(self._look_again_at, batch))
-            started = persist(partial(self._start, batch.claimed))
-            self.ledger.start((run.id for run in started), self._count_alive())
-            for run in started:
+            self.ledger.start((run.id for run in batch.started), self._count_alive())
+            for run in batch.started:
                 persist(partial(self._finish, run))
                 self.ledger.finish()
 
     def _claim(self) -> ClaimResult:
         offer = Capacity(node_id=self.node, slots=3)
         with self.database.write() as connection:
-            return claims.claim(connection, self.database, offer, self.stage.now, [self.lane])
+            return claims.claim(connection, self.database, offer, self.stage.now, [self.lane], slots=3)
 
     def _look_again_at(self, batch: ClaimResult) -> None:
         with self.database.write() as connection:
             blocked.unblock(connection, [run.task.id for run, _ in batch.blocked], self.stage.now)
-
-    def _start(self, claimed: list[ClaimedRun]) -> list[ClaimedRun]:
-        with self.database.write() as connection:
-            return claims.start(connection, self.database, self.node, self.stage.now, claimed)
 
     def _count_alive(self) -> int:
         with self.database.read() as connection:

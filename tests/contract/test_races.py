@@ -27,6 +27,17 @@ RUNS_A_ROUND = 12
 
 
 def dcrons_protocol(database: Database, node: str, stage: Stage, meet: Callable[[], object]) -> list[int]:
+    """Claim and record the start in one transaction."""
+    meet()
+    with database.write() as connection:
+        nodes.renew(connection, node, stage.now, LEASE)
+        slots = RUNS_A_ROUND // 2
+        offer = Capacity(node_id=node, slots=slots)
+        started = claims.claim(connection, database, offer, stage.now, [Lane()], slots=slots).started
+    return [run.id for run in started]
+
+
+def held_claims(database: Database, node: str, stage: Stage, meet: Callable[[], object]) -> list[int]:
     """Claim, commit, re-read with the start."""
     meet()
     with database.write() as connection:
@@ -82,8 +93,11 @@ def starts_of(
     return started
 
 
-def test_two_claimers_never_get_the_same_run(stage: Stage, claimers: list[tuple[Database, str]]) -> None:
-    started = starts_of(stage, claimers, dcrons_protocol, ROUNDS)
+@pytest.mark.parametrize("protocol", [dcrons_protocol, held_claims])
+def test_two_claimers_never_get_the_same_run(
+    stage: Stage, claimers: list[tuple[Database, str]], protocol: Protocol
+) -> None:
+    started = starts_of(stage, claimers, protocol, ROUNDS)
     while left := stage.take(claimers[0][1], limit=100):  # a line held by another is passed over
         started.update(run.id for run in left)
     assert len(started) == ROUNDS * RUNS_A_ROUND
@@ -124,14 +138,13 @@ def assert_one_alive(stage: Stage, claimers: list[tuple[Database, str]]) -> None
 
 
 def take_one(database: Database, node: str, stage: Stage, barrier: threading.Barrier) -> list[int]:
-    """One transaction each for claim and start; the lease is renewed first, as agents do."""
+    """Claim and start; the lease is renewed first, as agents do."""
     barrier.wait()
     with database.write() as connection:
         nodes.renew(connection, node, stage.now, LEASE)
         offer = Capacity(node_id=node, slots=1)
-        claimed = claims.claim(connection, database, offer, stage.now, [Lane()]).claimed
-    with database.write() as connection:
-        return [run.id for run in claims.start(connection, database, node, stage.now, claimed)]
+        started = claims.claim(connection, database, offer, stage.now, [Lane()], slots=1).started
+    return [run.id for run in started]
 
 
 def test_a_limit_holds_when_all_count_at_once(stage: Stage, claimers: list[tuple[Database, str]]) -> None:

@@ -1,8 +1,7 @@
 """The dispatcher: claim due runs, record their start, hand their commands to the warden.
 
-A run starts only after two commits. The first writes this node's ID on the run (the claim); the second
-re-reads the owner and records the start. A node that died in between therefore never starts the run, and two
-nodes never start the same one. If a commit gets no reply, the dispatcher first asks the database which runs
+A run starts only after the commit that writes this node's ID on the locked row and records the start. So two
+nodes never start the same run. If a commit gets no reply, the dispatcher first asks the database which runs
 are its own. It claims nothing while the node drains, while a rollback of the database is suspected, or when
 the tables are of another version.
 """
@@ -15,6 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from dcron import policy
+from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
@@ -54,6 +54,10 @@ LATE_STARTS = 4
 _FIRST_RETRY = 0.05
 _NEXT_LANES_PAUSE = 0.2
 """Seconds to the next step when one step does not reach all lanes."""
+LONGEST_GATHERING = 0.02
+"""Seconds for which a free slot waits for others, so that one commit starts several held claims."""
+_SNAPSHOT_PAUSE = 0.2
+"""Seconds to the next snapshot while enough claims are held."""
 
 
 Prepared = list[tuple[ClaimedRun, Job]]
@@ -73,6 +77,7 @@ class Dispatcher:
         active_runs: ActiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
+        counters: Counters | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -83,6 +88,7 @@ class Dispatcher:
         self._active_runs = active_runs
         self._launch = launch
         self._kill = kill
+        self._counters = counters or Counters()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -98,6 +104,15 @@ class Dispatcher:
         """Set while the node drains: nothing new is claimed."""
         self._waits_for_room = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
+        # By the lease's clock, in seconds.
+        self._last_start_took = 0.0
+        self._gathers_until: float | None = None
+        self._next_snapshot = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether claimed runs wait for free slots."""
+        return bool(self._held)
 
     @property
     def starting(self) -> frozenset[int]:
@@ -113,8 +128,9 @@ class Dispatcher:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
-        if self._held and self._use_held():
-            return 0.0
+        if self._held and (pause := self._use_held()) is not None:
+            return pause
+        self._next_snapshot = self._lease.clock() + _SNAPSHOT_PAUSE
         capacity = self._capacity()
         snapshot, reserved_for = self._take_snapshot(capacity)
         if reserved_for:
@@ -129,11 +145,10 @@ class Dispatcher:
             return 0.0
         if snapshot.has_events and self._handle_events():
             return 0.0
-        slots = capacity.slots
         if not any(snapshot.now - head.due_at > LATE for head in due):
-            capacity = replace(capacity, slots=min(BATCH, slots + self._held.room))
+            capacity = replace(capacity, slots=min(BATCH, capacity.slots + self._held.room))
         lanes = self._lanes_to_claim(snapshot, due, capacity)
-        if lanes and self._claim_and_start(lanes, capacity, slots):
+        if lanes and self._claim_and_start(lanes, capacity):
             return 0.0
         # A lane whose runs cannot be claimed now must not delay the others.
         others = [head for head in snapshot.heads if head.lane not in lanes]
@@ -156,7 +171,7 @@ class Dispatcher:
 
     def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
         """Return what the database shows, with the lanes that this node serves, and the reserved lane."""
-        with self._database.read() as connection:
+        with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
             served = [head for head in found.heads if capacity.serves(head.lane)]
             reserved_for = planning.reservation(connection, served, capacity.free, found.now)
@@ -192,19 +207,35 @@ class Dispatcher:
         fitting = (head for head in due if capacity.has_room_for(head.lane))
         return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
 
-    def _use_held(self) -> bool:
+    def _use_held(self) -> float | None:
         """Start held claims for which slots are free, or release them all if they must not wait any longer.
 
-        Return whether there was anything to do.
+        Return the seconds until the next step; None if this step has to look at the database.
         """
+        now = self._lease.clock()
         is_in_doubt = self._rollback_detector.is_in_doubt
         if self.closed or self.draining or is_in_doubt or self._held.seconds_left <= 0:
             self._release_held()
-        elif (slots := self._active_runs.free()) > 0:
+            return 0.0
+        if (slots := self._active_runs.free()) > 0:
+            if (pause := self._gathering(slots, now)) > 0:
+                return pause
             self._start_held(self._held.take(slots))
-        else:
-            return False
-        return True
+            self._last_start_took = self._lease.clock() - now
+            return 0.0
+        if self._held.room or now >= self._next_snapshot:
+            return None
+        return min(self._next_snapshot - now, self._held.seconds_left)
+
+    def _gathering(self, slots: int, now: float) -> float:
+        """Return the seconds to wait for more free slots: at most as long as the last start took."""
+        if self._gathers_until is None:
+            self._gathers_until = now + min(LONGEST_GATHERING, self._last_start_took)
+        pause = self._gathers_until - now
+        if pause > 0 and slots < min(len(self._held), self._settings.slots):
+            return pause
+        self._gathers_until = None
+        return 0.0
 
     def _release_held(self) -> None:
         with self._database.write() as connection:
@@ -215,7 +246,7 @@ class Dispatcher:
     def _start_held(self, held: list[ClaimedRun]) -> None:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
         self._in_doubt = held
-        with self._database.write() as connection:
+        with self._counters.start, self._database.write() as connection:
             now = self._database.now(connection)
             checked = held_claims.check(connection, self._database, held, now)
             if checked.to_release:
@@ -225,9 +256,7 @@ class Dispatcher:
             started = to_start and claims.start(connection, self._database, self._node_id, now, to_start)
             cancelled = [run for run in started if run.id in checked.to_cancel]
             self._cancel(connection, cancelled, checked.to_cancel, now)
-            jobs = self._prepare(connection, [run for run in started if run.id not in checked.to_cancel], now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
+        self._start([run for run in started if run.id not in checked.to_cancel], now)
 
     def _cancel(
         self, connection: Connection, started: list[ClaimedRun], actors: dict[int, str], now: datetime
@@ -241,18 +270,18 @@ class Dispatcher:
         for each in ended:
             log.warning("run %d: %s (%s)", each.id, each.state, each.reason)
 
-    def _claim_and_start(self, lanes: list[Lane], capacity: Capacity, slots: int) -> bool:
-        """Claim due runs of these lanes, start them in the free `slots`, and hold the others.
+    def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
+        """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
 
         Return whether any of them was settled in some way.
         If not, other nodes hold the rows or their tasks forbid a start: `_retry` says how long to wait.
         """
         result = unlocked(lambda: self._claim(lanes, capacity))
-        self._held.add(result.claimed[slots:])
+        self._held.add(result.claimed)
+        if result.started:
+            self._start(result.started, result.now)
         if result.blocked:
             unlocked(lambda: self._unblock(result))
-        if to_start := result.claimed[:slots]:
-            self._start(to_start)
         if result.moved_on:
             self._retry = 0.0
         else:
@@ -262,23 +291,29 @@ class Dispatcher:
     def _claim(self, lanes: list[Lane], capacity: Capacity) -> ClaimResult:
         self._in_doubt = []
         sent = self._lease.clock()
-        with self._database.write() as connection:
+        with self._counters.claim, self._database.write() as connection:
             now = self._database.now(connection)
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
             renewal = renewed()
+            now = max(now, self._database.now(connection))  # the locks took a round trip
             self.draining = renewal.draining
             self.closed = self.closed or self._lease.has_other_tables
             if self.draining or self._lease.has_other_tables or self._rollback_detector.is_in_doubt:
                 self._in_doubt = None
-                return ClaimResult()
+                return ClaimResult(now)
             ran_until = self._rollback_detector.ran_until
-            result = claims.claim_locked(connection, self._database, self._node_id, now, due, ran_until)
+            slots = max(0, self._active_runs.free() - len(self._held))
+            result = claims.claim_locked(
+                connection, self._database, self._node_id, now, due, ran_until, slots=slots
+            )
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
-        self._in_doubt = None
+            self._in_doubt = result.started
+        self._in_doubt = result.started or None
         self._lease.extend(sent, renewal)
-        late = sum(run.due_at is not None and now - run.due_at > LATE for run in result.claimed)
+        taken = result.started + result.claimed
+        late = sum(run.due_at is not None and now - run.due_at > LATE for run in taken)
         if late and not self.is_single_pass:
             seconds = late / (LATE_STARTS * self._settings.slots)
             self._late_runs_wait_until = now + timedelta(seconds=seconds)
@@ -290,15 +325,6 @@ class Dispatcher:
             now = self._database.now(connection)
             blocked.unblock(connection, [run.task.id for run, _ in result.blocked], now)
 
-    def _start(self, claimed: list[ClaimedRun]) -> None:
-        self._in_doubt = claimed
-        with self._database.write() as connection:
-            now = self._database.now(connection)
-            started = claims.start(connection, self._database, self._node_id, now, claimed)
-            jobs = self._prepare(connection, started, now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
-
     def _settle_doubt(self, claimed: Sequence[ClaimedRun]) -> None:
         """After a lost reply: start the runs whose start was committed, and release all other claims."""
         with self._database.write() as connection:
@@ -307,20 +333,29 @@ class Dispatcher:
             owned = claims.owned(connection, self._node_id)
             claims.release(connection, [self._node_id])
             self._held.clear()
-            started = [
-                run
-                for run in claimed
-                if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
-            ]
-            jobs = self._prepare(connection, started, now)
-        self._hand_over(jobs, now)
-        self._in_doubt = None
+        started = [
+            run
+            for run in claimed
+            if owned.get(run.id) is RunState.RUNNING and not self._active_runs.get(run.id)
+        ]
+        self._start(started, now)
 
-    def _prepare(self, connection: Connection, started: Sequence[ClaimedRun], now: datetime) -> Prepared:
-        """Return these runs with their commands.
+    def _start(self, started: Sequence[ClaimedRun], now: datetime) -> None:
+        """Begin the commands of runs whose start is committed.
 
         Fail a run that gives no command: its row was edited by hand.
         """
+        prepared, unfit = self._prepare(started, now)
+        self._hand_over(prepared, now)
+        if unfit:
+            with self._database.write() as connection:
+                finishing.finish(connection, self._database, self._node_id, unfit, now)
+        for each in unfit:
+            log.warning("run %d: failed (%s)", each.id, each.reason)
+        self._in_doubt = None
+
+    def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
+        """Return these runs with their commands, and the results of those that give no command."""
         prepared: Prepared = []
         unfit: list[RunResult] = []
         for run in started:
@@ -329,11 +364,7 @@ class Dispatcher:
             except (UsageError, *ROW_ERRORS) as error:
                 reason = str(error) if isinstance(error, UsageError) else unexpected(error)
                 unfit.append(RunResult(run.id, RunState.FAILED, now, f"cannot be prepared: {reason}"))
-        if unfit:
-            finishing.finish(connection, self._database, self._node_id, unfit, now)
-        for each in unfit:
-            log.warning("run %d: failed (%s)", each.id, each.reason)
-        return prepared
+        return prepared, unfit
 
     def _hand_over(self, prepared: Prepared, now: datetime) -> None:
         if not prepared:
@@ -342,6 +373,8 @@ class Dispatcher:
         self._rollback_detector.started(run.id for run, _ in prepared)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
+            self._counters.started[run.trigger] += 1
+            self._counters.lateness.add((now - (run.due_at or now)).total_seconds())
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
 
     def _until_next(self, snapshot: Snapshot, heads: list[LaneHead], capacity: Capacity) -> float:

@@ -12,7 +12,7 @@ from dcron import policy
 from dcron.agent.running import ActiveRuns
 from dcron.store.candidates import ClaimedRun
 
-MOST_PER_SLOT = 4
+MOST_PER_SLOT = 12
 """Most held claims for each slot."""
 LONGEST_HOLD = 1.0
 """Seconds after which a node releases the claims it holds."""
@@ -32,9 +32,9 @@ class HeldClaims:
         """The runs, the next one first."""
         return iter([run for run, _ in list(self._held)])
 
-    def __bool__(self) -> bool:
-        """Whether any claim is held."""
-        return bool(self._held)
+    def __len__(self) -> int:
+        """How many claims are held."""
+        return len(self._held)
 
     @property
     def room(self) -> int:

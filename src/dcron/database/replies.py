@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, CursorResult, Executable, Row
+from sqlalchemy import Connection, Executable
 from sqlalchemy.engine.interfaces import ExecutionContext
+
+from dcron.database.decoding import decode
 
 if TYPE_CHECKING:
     from dcron.database.pipelining import PipelinedCursor
@@ -21,28 +23,33 @@ class Reply:
         self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None
     ) -> None:
         """Postpone the statement."""
-        self._context: Any = None
         self._connection = connection
+        self._statement = statement
+        self._cursor: PipelinedCursor | None = None
+        self._found: Sequence[Any] | None = None
         result = connection.execute(statement, parameters, execution_options={_OPTION: self})
-        self._rows = None if self._context else _rows_of(result)
+        if self._cursor is None:
+            self._found = result.cursor.fetchall() if result.cursor else []
+            result.close()
 
-    def postponed(self, context: ExecutionContext) -> None:
-        """Note that the statement of this context has been postponed."""
-        self._context = context
+    def postponed(self, cursor: "PipelinedCursor") -> None:
+        """Note that the statement of this cursor has been postponed."""
+        self._cursor = cursor
 
-    def rows(self) -> Sequence[Row[Any]]:
-        """Return the rows. What is still postponed is sent now."""
-        if self._rows is None:
-            self._rows = _rows_of(self._fetched())
-        return self._rows
+    def rows(self) -> list[Any]:
+        """Return the rows as named tuples. What is still postponed is sent now."""
+        if self._found is None:
+            self._found = self._fetched()
+        return decode(self._statement, self._connection.dialect, self._found)
 
-    def _fetched(self) -> CursorResult[Any]:
-        if self._context.cursor.is_postponed:
+    def _fetched(self) -> Sequence[Any]:
+        assert self._cursor
+        if self._cursor.is_postponed:
             # As a statement, so that SQLAlchemy handles an error like that of any statement.
             self._connection.exec_driver_sql("", execution_options={_OPTION: _SEND})
-        # SQLAlchemy looked for a result when it "executed" the statement. Let it look again.
-        result: CursorResult[Any] = self._context._setup_result_proxy()
-        return result
+        found = self._cursor.fetchall() if self._cursor.description else []
+        self._cursor.close()
+        return found
 
 
 def postpone(
@@ -56,9 +63,5 @@ def postpone(
         cursor.connection.flush()
     else:
         cursor.postpone(statement, parameters)
-        reply.postponed(context)
+        reply.postponed(cursor)
     return True
-
-
-def _rows_of(result: CursorResult[Any]) -> Sequence[Row[Any]]:
-    return result.all() if result.returns_rows else []

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Executable,
     FromClause,
     Integer,
-    Row,
     bindparam,
     func,
     or_,
@@ -77,6 +76,8 @@ class ClaimedRun:
     flow: int | None = None
     event_id: int | None = None
     successor: datetime | None = None
+    moved: bool = False
+    """Whether catch-up gave it another occurrence or expiry than its row has."""
     delay: timedelta | None = None
     """From its end to the next scheduled run, if the schedule counts from the end."""
 
@@ -96,11 +97,11 @@ def lock(
     return _first_that_fit(found, offer, room())
 
 
-def _claimable(row: Row[Any], lane: Lane) -> ClaimedRun:
+def _claimable(row: Sequence[Any], lane: Lane) -> ClaimedRun:
     run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
     attempt, scheduled_for, payload, spec, *facts = rest
-    task = task_from(row)
-    return ClaimedRun(run_id, task, Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
+    about = (Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
+    return ClaimedRun(run_id, task_from(row), *about)
 
 
 _RUN_COLUMNS = [
@@ -121,13 +122,15 @@ _RUN_COLUMNS = [
 
 @cache
 def _due_runs() -> Executable:
+    # The limit as a subquery: if Postgres knew the number, it would plan the statement again for each claim.
+    most = select(bindparam("most", type_=Integer())).scalar_subquery()
     return locked(
         select(*_RUN_COLUMNS, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
         .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
         .order_by(runs.c.due_at, runs.c.id)
-        .limit(bindparam("most", type_=Integer()))
+        .limit(most)
     )
 
 

@@ -1,7 +1,7 @@
-"""The claim protocol: write the node's ID, re-read the ownership, commit the start.
+"""The claim protocol: lock due runs, write the node's ID, and commit the start before the command begins.
 
-docs/architecture.md describes the protocol. Each function here is one of its steps, in one transaction.
-`finishing` records how runs end.
+A claim records the start of the runs for which the node has free slots. `start` records that of a run that
+was only claimed. docs/architecture.md describes the protocol; `finishing` records how runs end.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -50,7 +50,11 @@ from dcron.validation import require_runnable
 class ClaimResult:
     """What one claim decided about the due runs that it locked."""
 
+    now: datetime
+    """When it decided, by the database's clock."""
     claimed: list[ClaimedRun] = field(default_factory=list)
+    started: list[ClaimedRun] = field(default_factory=list)
+    """Runs whose start the claim records. Their commands may begin after its commit."""
     skipped: list[tuple[ClaimedRun, Skip]] = field(default_factory=list)
     blocked: list[tuple[ClaimedRun, Block]] = field(default_factory=list)
     spread: list[ClaimedRun] = field(default_factory=list)
@@ -65,7 +69,7 @@ class ClaimResult:
     @property
     def moved_on(self) -> bool:
         """Whether the next claim finds other runs at the heads of the lanes."""
-        return bool(self.claimed or self.skipped or self.blocked)
+        return bool(self.claimed or self.started or self.skipped or self.blocked)
 
 
 def claim(
@@ -75,14 +79,17 @@ def claim(
     now: datetime,
     lanes: Iterable[Lane],
     ran_until: datetime | None = None,
+    *,
+    slots: int = 0,
 ) -> ClaimResult:
-    """Write this node's ID on waiting runs of these lanes, as many as it can take.
+    """Write this node's ID on waiting runs of these lanes, as many as it can take; start `slots` of them.
 
-    Up to `ran_until` occurrences may have been started ahead of their times; those are skipped.
-    The caller has renewed its node's row before, and calls `blocked.unblock` for the blocked runs.
+    The start is recorded in this transaction, with the next scheduled runs of the tasks. Up to `ran_until`
+    occurrences may have been started ahead of their times; those are skipped. The caller has renewed its
+    node's row before, and calls `blocked.unblock` for the blocked runs.
     """
     due = candidates.lock(connection, database, offer, now, lanes)
-    return claim_locked(connection, database, offer.node_id, now, due, ran_until)
+    return claim_locked(connection, database, offer.node_id, now, due, ran_until, slots=slots)
 
 
 def claim_locked(
@@ -92,15 +99,19 @@ def claim_locked(
     now: datetime,
     due: Sequence[ClaimedRun],
     ran_until: datetime | None = None,
+    *,
+    slots: int = 0,
 ) -> ClaimResult:
-    """Claim like `claim`, of due runs that `candidates.lock` returned in this transaction."""
-    result = ClaimResult()
+    """Claim and start like `claim`, of due runs that `candidates.lock` returned in this transaction."""
+    result = ClaimResult(now)
     if not due:
         return result
     early = _ran_early(connection, ran_until)
     _decide(due, candidates.count_alive(connection, database, node_id, due), now, result, early)
+    result.started, result.claimed = result.claimed[:slots], result.claimed[slots:]
     _write_spread(connection, database, node_id, now, result)
     _write_owner(connection, database, node_id, now, result)
+    successors.add(connection, database, result.started, now, running=True)
     _write_skipped(connection, database, now, result)
     _write_blocked(connection, database, node_id, now, result)
     skipping.record(connection, result.missed, now)
@@ -112,7 +123,7 @@ def claim_locked(
 def start(
     connection: Connection, database: Database, node_id: str, now: datetime, claimed: Sequence[ClaimedRun]
 ) -> list[ClaimedRun]:
-    """Re-read the ownership, record the start, and insert the next scheduled runs.
+    """Re-read the ownership of claimed runs, record their start, and insert the next scheduled runs.
 
     Only the returned runs may start, and only after the commit.
     """
@@ -281,8 +292,9 @@ def _catch_up(run: ClaimedRun, now: datetime, result: ClaimResult) -> Skip | Non
         return policy.missed_skip(run.task, found.missed, too_old=True)
     if found.missed:
         result.missed.append((run.task, policy.missed_skip(run.task, found.missed, too_old=False)))
-    run.scheduled_for = found.runs_at
-    run.expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    run.moved = (run.scheduled_for, run.expires_at) != (found.runs_at, expires_at)
+    run.scheduled_for, run.expires_at = found.runs_at, expires_at
     return None
 
 
@@ -302,23 +314,34 @@ def _write_spread(
 def _write_owner(
     connection: Connection, database: Database, node_id: str, now: datetime, result: ClaimResult
 ) -> None:
-    if not result.claimed:
-        return
-    rows = ((run.id, run.scheduled_for, run.expires_at) for run in result.claimed)
-    given = database.values(_OWNED, rows) | {"node_id": node_id, "now": now}
-    # All of them are locked, so all are written. `start` reads the ownership again.
-    database.send(connection, _own(database.rows(_OWNED)), given)
+    taken = ((RunState.RUNNING, now, result.started), (RunState.CLAIMED, None, result.claimed))
+    for state, started_at, group in taken:
+        if group:
+            given = {"state": state, "started_at": started_at, "node_id": node_id, "now": now}
+            ids = database.values(_OWNED, ([run.id] for run in group))
+            # All of them are locked, so all are written.
+            database.send(connection, _own(database.rows(_OWNED)), given | ids)
+    # A released run waits for the occurrence to which the claim moved it.
+    both = (*result.started, *result.claimed)
+    moved = [(run.id, run.scheduled_for, run.expires_at) for run in both if run.moved]
+    if moved:
+        database.send(connection, _move(database.rows(_MOVED)), database.values(_MOVED, moved))
 
 
-# A released run waits for the occurrence to which the claim moved it.
-_OWNED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
+_OWNED = Columns(id=BigInteger())
+_MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 
 
 @cache
 def _own(batch: FromClause) -> Executable:
-    mine = {"state": RunState.CLAIMED, "owner": bindparam("node_id"), "claimed_at": bindparam("now")}
-    query = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
-    return query.values(beside_id(batch) | mine)
+    named = {"state": "state", "started_at": "started_at", "owner": "node_id", "claimed_at": "now"}
+    mine: dict[str, Any] = {column: bindparam(name) for column, name in named.items()}
+    return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+
+
+@cache
+def _move(batch: FromClause) -> Executable:
+    return update(runs).where(runs.c.id == batch.c.id).values(beside_id(batch))
 
 
 def _write_skipped(connection: Connection, database: Database, now: datetime, result: ClaimResult) -> None:

@@ -10,11 +10,13 @@ from sqlalchemy import (
     Executable,
     Float,
     Row,
+    Text,
     Update,
     bindparam,
     func,
     insert,
     literal,
+    literal_column,
     select,
     text,
     update,
@@ -25,7 +27,7 @@ from dcron.migrations import VERSION_TABLE
 from dcron.model import LONGEST_DURATION, Node
 from dcron.schema import ALIVE, nodes, runs
 
-_VERSION = text(f"(SELECT version_num FROM {VERSION_TABLE}) AS version")
+_VERSION = literal_column(f"(SELECT version_num FROM {VERSION_TABLE})", Text()).label("version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
 LABELLED = [column.label(f"node_{column.name}") for column in COLUMNS]
 """The columns, for a statement that also reads other tables."""

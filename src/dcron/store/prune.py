@@ -44,6 +44,29 @@ _PAGES = 200
 Position = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Pruning:
+    """The last round of pruning, and when the first one begins."""
+
+    ran_at: datetime | None
+    done: Mapping[str, int]
+    """How many rows it handled, by kind."""
+    error: str | None
+    begins_at: datetime | None
+    """When history is pruned for the first time; None if it has been, or there was nothing to wait for."""
+
+
+def pruning(connection: Connection, now: datetime) -> Pruning:
+    """Return what is known of the last round."""
+    row = maintenance.last_round(connection, JOB)
+    if row is None:
+        return Pruning(None, {}, None, None)
+    waits_until = _time(row.position.get("wait_until"))
+    begins_at = row.due_at + CLOCK_WAIT if row.ran_at is None and row.due_at > now else waits_until
+    done = {kind: number for kind, number in row.done.items() if isinstance(number, int)}
+    return Pruning(row.ran_at, done, row.error, begins_at if begins_at and begins_at > now else None)
+
+
 class Prune:
     """Deletes what retention no longer keeps. One batch is a step."""
 
