@@ -342,6 +342,14 @@ class Database:
             return SqliteWatch(self.address.path)
         return PostgresWatch(self.address, WAKE_CHANNEL)
 
+    @property
+    def rest_factor(self) -> float:
+        """How long background work pauses after a batch of writes, as a multiple of the batch's time.
+
+        A SQLite file has one writer at a time.
+        """
+        return 10.0 if self.is_sqlite else 3.0
+
     def give_back_pages(self, most: int) -> int:
         """Give free pages at the end of a SQLite file back to the file system, if they are many.
 

@@ -58,7 +58,9 @@ def database_facts(database: Database) -> DatabaseFacts:
         living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
         incidents = epochs.last(connection, "epoch"), epochs.last(connection, "clock")
         count = tasks.count(connection)
-        pruned = pruning(connection, now), finished_runs.first_end(connection, EARLIEST)
-        stored = settings_kept(connection).get("runs", DEFAULTS["runs"])
-        history = (*pruned, format_value("runs", stored))
-        return DatabaseFacts(version, journal, schema, count, len(living), *server, *incidents, *history)
+        return DatabaseFacts(
+            *(version, journal, schema, count, len(living), *server, *incidents),
+            pruning=pruning(connection, now),
+            oldest_end=finished_runs.first_end(connection, EARLIEST),
+            keep_runs=format_value("runs", settings_kept(connection).get("runs", DEFAULTS["runs"])),
+        )

@@ -31,8 +31,6 @@ JOB = "prune"
 ACTOR = "dcron"
 BATCH_SECONDS = 0.025
 """How long a transaction should take."""
-_REST_SQLITE, _REST_POSTGRES = 10.0, 3.0
-"""Pause after a batch, as a multiple of its time. A SQLite file has one writer at a time."""
 FULL_EVERY = timedelta(days=1)
 CLOCK_WAIT = timedelta(days=1)
 """How long nothing is deleted after the clock may have been set forward."""
@@ -255,7 +253,7 @@ class Work:
             self._hold.renew(connection, now, self.position)
             yield connection, now
         seconds = monotonic() - began
-        self.rest = seconds * (_REST_SQLITE if self.database.is_sqlite else _REST_POSTGRES)
+        self.rest = seconds * self.database.rest_factor
         self.position["size"] = next_size(self.size, seconds, BATCH_SECONDS)
 
     def count(self, **rows: int) -> None:
@@ -413,7 +411,7 @@ def _give_back_pages(work: Work, _: History) -> None:
     """Give free pages of a SQLite file back to the file system, where they are many."""
     began = monotonic()
     given = work.database.give_back_pages(_PAGES)
-    work.rest = (monotonic() - began) * _REST_SQLITE
+    work.rest = (monotonic() - began) * work.database.rest_factor
     work.count(pages=given)
     if not given:
         work.go_on(None)
