@@ -88,6 +88,8 @@ class Agent:
             self._database.close()  # the connections may belong to a file that was replaced
             try:
                 migrations.prepare(self._database, make=first)
+                if first and self._database.has_created_file:
+                    log.info("created the crontab %s", self._database.address.path)
                 session = self._register(once=once, reboot=first and not once)
                 outage.succeeded()
                 return session
