@@ -84,7 +84,7 @@ def _encoded(records: Sequence[Any], at: Callable[[datetime], str]) -> Values:
 
 def _sqlite_time(at: datetime) -> str:
     """Format a time as SQLite stores it, in UTC."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return at.astimezone(UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
 
 
 @cache
