@@ -7,7 +7,7 @@ than one statement per row.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -82,6 +82,7 @@ def _encoded(records: Sequence[Any], at: Callable[[datetime], str]) -> Values:
     return {_PARAMETER: json.dumps(records, ensure_ascii=False, separators=(",", ":"), default=at)}
 
 
+@lru_cache(maxsize=1_000)
 def _sqlite_time(at: datetime) -> str:
     """Format a time as SQLite stores it, in UTC."""
     return at.astimezone(UTC).isoformat(" ", "microseconds").removesuffix("+00:00")

@@ -75,6 +75,8 @@ class ClaimedRun:
     backlog_until: datetime | None = None
     flow: int | None = None
     event_id: int | None = None
+    was_moved: bool = False
+    """Whether catch-up gave it another occurrence than its row has."""
     successor: datetime | None = None
     delay: timedelta | None = None
     """From its end to the next scheduled run, if the schedule counts from the end."""

@@ -7,12 +7,14 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Connection,
     Executable,
     FromClause,
     Insert,
     Integer,
     Text,
+    bindparam,
     select,
 )
 
@@ -29,31 +31,28 @@ def add(
 
     An edited task is planned again instead. `running` says whether the claimed runs start now.
     """
-    following = [row for run in claimed if (row := _row(run, now, running=running))]
+    following = [values for run in claimed if (values := _values(run, now, running=running))]
     if following:
         insert = _insert(database.insert_if_absent(runs), database.rows(_NEXT_RUNS))
-        database.send(connection, insert, database.values(_NEXT_RUNS, following))
+        rows = ([values[name] for name in _NEXT_RUNS.kinds] for values in following)
+        given = database.values(_NEXT_RUNS, rows) | {name: following[0][name] for name in _SAME}
+        database.send(connection, insert, given)
 
 
-def _row(run: ClaimedRun, now: datetime, *, running: bool) -> list[Any] | None:
+def _values(run: ClaimedRun, now: datetime, *, running: bool) -> new_runs.Values | None:
     values = new_runs.after_claimed(run, now, running=running)
-    if values is None:
-        return None
-    values["version"] = run.task.version
-    return [values[name] for name in _NEXT_RUNS.kinds]
+    return values and values | {"version": run.task.version}
 
 
+_SAME = ("trigger", "state", "tzdata")
+"""What all the rows have in common. It costs less as parameters of the statement."""
+_OF_TASK = {"task": crontab.c.name, "queue": crontab.c.queue}
 _NEXT_RUNS = Columns(
     task_id=BigInteger(),
     version=Integer(),
-    trigger=Text(),
-    state=Text(),
-    tzdata=Text(),
-    task=Text(),
     # An object within the batch: the database takes its text out as it is.
     spec=Text(),
     lane=Text(),
-    queue=Text(),
     blocked=Text(),
     scheduled_for=Instant(),
     due_at=Instant(),
@@ -65,6 +64,6 @@ _NEXT_RUNS = Columns(
 @cache
 def _insert(insert: Insert, batch: FromClause) -> Executable:
     unchanged = (crontab.c.id == batch.c.task_id) & (crontab.c.version == batch.c.version) & crontab.c.enabled
-    names = [name for name in _NEXT_RUNS.kinds if name != "version"]
-    rows = select(*(batch.c[name] for name in names)).join_from(batch, crontab, unchanged)
-    return insert.from_select(names, rows)
+    values: dict[str, ColumnElement[Any]] = {name: bindparam(name, type_=Text()) for name in _SAME}
+    values |= _OF_TASK | {name: batch.c[name] for name in _NEXT_RUNS.kinds if name != "version"}
+    return insert.from_select(list(values), select(*values.values()).join_from(batch, crontab, unchanged))
