@@ -2,11 +2,16 @@
 
 import logging
 import math
+import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dcron import migrations
+from dcron.agent.counters import Counters
 from dcron.agent.loops import Outage
 from dcron.agent.node import NodeSession, SessionEnd
+from dcron.agent.sd_notify import ServiceManager, reporting
 from dcron.agent.settings import AgentSettings
 from dcron.agent.signals import stopping
 from dcron.database import Database, is_refusal, is_transient
@@ -24,8 +29,12 @@ class Agent:
 
     def __init__(self, database: Database, settings: AgentSettings) -> None:
         self._database = database
-        self._settings = settings
-        self._session: NodeSession | None = None
+        self.settings = settings
+        self.patience = database.patience
+        self.counters = Counters()
+        self.session: NodeSession | None = None
+        """The present node; None before the first one."""
+        self._service_manager = ServiceManager(os.environ)
         self._stopped = threading.Event()
 
     def run(self, *, once: bool = False) -> None:
@@ -38,8 +47,19 @@ class Agent:
         """
         become_subreaper()  # if the warden dies, its commands become our children, and we end them
         hide_memory()
-        with stopping(self.stop):
+        with stopping(self.stop), reporting(self, self._service_manager), self._monitored():
             self._serve(once=once)
+
+    @contextmanager
+    def _monitored(self) -> Iterator[None]:
+        """Serve the agent's figures meanwhile, if asked to. Without them the agent works all the same."""
+        if self.settings.monitor is None:
+            yield
+            return
+        from dcron.agent.monitor import serve  # it loads 10 MiB of libraries
+
+        with serve(self.settings.monitor, self, self._database):
+            yield
 
     def _serve(self, *, once: bool) -> None:
         first = True
@@ -47,6 +67,7 @@ class Agent:
             session = self._open(first=first, once=once)
             if session is None:
                 return
+            self._service_manager.ready()
             end = session.serve()
             if session.error is not None:
                 raise session.error
@@ -57,8 +78,9 @@ class Agent:
     def stop(self) -> None:
         """Drain and stop. A second call stops at once."""
         self._stopped.set()
-        if self._session:
-            self._session.request_stop()
+        self._service_manager.send(STOPPING=1)
+        if self.session:
+            self.session.request_stop()
 
     def _open(self, *, first: bool, once: bool) -> NodeSession | None:
         """Return a session with its node registered; None if stopped while waiting for the database.
@@ -66,11 +88,13 @@ class Agent:
         Only the first session creates missing tables. A later one waits for them: an operator may be
         replacing the database with a copy.
         """
-        outage = Outage("start", _LONGEST_PAUSE, self._settings.lease if once else math.inf)
+        outage = Outage("start", _LONGEST_PAUSE, self.settings.lease if once else math.inf)
         while not self._stopped.is_set():
             self._database.close()  # the connections may belong to a file that was replaced
             try:
                 migrations.prepare(self._database, make=first)
+                if first and self._database.has_created_file:
+                    log.info("created the crontab %s", self._database.address.path)
                 session = self._register(once=once, reboot=first and not once)
                 outage.succeeded()
                 return session
@@ -84,7 +108,7 @@ class Agent:
         return None
 
     def _register(self, *, once: bool, reboot: bool) -> NodeSession:
-        session = self._session = NodeSession(self._database, self._settings, once=once)
+        session = self.session = NodeSession(self._database, self.settings, self.counters, once=once)
         if self._stopped.is_set():  # stopped before the session existed
             session.request_stop()
         try:

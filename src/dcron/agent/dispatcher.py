@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from dcron import policy
+from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
@@ -53,6 +54,10 @@ LATE_STARTS = 4
 _FIRST_RETRY = 0.05
 _NEXT_LANES_PAUSE = 0.2
 """Seconds to the next step when one step does not reach all lanes."""
+LONGEST_GATHERING = 0.02
+"""Seconds for which a free slot waits for others, so that one commit starts several held claims."""
+_SNAPSHOT_PAUSE = 0.2
+"""Seconds to the next snapshot while enough claims are held."""
 
 
 Prepared = list[tuple[ClaimedRun, Job]]
@@ -72,6 +77,7 @@ class Dispatcher:
         active_runs: ActiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
+        counters: Counters | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -82,6 +88,7 @@ class Dispatcher:
         self._active_runs = active_runs
         self._launch = launch
         self._kill = kill
+        self._counters = counters or Counters()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -95,8 +102,19 @@ class Dispatcher:
         """Set when the agent stops, or the tables are of another version: nothing new is claimed."""
         self.draining = False
         """Set while the node drains: nothing new is claimed."""
+        self.next_due: datetime | None = None
+        """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
+        # By the lease's clock, in seconds.
+        self._last_start_took = 0.0
+        self._gathers_until: float | None = None
+        self._next_snapshot = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether claimed runs wait for free slots."""
+        return bool(self._held)
 
     @property
     def starting(self) -> frozenset[int]:
@@ -112,8 +130,9 @@ class Dispatcher:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
-        if self._held and self._use_held():
-            return 0.0
+        if self._held and (pause := self._use_held()) is not None:
+            return pause
+        self._next_snapshot = self._lease.clock() + _SNAPSHOT_PAUSE
         capacity = self._capacity()
         snapshot, reserved_for = self._take_snapshot(capacity)
         if reserved_for:
@@ -154,11 +173,12 @@ class Dispatcher:
 
     def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
         """Return what the database shows, with the lanes that this node serves, and the reserved lane."""
-        with self._database.read() as connection:
+        with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
             served = [head for head in found.heads if capacity.serves(head.lane)]
             reserved_for = planning.reservation(connection, served, capacity.free, found.now)
         self._last_lane = found.last_lane
+        self.next_due = min((head.due_at for head in served), default=None)
         return replace(found, heads=served), reserved_for
 
     def _plan(self) -> int:
@@ -171,6 +191,7 @@ class Dispatcher:
             log.warning(
                 "task %s: its next run moved from %s to %s, by the time zones of %s",
                 *(each.task, each.before, each.after, tzdata_version()),
+                extra={"event": "task-moved", "task": each.task},
             )
         return len(found)
 
@@ -190,19 +211,35 @@ class Dispatcher:
         fitting = (head for head in due if capacity.has_room_for(head.lane))
         return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
 
-    def _use_held(self) -> bool:
+    def _use_held(self) -> float | None:
         """Start held claims for which slots are free, or release them all if they must not wait any longer.
 
-        Return whether there was anything to do.
+        Return the seconds until the next step; None if this step has to look at the database.
         """
+        now = self._lease.clock()
         is_in_doubt = self._rollback_detector.is_in_doubt
         if self.closed or self.draining or is_in_doubt or self._held.seconds_left <= 0:
             self._release_held()
-        elif (slots := self._active_runs.free()) > 0:
+            return 0.0
+        if (slots := self._active_runs.free()) > 0:
+            if (pause := self._gathering(slots, now)) > 0:
+                return pause
             self._start_held(self._held.take(slots))
-        else:
-            return False
-        return True
+            self._last_start_took = self._lease.clock() - now
+            return 0.0
+        if self._held.room or now >= self._next_snapshot:
+            return None
+        return min(self._next_snapshot - now, self._held.seconds_left)
+
+    def _gathering(self, slots: int, now: float) -> float:
+        """Return the seconds to wait for more free slots: at most as long as the last start took."""
+        if self._gathers_until is None:
+            self._gathers_until = now + min(LONGEST_GATHERING, self._last_start_took)
+        pause = self._gathers_until - now
+        if pause > 0 and slots < min(len(self._held), self._settings.slots):
+            return pause
+        self._gathers_until = None
+        return 0.0
 
     def _release_held(self) -> None:
         with self._database.write() as connection:
@@ -213,7 +250,7 @@ class Dispatcher:
     def _start_held(self, held: list[ClaimedRun]) -> None:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
         self._in_doubt = held
-        with self._database.write() as connection:
+        with self._counters.start, self._database.write() as connection:
             now = self._database.now(connection)
             checked = held_claims.check(connection, self._database, held, now)
             if checked.to_release:
@@ -235,7 +272,10 @@ class Dispatcher:
         if ended:
             finishing.finish(connection, self._database, self._node_id, ended, now)
         for each in ended:
-            log.warning("run %d: %s (%s)", each.id, each.state, each.reason)
+            log.warning(
+                *("run %d: %s (%s)", each.id, each.state, each.reason),
+                extra={"event": "run-ended", "run": each.id},
+            )
 
     def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
         """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
@@ -258,7 +298,7 @@ class Dispatcher:
     def _claim(self, lanes: list[Lane], capacity: Capacity) -> ClaimResult:
         self._in_doubt = []
         sent = self._lease.clock()
-        with self._database.write() as connection:
+        with self._counters.claim, self._database.write() as connection:
             now = self._database.now(connection)
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
@@ -318,7 +358,9 @@ class Dispatcher:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
         for each in unfit:
-            log.warning("run %d: failed (%s)", each.id, each.reason)
+            log.warning(
+                *("run %d: failed (%s)", each.id, each.reason), extra={"event": "run-ended", "run": each.id}
+            )
         self._in_doubt = None
 
     def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
@@ -340,7 +382,11 @@ class Dispatcher:
         self._rollback_detector.started(run.id for run, _ in prepared)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
-            log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
+            self._counters.started[run.trigger] += 1
+            self._counters.lateness.add((now - (run.due_at or now)).total_seconds())
+            name = run.task.name
+            facts = {"event": "run-started", "run": run.id, "task": name}
+            log.info("run %d of %s: started (%s)", run.id, name, run.trigger, extra=facts)
 
     def _until_next(self, snapshot: Snapshot, heads: list[LaneHead], capacity: Capacity) -> float:
         """Return the seconds until the first of these heads is due, or until the next poll if that is sooner.

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from dcron.agent.counters import LoopStatus
 from dcron.database import is_refusal, lacks_tables
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
 
@@ -39,7 +40,11 @@ class Outage:
         if not self._pause:
             self._since = time.monotonic()
             how_long = f"for {left:.0f}s" if left < math.inf else "until it answers"
-            log.warning("%s: %s; trying again %s", self._loop, error, how_long)
+            log.warning(
+                "%s: %s; trying again %s",
+                *(self._loop, error, how_long),
+                extra={"event": "database-away"},
+            )
         self._pause = min(self._longest, max(_FIRST_PAUSE, self._pause * 2))
         return min(left, self._pause * random.uniform(0.5, 1.0))
 
@@ -55,12 +60,12 @@ class Outage:
     def succeeded(self) -> None:
         """Note a success."""
         if self._pause:
-            log.warning("%s: the database answers again", self._loop)
+            log.warning("%s: the database answers again", self._loop, extra={"event": "database-back"})
             self._pause = 0.0
 
 
 def run_loop(
-    loop: str,
+    status: LoopStatus,
     step: Callable[[], float],
     wake: threading.Event,
     stop: threading.Event,
@@ -71,8 +76,9 @@ def run_loop(
     If the database is unreachable, try again. Any other error ends the loop and is raised: the database
     file was replaced, a right is missing, the tables are of another version.
     """
-    outage = Outage(loop, longest_pause)
+    outage = Outage(status.name, longest_pause)
     while not stop.is_set():
+        status.turns()
         try:
             pause = step()
             outage.succeeded()
@@ -81,6 +87,8 @@ def run_loop(
         except DatabaseError as error:
             if outage.is_hopeless(error):
                 raise
+            status.database_errors += 1
             pause = outage.failed(error)
+        status.pauses(pause)
         wake.wait(pause)
         wake.clear()

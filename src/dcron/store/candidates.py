@@ -75,9 +75,9 @@ class ClaimedRun:
     backlog_until: datetime | None = None
     flow: int | None = None
     event_id: int | None = None
-    was_moved: bool = False
-    """Whether catch-up gave it another occurrence than its row has."""
     successor: datetime | None = None
+    moved: bool = False
+    """Whether catch-up gave it another occurrence or expiry than its row has."""
     delay: timedelta | None = None
     """From its end to the next scheduled run, if the schedule counts from the end."""
 
@@ -122,13 +122,15 @@ _RUN_COLUMNS = [
 
 @cache
 def _due_runs() -> Executable:
+    # The limit as a subquery: if Postgres knew the number, it would plan the statement again for each claim.
+    most = select(bindparam("most", type_=Integer())).scalar_subquery()
     return locked(
         select(*_RUN_COLUMNS, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
         .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
         .order_by(runs.c.due_at, runs.c.id)
-        .limit(bindparam("most", type_=Integer()))
+        .limit(most)
     )
 
 

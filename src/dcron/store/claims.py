@@ -293,7 +293,7 @@ def _catch_up(run: ClaimedRun, now: datetime, result: ClaimResult) -> Skip | Non
     if found.missed:
         result.missed.append((run.task, policy.missed_skip(run.task, found.missed, too_old=False)))
     expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
-    run.was_moved = (run.scheduled_for, run.expires_at) != (found.runs_at, expires_at)
+    run.moved = (run.scheduled_for, run.expires_at) != (found.runs_at, expires_at)
     run.scheduled_for, run.expires_at = found.runs_at, expires_at
     return None
 
@@ -314,30 +314,28 @@ def _write_spread(
 def _write_owner(
     connection: Connection, database: Database, node_id: str, now: datetime, result: ClaimResult
 ) -> None:
-    # All of them are locked, so all are written.
-    for state, taken in ((RunState.RUNNING, result.started), (RunState.CLAIMED, result.claimed)):
-        if taken:
-            given = database.values(_TAKEN, ([run.id] for run in taken)) | {"node_id": node_id, "now": now}
-            database.send(connection, _take(database.rows(_TAKEN), state), given)
+    taken = ((RunState.RUNNING, now, result.started), (RunState.CLAIMED, None, result.claimed))
+    for state, started_at, group in taken:
+        if group:
+            given = {"state": state, "started_at": started_at, "node_id": node_id, "now": now}
+            ids = database.values(_OWNED, ([run.id] for run in group))
+            # All of them are locked, so all are written.
+            database.send(connection, _own(database.rows(_OWNED)), given | ids)
     # A released run waits for the occurrence to which the claim moved it.
-    moved = [
-        (run.id, run.scheduled_for, run.expires_at)
-        for run in (*result.started, *result.claimed)
-        if run.was_moved
-    ]
+    both = (*result.started, *result.claimed)
+    moved = [(run.id, run.scheduled_for, run.expires_at) for run in both if run.moved]
     if moved:
         database.send(connection, _move(database.rows(_MOVED)), database.values(_MOVED, moved))
 
 
-_TAKEN = Columns(id=BigInteger())
+_OWNED = Columns(id=BigInteger())
 _MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 
 
 @cache
-def _take(batch: FromClause, state: RunState) -> Executable:
-    mine = {"state": state, "owner": bindparam("node_id"), "claimed_at": bindparam("now")}
-    if state is RunState.RUNNING:
-        mine["started_at"] = bindparam("now")
+def _own(batch: FromClause) -> Executable:
+    named = {"state": "state", "started_at": "started_at", "owner": "node_id", "claimed_at": "now"}
+    mine: dict[str, Any] = {column: bindparam(name) for column, name in named.items()}
     return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Executable,
     FromClause,
@@ -15,10 +14,13 @@ from sqlalchemy import (
     Integer,
     Text,
     bindparam,
+    literal,
     select,
 )
 
 from dcron.database import Columns, Database
+from dcron.model import RunState, Trigger
+from dcron.schedule import tzdata_version
 from dcron.schema import Instant, crontab, runs
 from dcron.store import new_runs
 from dcron.store.candidates import ClaimedRun
@@ -31,22 +33,21 @@ def add(
 
     An edited task is planned again instead. `running` says whether the claimed runs start now.
     """
-    following = [values for run in claimed if (values := _values(run, now, running=running))]
+    following = [row for run in claimed if (row := _row(run, now, running=running))]
     if following:
         insert = _insert(database.insert_if_absent(runs), database.rows(_NEXT_RUNS))
-        rows = ([values[name] for name in _NEXT_RUNS.kinds] for values in following)
-        given = database.values(_NEXT_RUNS, rows) | {name: following[0][name] for name in _SAME}
+        given = database.values(_NEXT_RUNS, following) | {"tzdata": tzdata_version()}
         database.send(connection, insert, given)
 
 
-def _values(run: ClaimedRun, now: datetime, *, running: bool) -> new_runs.Values | None:
+def _row(run: ClaimedRun, now: datetime, *, running: bool) -> list[Any] | None:
     values = new_runs.after_claimed(run, now, running=running)
-    return values and values | {"version": run.task.version}
+    if values is None:
+        return None
+    values["version"] = run.task.version
+    return [values[name] for name in _NEXT_RUNS.kinds]
 
 
-_SAME = ("trigger", "state", "tzdata")
-"""What all the rows have in common. It costs less as parameters of the statement."""
-_OF_TASK = {"task": crontab.c.name, "queue": crontab.c.queue}
 _NEXT_RUNS = Columns(
     task_id=BigInteger(),
     version=Integer(),
@@ -64,6 +65,15 @@ _NEXT_RUNS = Columns(
 @cache
 def _insert(insert: Insert, batch: FromClause) -> Executable:
     unchanged = (crontab.c.id == batch.c.task_id) & (crontab.c.version == batch.c.version) & crontab.c.enabled
-    values: dict[str, ColumnElement[Any]] = {name: bindparam(name, type_=Text()) for name in _SAME}
-    values |= _OF_TASK | {name: batch.c[name] for name in _NEXT_RUNS.kinds if name != "version"}
-    return insert.from_select(list(values), select(*values.values()).join_from(batch, crontab, unchanged))
+    given = {name: batch.c[name] for name in _NEXT_RUNS.kinds if name != "version"}
+    # What all rows or the database have is not sent for each row.
+    alike = {
+        "trigger": literal(Trigger.SCHEDULE.value),
+        "state": literal(RunState.WAITING.value),
+        "tzdata": bindparam("tzdata"),
+        "task": crontab.c.name,
+        "queue": crontab.c.queue,
+    }
+    columns = given | alike
+    rows = select(*columns.values()).join_from(batch, crontab, unchanged)
+    return insert.from_select([*columns], rows)
