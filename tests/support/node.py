@@ -145,7 +145,10 @@ class HandNode:
         warden = cast("Warden", self.warden)
         self.receiver = Receiver(warden, self.active_runs, lambda: None)
         self.recorder = Recorder(
-            database, self.id, self.active_runs, warden, self.receiver, lambda: None, self.counters
+            *(database, self.id, self.active_runs, warden, self.receiver),
+            on_recorded=lambda: None,
+            is_busy=lambda: self.dispatcher.is_busy,
+            counters=self.counters,
         )
 
     def _boottime(self) -> float:

@@ -54,6 +54,10 @@ LATE_STARTS = 4
 _FIRST_RETRY = 0.05
 _NEXT_LANES_PAUSE = 0.2
 """Seconds to the next step when one step does not reach all lanes."""
+LONGEST_GATHERING = 0.02
+"""Seconds for which a free slot waits for others, so that one commit starts several held claims."""
+_SNAPSHOT_PAUSE = 0.2
+"""Seconds to the next snapshot while enough claims are held."""
 
 
 Prepared = list[tuple[ClaimedRun, Job]]
@@ -100,6 +104,15 @@ class Dispatcher:
         """Set while the node drains: nothing new is claimed."""
         self._waits_for_room = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
+        # By the lease's clock, in seconds.
+        self._last_start_took = 0.0
+        self._gathers_until: float | None = None
+        self._next_snapshot = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether claimed runs wait for free slots."""
+        return bool(self._held)
 
     @property
     def starting(self) -> frozenset[int]:
@@ -115,8 +128,9 @@ class Dispatcher:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
-        if self._held and self._use_held():
-            return 0.0
+        if self._held and (pause := self._use_held()) is not None:
+            return pause
+        self._next_snapshot = self._lease.clock() + _SNAPSHOT_PAUSE
         capacity = self._capacity()
         snapshot, reserved_for = self._take_snapshot(capacity)
         if reserved_for:
@@ -193,19 +207,35 @@ class Dispatcher:
         fitting = (head for head in due if capacity.has_room_for(head.lane))
         return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
 
-    def _use_held(self) -> bool:
+    def _use_held(self) -> float | None:
         """Start held claims for which slots are free, or release them all if they must not wait any longer.
 
-        Return whether there was anything to do.
+        Return the seconds until the next step; None if this step has to look at the database.
         """
+        now = self._lease.clock()
         is_in_doubt = self._rollback_detector.is_in_doubt
         if self.closed or self.draining or is_in_doubt or self._held.seconds_left <= 0:
             self._release_held()
-        elif (slots := self._active_runs.free()) > 0:
+            return 0.0
+        if (slots := self._active_runs.free()) > 0:
+            if (pause := self._gathering(slots, now)) > 0:
+                return pause
             self._start_held(self._held.take(slots))
-        else:
-            return False
-        return True
+            self._last_start_took = self._lease.clock() - now
+            return 0.0
+        if self._held.room or now >= self._next_snapshot:
+            return None
+        return min(self._next_snapshot - now, self._held.seconds_left)
+
+    def _gathering(self, slots: int, now: float) -> float:
+        """Return the seconds to wait for more free slots: at most as long as the last start took."""
+        if self._gathers_until is None:
+            self._gathers_until = now + min(LONGEST_GATHERING, self._last_start_took)
+        pause = self._gathers_until - now
+        if pause > 0 and slots < min(len(self._held), self._settings.slots):
+            return pause
+        self._gathers_until = None
+        return 0.0
 
     def _release_held(self) -> None:
         with self._database.write() as connection:

@@ -140,6 +140,7 @@ class NodeSession:
             self.warden,
             self.receiver,
             on_change,
+            lambda: self.dispatcher.is_busy,
             self._counters,
         )
 
@@ -198,10 +199,11 @@ class NodeSession:
         """Start what is due, including runs that the dispatcher holds up for a while."""
         self.dispatcher.is_single_pass = True
         while self._is_serving():
-            if self.dispatcher.step() > 0:
+            pause = self.dispatcher.step()
+            if pause > 0:
                 if not self.dispatcher.is_held_up:
                     break
-                self._wake_dispatcher.wait(1.0)
+                self._wake_dispatcher.wait(min(1.0, pause))
                 self._wake_dispatcher.clear()
 
     def _is_serving(self) -> bool:

@@ -25,6 +25,10 @@ FLUSH_BYTES = 1024 * 1024
 """Most bytes of one run's output per transaction."""
 BATCH = 100
 """Most results recorded per transaction."""
+LONGEST_DELAY = 0.5
+"""Seconds for which an end waits while the dispatcher is busy: starts come first."""
+_DELAY_STEP = 0.02
+"""Seconds after which a recorder that waits for the dispatcher looks again."""
 _BETWEEN_LOOKS = 0.2
 """Seconds to wait for news while some output waits for its next flush."""
 
@@ -40,15 +44,20 @@ class Recorder:
         warden: Warden,
         receiver: Receiver,
         on_recorded: Callable[[], None],
+        is_busy: Callable[[], bool],
         counters: Counters | None = None,
     ) -> None:
-        """`on_recorded` is called when the ends of runs are recorded."""
+        """`on_recorded` is called when the ends of runs are recorded.
+
+        `is_busy` returns whether the dispatcher has runs to start.
+        """
         self._database = database
         self._node_id = node_id
         self._active_runs = active_runs
         self._warden = warden
         self._receiver = receiver
         self._on_recorded = on_recorded
+        self._is_busy = is_busy
         self._counters = counters or Counters()
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
@@ -65,7 +74,12 @@ class Recorder:
         return not self._finished and not self._with_new_output
 
     def step(self) -> float:
-        """Wait for news and record it. Raises DatabaseError; the next step then tries again."""
+        """Wait for news and record it; return the seconds until the next step.
+
+        Raises DatabaseError; the next step then tries again.
+        """
+        if self._is_busy() and 0 < self._active_runs.unrecorded_for() < LONGEST_DELAY:
+            return _DELAY_STEP
         self._take_reports(self._patience())
         self.flush()
         return 0.0

@@ -100,10 +100,17 @@ class ActiveRuns:
                 self._quick_ends.popleft()
             return 0 if self._is_recorder_behind() else len(self._quick_ends)
 
+    def unrecorded_for(self) -> float:
+        """Return the seconds since the oldest end that is not recorded; 0 if all are."""
+        with self._changed:
+            return self._unrecorded_for()
+
+    def _unrecorded_for(self) -> float:
+        now = self._clock()
+        return now - next(iter(self._unrecorded.values()), now)
+
     def _is_recorder_behind(self) -> bool:
-        oldest = next(iter(self._unrecorded.values()), None)
-        is_too_old = oldest is not None and self._clock() - oldest > LONGEST_UNRECORDED
-        return is_too_old or len(self._unrecorded) >= MOST_UNRECORDED
+        return self._unrecorded_for() > LONGEST_UNRECORDED or len(self._unrecorded) >= MOST_UNRECORDED
 
     def free_capacity(self, capacity: Mapping[str, float]) -> dict[str, float]:
         """Return what is left of `capacity` after the needs of all runs that take slots."""
