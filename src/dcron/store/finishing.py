@@ -140,11 +140,12 @@ def _with_followers(batch: FromClause) -> Executable:
     other = runs.alias("other")
     kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
     retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
+    was_retried = (runs.c.state == RunState.LOST) & retry
     comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
     return (
         select(*_COLUMNS)
         .join_from(batch, runs, runs.c.id == batch.c.id)
-        .where(or_(batch.c.bad == 1, kept_waiting, retry, comes_after))
+        .where(or_(batch.c.bad == 1, kept_waiting, was_retried, comes_after))
     )
 
 
