@@ -5,10 +5,9 @@ are taken in one order everywhere: tasks by id, then runs.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -51,8 +50,7 @@ _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
 
 
-@dataclass(frozen=True)
-class RunResult:
+class RunResult(NamedTuple):
     """How a run ended, as its node reports it."""
 
     id: int
@@ -156,24 +154,18 @@ def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
 
 
 def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
-    rows = (
-        (
-            *(each.id, each.state.value, each.reason, each.exit_code, each.signal),
-            *(each.finished_at, each.timed_out),
-        )
-        for each in ended
-    )
-    given = database.values(_ENDED, rows) | {"node_id": node_id}
-    return set(connection.scalars(_end(database.rows(_ENDED)), given))
+    given = database.values(_ENDED, (each[: len(_ENDED.kinds)] for each in ended)) | {"node_id": node_id}
+    return set(connection.scalars(_end(database.rows(_ENDED)), given).all())
 
 
+# The first fields of RunResult, in their order.
 _ENDED = Columns(
     id=BigInteger(),
     state=Text(),
+    finished_at=Instant(),
     reason=Text(),
     exit_code=Integer(),
     signal=Integer(),
-    finished_at=Instant(),
     timed_out=Boolean(),
 )
 
