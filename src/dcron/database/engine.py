@@ -113,6 +113,11 @@ class Database:
         return self.address.path is not None
 
     @property
+    def answers_at_once(self) -> bool:
+        """Whether the answer to a statement costs no round trip."""
+        return self.is_sqlite
+
+    @property
     def product(self) -> str:
         """Name of this kind of database, for people."""
         return "SQLite" if self.is_sqlite else "PostgreSQL"
