@@ -74,6 +74,16 @@ def test_a_step_claims_and_starts_runs_in_few_round_trips(node: HandNode, wire: 
     assert len(node.launched) == 2 * (WARM + 1)
 
 
+def test_a_run_that_is_due_soon_after_a_claim_needs_no_look(world: World, node: HandNode, wire: Wire) -> None:
+    world.add("soon", "@every 1s", max_running=None)
+    world.clock.forward(seconds=0.5)
+    node.take_turns()
+    assert node.dispatcher.step() == pytest.approx(0.5)
+    world.clock.forward(seconds=0.5)
+    assert wire.trips(node.dispatcher.step) <= CLAIM
+    assert node.launched[-1].env["DCRON_TASK"] == "soon"
+
+
 def test_a_step_that_finds_nothing_is_one_round_trip(node: HandNode, wire: Wire) -> None:
     node.take_turns()
     assert wire.trips(node.dispatcher.step) <= LOOK

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
 
+_ANNOUNCES = "dcron_announces"
+"""The note on a connection that its transaction has called `notify`."""
 _LOCK_TABLES_TIMEOUT = 60.0
 """Seconds to wait until no other transaction uses the tables."""
 _DEPENDENCIES_LOCK = 0x6463726F6E02
@@ -98,6 +100,8 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
+        self.announced = 0
+        """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
         self.time = self._time()
         """The time of the database's clock, as an expression for a statement."""
@@ -188,7 +192,13 @@ class Database:
 
         On Postgres it is at most 2 s of this machine's time after a reading of the server's clock.
         """
-        return self._clock() if self._clock else self._server_clock.now() or self.read_clock(connection)
+        return self.recent_now() or self.read_clock(connection)
+
+    def recent_now(self) -> datetime | None:
+        """Return the same without a statement; None if the server's clock was not read for a while."""
+        if self._clock:
+            return self._clock()
+        return datetime.now(UTC) if self.is_sqlite else self._server_clock.now()
 
     def note_clock(self, at: datetime) -> datetime:
         """Note a reading of the database's clock that has just arrived; return it."""
@@ -196,10 +206,8 @@ class Database:
 
     def read_clock(self, connection: Connection) -> datetime:
         """Read the database's clock now, for a comparison with another clock."""
-        if self._clock:
-            return self._clock()
-        if self.is_sqlite:
-            return datetime.now(UTC)
+        if self._clock or self.is_sqlite:
+            return self.now(connection)
         return self._server_clock.read(connection.scalar(text("SELECT clock_timestamp()")))
 
     def rows(self, columns: Columns) -> FromClause:
@@ -222,6 +230,7 @@ class Database:
 
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
+        connection.info[_ANNOUNCES] = True
         if not self.is_sqlite:
             self.send(connection, *NOTIFY)
 
@@ -314,8 +323,10 @@ class Database:
             with self.engine.connect() as connection:
                 self._require_same_file()
                 connection = connection.execution_options(dcron_opening=opening)
+                connection.info.pop(_ANNOUNCES, None)
                 with connection.begin():
                     yield connection
+                self.announced += _ANNOUNCES in connection.info
         except IntegrityError:
             raise  # a constraint of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:
