@@ -57,6 +57,10 @@ class CrontabFileError(UsageError):
     """A crontab file that cannot be read: names the file, line and column."""
 
 
+class ArchiveError(DcronError):
+    """The archive cannot be reached, written or read."""
+
+
 class DatabaseError(DcronError):
     """The database cannot be reached, is locked, full or damaged."""
 

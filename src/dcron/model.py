@@ -70,7 +70,7 @@ class SkipCode(StrEnum):
     OVERLAP = "overlap"
     """As many runs of its task as allowed were alive."""
     MISSED = "missed"
-    """No agent was there, or free, at its time, and catch-up does not run it."""
+    """No agent could start it at its time, and catch-up does not run it."""
     EXPIRED = "expired"
     """It was not started before its deadline."""
     PAUSED = "paused"

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
+from dcron.archive import require_url
 from dcron.errors import UsageError
 from dcron.schedule import zone
 
@@ -34,7 +35,19 @@ TIMEZONE = Setting(
     "the config file's, else that of the machine where the task is added",
     _zone_name,
 )
-SETTINGS: Mapping[str, Setting] = MappingProxyType({each.name: each for each in (TIMEZONE,)})
+
+
+def _archive_url(value: Any) -> str:
+    return require_url(value if isinstance(value, str) else repr(value))
+
+
+ARCHIVE_URL = Setting(
+    "archive.url",
+    "Where runs and their output are written before they are pruned: file:///DIRECTORY or s3://BUCKET/PREFIX.",
+    "runs are pruned without an archive",
+    _archive_url,
+)
+SETTINGS: Mapping[str, Setting] = MappingProxyType({each.name: each for each in (TIMEZONE, ARCHIVE_URL)})
 
 
 def find(name: str) -> Setting:

@@ -138,8 +138,7 @@ def test_after_downtime_the_last_occurrence_runs_and_the_others_are_one_row(worl
     assert world.run(run_id).scheduled_for == NINE + 10 * MINUTE
     (skipped,) = world.runs(RunState.SKIPPED)
     assert skipped.reason == (
-        "missed: no agent was there, or free, to run it"
-        " (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
+        "missed: no agent could start it (9 occurrences, 2026-11-20T09:01:00Z to 2026-11-20T09:09:00Z)"
     )
     assert [run.scheduled_for for run in world.runs(RunState.WAITING)] == [NINE + 11 * MINUTE]
 

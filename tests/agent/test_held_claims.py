@@ -1,12 +1,16 @@
 """Claims that a busy node holds ahead: started when a slot is free, and released when they must not wait."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from dcron.agent.dispatcher import LONGEST_GATHERING
 from dcron.agent.held_claims import LONGEST_HOLD, MOST_PER_SLOT
+from dcron.agent.recorder import LONGEST_DELAY
 from dcron.errors import DatabaseError
 from dcron.model import Run, RunState
+from dcron.store import held_claims
 from tests.agent.test_dispatcher import cut_commit
 from tests.support.node import HandNode, World
 
@@ -49,15 +53,64 @@ def test_nothing_is_claimed_ahead_while_runs_take_long(world: World) -> None:
 
 def test_no_more_than_a_few_for_each_slot_are_claimed_ahead(world: World) -> None:
     task = world.add("tick", "0 0 1 1 *", max_running=None)
-    for _ in range(20):
+    for _ in range(30):
         world.crontab.run(task)
     node = world.node(slots=1)
     most = 0
-    for _ in range(20):
+    for _ in range(30):
         node.end(*node.take_turns())
         most = max(most, len(world.runs(RunState.CLAIMED)))
     assert most == MOST_PER_SLOT
-    assert len({job.run_id for job in node.launched}) == len(node.launched) == 20
+    assert len({job.run_id for job in node.launched}) == len(node.launched) == 30
+
+
+def test_while_claims_are_held_and_no_slot_is_free_the_database_is_left_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, _ = holding(world)
+    with monkeypatch.context() as without:
+        without.setattr("dcron.agent.dispatcher.take_snapshot", None)
+        world.clock.forward(milliseconds=100)
+        pause = node.dispatcher.step()
+    assert 0 < pause < 0.2
+    world.crontab.cancel(node.launched[-1].run_id)
+    assert node.killed == []
+    world.clock.forward(milliseconds=200)
+    node.dispatcher.step()
+    assert len(node.killed) == 1
+
+
+def test_a_free_slot_waits_for_others_as_long_as_the_last_start_took(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*arguments: Any) -> Any:
+        world.clock.forward(milliseconds=10)
+        return check(*arguments)
+
+    check = held_claims.check
+    monkeypatch.setattr(held_claims, "check", slow)
+    node, _ = holding(world, tasks=12)
+    node.end(*node.active_runs.ids())
+    first, second = node.take_turns()
+    assert len(world.runs(RunState.CLAIMED)) >= 2
+    node.end(first)
+    assert node.take_turns() == []
+    node.end(second)
+    assert len(node.take_turns()) == 2
+    node.end(node.launched[-1].run_id)
+    assert 0 < node.dispatcher.step() <= LONGEST_GATHERING
+    world.clock.forward(milliseconds=10)
+    assert len(node.take_turns()) == 1
+
+
+def test_ends_are_recorded_behind_the_starts_of_held_claims(world: World) -> None:
+    node, _ = holding(world)
+    node.time += 0.1
+    assert node.recorder.step() > 0
+    assert world.runs(RunState.SUCCEEDED) == []
+    node.time += LONGEST_DELAY
+    assert node.recorder.step() == 0
+    assert len(world.runs(RunState.SUCCEEDED)) == 2
 
 
 def test_claims_that_were_held_too_long_are_released_at_no_cost(world: World) -> None:

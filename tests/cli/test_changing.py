@@ -213,9 +213,9 @@ def test_verbs_that_change_take_whole_names_alone(dcron: Dcron, words: list[str]
     before = dcron.done("view", "deploy-prod", "--json").json
     refused = dcron(*words, "deploy")
     assert (refused.code, refused.out) == (4, "")
-    assert "there is no task 'deploy'; deploy-prod begins so: this verb takes the whole name" in refused.err
+    assert "there is no task 'deploy'; this verb takes the whole name: deploy-prod" in refused.err
     dcron.done("add", "-n", "deploy-test", "@daily", "true")
-    assert "deploy-prod, deploy-test begin so" in dcron(*words, "deploy").err
+    assert "this verb takes the whole name: deploy-prod, deploy-test" in dcron(*words, "deploy").err
     several = dcron(*words, "deploy-prod", "deploy-tes")
     assert several.code == (2 if words[0] == "backfill" else 4)
     assert dcron.done("view", "deploy-prod", "--json").json == before

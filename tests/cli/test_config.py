@@ -1,6 +1,7 @@
 """`config`: settings that all users of a crontab share; and the zone of new tasks."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,17 +23,20 @@ def zone_of(dcron: Dcron, name: str, *words: str) -> tuple[str, str]:
     return dcron.done("view", name, "--json").json["timezone"], line.removeprefix("zone").strip()
 
 
+def listed(dcron: Dcron) -> dict[str, Any]:
+    """Return the settings by name."""
+    return {each["name"]: each for each in dcron.done("config", "list", "--json").json}
+
+
 def test_a_setting_is_listed_set_and_unset(dcron: Dcron) -> None:
     assert "not set" in dcron.done("config", "list").out
-    assert dcron.done("config", "list", "--json").json == [
-        {
-            "name": "timezone",
-            "value": None,
-            "help": "Time zone of new tasks that name none.",
-            "changed_at": None,
-            "changed_by": None,
-        }
-    ]
+    assert listed(dcron)["timezone"] == {
+        "name": "timezone",
+        "value": None,
+        "help": "Time zone of new tasks that name none.",
+        "changed_at": None,
+        "changed_by": None,
+    }
     assert dcron.done("config", "set", "timezone", "Europe/Berlin").out == "timezone: Europe/Berlin\n"
     held = dcron.done("config", "set", "timezone", "Europe/Paris", "--json").json
     assert (held["value"], bool(held["changed_by"]), held["changed_at"][-1]) == ("Europe/Paris", True, "Z")
@@ -45,7 +49,7 @@ def test_a_setting_is_listed_set_and_unset(dcron: Dcron) -> None:
     ("words", "told"),
     [
         (["set", "timezon", "UTC"], "there is no setting 'timezon'; did you mean timezone?"),
-        (["unset", "colour"], "there is no setting 'colour'; the settings are timezone"),
+        (["unset", "colour"], "there is no setting 'colour'; the settings are "),
         (["set", "timezone", "Europe/Brelin"], "did you mean Europe/Berlin?"),
     ],
 )
@@ -73,7 +77,7 @@ def test_a_new_task_has_the_crontabs_zone_and_no_admins_own(dcron: Dcron) -> Non
 @pytest.mark.usefixtures("tokyo")
 def test_a_new_crontab_gets_the_zone_of_the_machine_that_makes_it(fresh: Dcron) -> None:
     assert "new tasks have the time zone Asia/Tokyo (this machine's)" in fresh.done("db", "init").err
-    assert fresh.done("config", "list", "--json").json[0]["value"] == "Asia/Tokyo"
+    assert listed(fresh)["timezone"]["value"] == "Asia/Tokyo"
     assert fresh.done("db", "init").err == ""
 
 

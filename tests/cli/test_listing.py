@@ -36,7 +36,7 @@ def test_the_list_has_the_columns_of_the_contract(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "-z", "Europe/Berlin", "@every 2s", "echo hi")
     dcron.run_due()
     header, row = dcron.done("list").out.splitlines()
-    assert header.split() == ["NAME", "SCHEDULE", "TZ", "NEXT", "LEFT", "LAST", "RESULT", "OWNER"]
+    assert header.split() == ["NAME", "SCHEDULE", "TZ", "NEXT", "LEFT", "LAST", "RESULT", "NODE"]
     assert row.startswith("one   @every 2s  Europe/Berlin")
     assert "\x1b" not in header + row
 
@@ -121,7 +121,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(sqlite: Dcron, width: int
 def test_what_tells_least_is_left_out_first(sqlite: Dcron) -> None:
     sqlite.done("add", "-n", "one", "30 1-5 * * mon-fri", "ls")
     wide = on_terminal("list", url=sqlite.url, size=(24, 100), NO_COLOR="1").out.splitlines()[0].split()
-    assert wide == ["NAME", "SCHEDULE", "TZ", "NEXT", "LEFT", "LAST", "RESULT", "OWNER"]
+    assert wide == ["NAME", "SCHEDULE", "TZ", "NEXT", "LEFT", "LAST", "RESULT", "NODE"]
     narrow = on_terminal("list", url=sqlite.url, size=(24, 30), NO_COLOR="1").out.splitlines()[0].split()
     assert narrow[:3] == ["NAME", "NEXT", "LEFT"]
 

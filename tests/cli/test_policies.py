@@ -8,7 +8,7 @@ from sqlalchemy import insert
 
 from dcron.database import Database
 from dcron.model import Block, Definition
-from dcron.presentation.humanize import HELD
+from dcron.presentation.humanize import WAITS_FOR
 from dcron.schema import runs
 from dcron.services import tasks
 from dcron.services.crontab import Crontab
@@ -262,12 +262,12 @@ def test_what_is_held_back_says_why(dcron: Dcron) -> None:
     dcron.done("backfill", "report", "--from", "2015-01-01", "--to", "2024-01-01")
     listed = dcron.done("runs", "report", "-n", "50").out
     assert listed.count("backfill") == 10
-    assert listed.count(HELD[Block.LIMIT]) == 9
+    assert listed.count(WAITS_FOR[Block.LIMIT]) == 9
     shown = dcron.done("view", "report").out
-    assert HELD[Block.LIMIT] in shown
+    assert WAITS_FOR[Block.LIMIT] in shown
     assert "and 5 more: dcron runs report --state waiting" in shown
     assert len(dcron.done("view", "report", "--json").json["waiting"]) == 11
-    assert set(HELD) == set(Block)
+    assert set(WAITS_FOR) == set(Block)
 
 
 def test_what_waits_in_a_paused_task_is_not_late(sqlite: Dcron) -> None:

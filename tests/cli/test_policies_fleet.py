@@ -134,7 +134,10 @@ def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> No
 def test_a_node_is_drained_by_its_whole_name_or_id(dcron: Dcron) -> None:
     with agent(dcron), agent(dcron, "mail"):
         begun = dcron("drain", "we")
-        assert (begun.code, "no living node 'we'; web-1 begins so" in begun.err) == (4, True)
+        assert (begun.code, "no living node 'we'; this verb takes the whole name: web-1" in begun.err) == (
+            4,
+            True,
+        )
         (node,) = dcron.done("drain", "web-1", "--json").json
         assert node["name"] == "web-1"
         assert dcron("drain", node["id"][:-1]).code == 4

@@ -37,7 +37,7 @@ def test_runs_lists_the_newest_first(dcron: Dcron) -> None:
     assert dcron.done("runs", "--state", "waiting,claimed", "--json", "-n", "1").json[0]["id"] == ids[-1]
     assert dcron.done("runs", "--state", "failed", "--state", "lost", "--json").json == []
     assert dcron.done("runs", "--since", "1h", "--json", "-n", "1").json
-    assert "DUE (" in dcron.done("runs").out.splitlines()[0]
+    assert "FOR (" in dcron.done("runs").out.splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from dcron.cli import app
 from dcron.cli.options import CommandLast
 from tests.support.cli import DCRON, Dcron, real
 
-UNUSED = ("alembic", "icalendar", "psycopg", "pydantic", "rich", "sqlalchemy.orm", "textual", "tomllib")
+UNUSED = (
+    *("alembic", "icalendar", "prometheus_client", "psycopg", "pydantic", "rich"),
+    *("sqlalchemy.orm", "textual", "tomllib"),
+)
 """Modules that take long to load, and that none of the verbs below needs."""
 HEAVY = (*UNUSED, "croniter", "dateutil", "_hashlib", "socket", "sqlalchemy")
 

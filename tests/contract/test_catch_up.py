@@ -50,7 +50,7 @@ def test_what_is_passed_over_says_why_and_which(stage: Stage) -> None:
     last = stage.task("last")
     stage.now = at("12:35")
     run_all(stage, stage.node())
-    told = "missed: no agent was there, or free, to run it"
+    told = "missed: no agent could start it"
     span = "(3 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:30:00Z)"
     assert reasons(stage, skip) == [f"{told}, and catch-up is skip {span}"]
     assert reasons(stage, window) == [f"{told} within the catch-up window of 1m {span}"]

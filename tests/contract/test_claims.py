@@ -350,8 +350,7 @@ def test_after_downtime_one_row_tells_what_was_missed_and_the_last_turn_runs(sta
     assert run.successor == at("13:10")
     (missed,) = stage.runs(task.id, RunState.SKIPPED)
     assert missed.reason == (
-        "missed: no agent was there, or free, to run it"
-        " (5 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:50:00Z)"
+        "missed: no agent could start it (5 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:50:00Z)"
     )
     (running,) = stage.runs(task.id, RunState.RUNNING)
     assert running.scheduled_for == at("13:00")

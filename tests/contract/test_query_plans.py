@@ -1,7 +1,7 @@
 """The queries that agents and people ask all day follow an index, however long the history is."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -93,18 +93,23 @@ def full(full_url: str) -> Iterator[Stage]:
     """20,000 lines with a turn each, and a history of 50,000 runs."""
     stage = Stage(full_url)
     assert stage.node() == NODE
+    fill(stage, FILL)
+    yield stage
+    stage.database.close()
+
+
+def fill(stage: Stage, statements: Sequence[str]) -> None:
+    """Execute the statements; then Postgres knows what is in the tables."""
     fmt = "%Y-%m-%d %H:%M:%S" + ("" if stage.database.is_sqlite else "+00")
     moments = {
         "past": (NOON - timedelta(days=1)).strftime(fmt),
         "soon": (NOON - timedelta(1e-4)).strftime(fmt),
     }
-    for statement in FILL:
+    for statement in statements:
         used = {name: value for name, value in moments.items() if f":{name}" in statement}
         stage.sql(statement, **used)
     if not stage.database.is_sqlite:
         stage.sql("ANALYZE")
-    yield stage
-    stage.database.close()
 
 
 def claim_batch(connection: Connection, stage: Stage) -> ClaimResult:
@@ -242,6 +247,20 @@ def test_a_hot_query_follows_an_index(full: Stage, ask: Callable[[Connection, St
     plans = explained(full, lambda connection: ask(connection, full))
     assert plans
     assert {sql: scans(full, plan) for sql, plan in plans.items() if scans(full, plan)} == {}
+
+
+def test_the_first_runs_ever_are_found_by_their_ids(stage: Stage) -> None:
+    node_id = stage.node()
+    few = [statement.replace(f"<= {LINES}", "<= 5000") for statement in FILL[:2]]
+    fill(stage, few)
+
+    def act(connection: Connection) -> None:
+        offer = Capacity(node_id=node_id, slots=100)
+        result = claims.claim(connection, stage.database, offer, NOON, [Lane()], slots=100)
+        ended = [RunResult(run.id, RunState.SUCCEEDED, NOON) for run in result.started]
+        assert len(finishing.finish(connection, stage.database, node_id, ended, NOON)) == 100
+
+    assert not any(scans(stage, plan) for plan in explained(stage, act).values())
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from dcron.cli.app import app
 from dcron.errors import DcronError
 from dcron.model import RunState
+from dcron.monitoring.cluster import ClusterPage
 from dcron.services.fleet import Fleet
 from tests.faults.hostile import TABLES, VICTIM, Attack
 from tests.support.cluster import AgentProcess, Cluster, wait_for
@@ -69,6 +70,9 @@ def test_no_value_of_any_column_stops_an_agent_or_a_list(
     require_unharmed(team, agent, node.id)
     time.sleep(2)
     require_unharmed(team, agent, node.id)
+    page = ClusterPage(team.database)
+    assert b"dcron_cluster_up 1.0" in page.page("").body
+    page.close()
     monkeypatch.setenv("DCRON_DB", team.url)
     for words in READING:
         result = CliRunner().invoke(app, words)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from sqlalchemy import event
 
+from dcron.agent.counters import Counters
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Lease, OtherLeases
@@ -119,6 +120,7 @@ class HandNode:
         self.time = 0.0
         """Seconds, for how long slots are taken."""
         self.active_runs = ActiveRuns(slots, lambda: self.time)
+        self.counters = Counters()
         self.launched: list[Job] = []
         self.killed: list[int] = []
         self.deadlines: list[float] = []
@@ -142,6 +144,7 @@ class HandNode:
             self.active_runs,
             launch,
             kill,
+            self.counters,
         )
         reconciler = Reconciler(database, self.id, self.active_runs, lambda: self.dispatcher.starting, kill)
         others = OtherLeases(2 * self.settings.beat)
@@ -157,12 +160,18 @@ class HandNode:
             self._drain,
             self.outgrown.append,
             self.maintenance,
+            self.counters,
         )
 
         self.warden = HandWarden()
         warden = cast("Warden", self.warden)
         self.receiver = Receiver(warden, self.active_runs, lambda: None)
-        self.recorder = Recorder(database, self.id, self.active_runs, warden, self.receiver, lambda: None)
+        self.recorder = Recorder(
+            *(database, self.id, self.active_runs, warden, self.receiver),
+            on_recorded=lambda: None,
+            is_busy=lambda: self.dispatcher.is_busy,
+            counters=self.counters,
+        )
 
     def _boottime(self) -> float:
         with self.database.read() as connection:

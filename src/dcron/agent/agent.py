@@ -3,8 +3,11 @@
 import logging
 import math
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dcron import migrations
+from dcron.agent.counters import Counters
 from dcron.agent.loops import Outage
 from dcron.agent.node import NodeSession, SessionEnd
 from dcron.agent.settings import AgentSettings
@@ -24,8 +27,11 @@ class Agent:
 
     def __init__(self, database: Database, settings: AgentSettings) -> None:
         self._database = database
-        self._settings = settings
-        self._session: NodeSession | None = None
+        self.settings = settings
+        self.patience = database.patience
+        self.counters = Counters()
+        self.session: NodeSession | None = None
+        """The present node; None before the first one."""
         self._stopped = threading.Event()
 
     def run(self, *, once: bool = False) -> None:
@@ -38,8 +44,19 @@ class Agent:
         """
         become_subreaper()  # if the warden dies, its commands become our children, and we end them
         hide_memory()
-        with stopping(self.stop):
+        with stopping(self.stop), self._monitored():
             self._serve(once=once)
+
+    @contextmanager
+    def _monitored(self) -> Iterator[None]:
+        """Serve the agent's figures meanwhile, if asked to. Without them the agent works all the same."""
+        if self.settings.monitor is None:
+            yield
+            return
+        from dcron.agent.monitor import serve  # it loads 10 MiB of libraries
+
+        with serve(self.settings.monitor, self, self._database):
+            yield
 
     def _serve(self, *, once: bool) -> None:
         first = True
@@ -57,8 +74,8 @@ class Agent:
     def stop(self) -> None:
         """Drain and stop. A second call stops at once."""
         self._stopped.set()
-        if self._session:
-            self._session.request_stop()
+        if self.session:
+            self.session.request_stop()
 
     def _open(self, *, first: bool, once: bool) -> NodeSession | None:
         """Return a session with its node registered; None if stopped while waiting for the database.
@@ -66,7 +83,7 @@ class Agent:
         Only the first session creates missing tables. A later one waits for them: an operator may be
         replacing the database with a copy.
         """
-        outage = Outage("start", _LONGEST_PAUSE, self._settings.lease if once else math.inf)
+        outage = Outage("start", _LONGEST_PAUSE, self.settings.lease if once else math.inf)
         while not self._stopped.is_set():
             self._database.close()  # the connections may belong to a file that was replaced
             try:
@@ -84,7 +101,7 @@ class Agent:
         return None
 
     def _register(self, *, once: bool, reboot: bool) -> NodeSession:
-        session = self._session = NodeSession(self._database, self._settings, once=once)
+        session = self.session = NodeSession(self._database, self.settings, self.counters, once=once)
         if self._stopped.is_set():  # stopped before the session existed
             session.request_stop()
         try:

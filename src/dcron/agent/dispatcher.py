@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from dcron import policy
+from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
@@ -56,6 +57,10 @@ _KNOWN = timedelta(seconds=POLL_INTERVAL_WITHOUT_NOTIFY)
 """How long a snapshot holds unless a change is signalled. Not longer than the shortest poll interval."""
 _NEXT_LANES_PAUSE = 0.2
 """Seconds to the next step when one step does not reach all lanes."""
+LONGEST_GATHERING = 0.02
+"""Seconds for which a free slot waits for others, so that one commit starts several held claims."""
+_SNAPSHOT_PAUSE = 0.2
+"""Seconds to the next snapshot while enough claims are held."""
 
 
 Prepared = list[tuple[ClaimedRun, Job]]
@@ -75,6 +80,7 @@ class Dispatcher:
         active_runs: ActiveRuns,
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
+        counters: Counters | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -85,6 +91,7 @@ class Dispatcher:
         self._active_runs = active_runs
         self._launch = launch
         self._kill = kill
+        self._counters = counters or Counters()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -103,6 +110,15 @@ class Dispatcher:
         self._known: tuple[Snapshot, int] | None = None
         self._is_outdated = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
+        # By the lease's clock, in seconds.
+        self._last_start_took = 0.0
+        self._gathers_until: float | None = None
+        self._next_snapshot = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether claimed runs wait for free slots."""
+        return bool(self._held)
 
     @property
     def starting(self) -> frozenset[int]:
@@ -122,8 +138,9 @@ class Dispatcher:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
-        if self._held and self._use_held():
-            return 0.0
+        if self._held and (pause := self._use_held()) is not None:
+            return pause
+        self._next_snapshot = self._lease.clock() + _SNAPSHOT_PAUSE
         capacity = self._capacity()
         snapshot = self._known_snapshot() or self._look()
         snapshot = replace(snapshot, heads=[head for head in snapshot.heads if capacity.serves(head.lane)])
@@ -176,7 +193,7 @@ class Dispatcher:
     def _look(self) -> Snapshot:
         """Look at the database."""
         announced = self._begin_look()
-        with self._database.read() as connection:
+        with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
         self._note(found, announced)
         return found
@@ -229,19 +246,35 @@ class Dispatcher:
         fitting = (head for head in due if capacity.has_room_for(head.lane))
         return [head.lane for head in fitting if not (holds_back and now - head.due_at > LATE)]
 
-    def _use_held(self) -> bool:
+    def _use_held(self) -> float | None:
         """Start held claims for which slots are free, or release them all if they must not wait any longer.
 
-        Return whether there was anything to do.
+        Return the seconds until the next step; None if this step has to look at the database.
         """
+        now = self._lease.clock()
         is_in_doubt = self._rollback_detector.is_in_doubt
         if self.closed or self.draining or is_in_doubt or self._held.seconds_left <= 0:
             self._release_held()
-        elif (slots := self._active_runs.free()) > 0:
+            return 0.0
+        if (slots := self._active_runs.free()) > 0:
+            if (pause := self._gathering(slots, now)) > 0:
+                return pause
             self._start_held(self._held.take(slots))
-        else:
-            return False
-        return True
+            self._last_start_took = self._lease.clock() - now
+            return 0.0
+        if self._held.room or now >= self._next_snapshot:
+            return None
+        return min(self._next_snapshot - now, self._held.seconds_left)
+
+    def _gathering(self, slots: int, now: float) -> float:
+        """Return the seconds to wait for more free slots: at most as long as the last start took."""
+        if self._gathers_until is None:
+            self._gathers_until = now + min(LONGEST_GATHERING, self._last_start_took)
+        pause = self._gathers_until - now
+        if pause > 0 and slots < min(len(self._held), self._settings.slots):
+            return pause
+        self._gathers_until = None
+        return 0.0
 
     def _release_held(self) -> None:
         with self._database.write() as connection:
@@ -251,8 +284,9 @@ class Dispatcher:
 
     def _start_held(self, held: list[ClaimedRun]) -> None:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
+        self.look_again()
         self._in_doubt = held
-        with self._database.write() as connection:
+        with self._counters.start, self._database.write() as connection:
             now = self._database.now(connection)
             checked = held_claims.check(connection, self._database, held, now)
             if checked.to_release:
@@ -262,9 +296,7 @@ class Dispatcher:
             started = to_start and claims.start(connection, self._database, self._node_id, now, to_start)
             cancelled = [run for run in started if run.id in checked.to_cancel]
             self._cancel(connection, cancelled, checked.to_cancel, now)
-            look = self._send_look(connection)
         self._start([run for run in started if run.id not in checked.to_cancel], now)
-        look()
 
     def _cancel(
         self, connection: Connection, started: list[ClaimedRun], actors: dict[int, str], now: datetime
@@ -299,7 +331,7 @@ class Dispatcher:
     def _claim(self, lanes: list[Lane], capacity: Capacity) -> ClaimResult:
         self._in_doubt = []
         sent = self._lease.clock()
-        with self._database.write() as connection:
+        with self._counters.claim, self._database.write() as connection:
             now = self._database.now(connection)
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
@@ -385,6 +417,8 @@ class Dispatcher:
         self._rollback_detector.started(run.id for run, _ in prepared)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
+            self._counters.started[run.trigger] += 1
+            self._counters.lateness.add((now - (run.due_at or now)).total_seconds())
             log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
 
     def _until_next(self, snapshot: Snapshot, heads: list[LaneHead], capacity: Capacity) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from dcron.agent.counters import Counters
 from dcron.agent.lease import Lease, OtherLeases
 from dcron.agent.maintenance import Maintenance
 from dcron.agent.reconciliation import Differences, Reconciler
@@ -43,6 +44,7 @@ class Heartbeat:
         on_drain: Callable[[bool], None],
         on_version: Callable[[str], None],
         maintenance: Maintenance,
+        counters: Counters | None = None,
     ) -> None:
         """`beat` is the interval in seconds. `on_version` is called with the version of foreign tables."""
         self._maintenance = maintenance
@@ -55,6 +57,7 @@ class Heartbeat:
         self._beat = beat
         self._on_drain = on_drain
         self._on_version = on_version
+        self._counters = counters or Counters()
         # The last task whose blocked runs were checked; the next heartbeat continues after it.
         self._unblocked_up_to = 0
 
@@ -69,11 +72,11 @@ class Heartbeat:
 
     def _beat_once(self) -> float:
         sent = self._lease.clock()
-        with self._database.write() as connection:
+        with self._counters.beat, self._database.write() as connection:
             before = self._lease.clock()
             now = self._database.read_clock(connection)
             self._rollback_detector.check_clock(connection, now, before, self._lease.clock())
-            offset = (datetime.now(UTC) - now).total_seconds()
+            offset = self._counters.clock_offset = (datetime.now(UTC) - now).total_seconds()
             renewal = self._lease.beat(connection, self._database, now, offset)
             upkeep = None if self._lease.has_other_tables else self._maintain(connection, now, renewal)
         if upkeep is None:

@@ -12,7 +12,7 @@ from dcron import policy
 from dcron.agent.running import ActiveRuns
 from dcron.store.candidates import ClaimedRun
 
-MOST_PER_SLOT = 4
+MOST_PER_SLOT = 12
 """Most held claims for each slot."""
 LONGEST_HOLD = 1.0
 """Seconds after which a node releases the claims it holds."""

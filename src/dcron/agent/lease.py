@@ -52,6 +52,7 @@ class Lease:
         self._deadline_set_at = -inf
         self._rollback_detector = rollback_detector
         self.clock = clock
+        self._over_at = -inf
         self.tables = SCHEMA_VERSION
         """Version of the tables at the last renewal."""
 
@@ -59,6 +60,11 @@ class Lease:
     def has_other_tables(self) -> bool:
         """Whether the tables have another version than this program."""
         return self.tables != SCHEMA_VERSION
+
+    @property
+    def left(self) -> float:
+        """Seconds until the lease ends, counted from when its renewal was sent; negative once it ended."""
+        return self._over_at - self.clock()
 
     def renew(self, connection: Connection, now: datetime) -> Row[Any]:
         """Renew the lease in this transaction. Raises Fenced."""
@@ -92,6 +98,7 @@ class Lease:
     def extend(self, sent: float, renewal: Row[Any]) -> None:
         """Move the warden's deadline after a committed renewal: it counts from `sent`, not from the reply."""
         self._rollback_detector.committed(renewal.renewals)
+        self._over_at = max(self._over_at, sent + self._seconds)
         with self._lock:
             if sent - self._deadline_set_at >= self._smallest_step:
                 self._deadline_set_at = sent

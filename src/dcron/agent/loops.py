@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from dcron.agent.counters import LoopStatus
 from dcron.database import is_refusal, lacks_tables
 from dcron.errors import DatabaseError, DatabaseReplaced, SchemaVersionError
 
@@ -60,7 +61,7 @@ class Outage:
 
 
 def run_loop(
-    loop: str,
+    status: LoopStatus,
     step: Callable[[], float],
     wake: threading.Event,
     stop: threading.Event,
@@ -71,8 +72,9 @@ def run_loop(
     If the database is unreachable, try again. Any other error ends the loop and is raised: the database
     file was replaced, a right is missing, the tables are of another version.
     """
-    outage = Outage(loop, longest_pause)
+    outage = Outage(status.name, longest_pause)
     while not stop.is_set():
+        status.turns()
         try:
             pause = step()
             outage.succeeded()
@@ -81,6 +83,8 @@ def run_loop(
         except DatabaseError as error:
             if outage.is_hopeless(error):
                 raise
+            status.database_errors += 1
             pause = outage.failed(error)
+        status.pauses(pause)
         wake.wait(pause)
         wake.clear()

@@ -11,17 +11,20 @@ from time import monotonic
 from typing import Any
 
 from dcron.database import Database
-from dcron.errors import DatabaseError, unexpected
+from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
+from dcron.store.archives import ArchiveDays
 from dcron.store.maintenance import Hold, HoldLost, Job
 from dcron.store.sum_up import SumUpDays
 
 log = logging.getLogger("dcron.agent")
 
-JOBS: tuple[Callable[[], Job], ...] = (SumUpDays,)
+JOBS: tuple[Callable[[], Job], ...] = (SumUpDays, ArchiveDays)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""
-_PAUSE_AFTER_FAILURE = 600.0
-"""Seconds until a job that failed begins again."""
+_PAUSE_AFTER_FAILURE = 60.0
+"""Seconds until another node may try a job that failed here, for example because it can reach the archive."""
+_OWN_PAUSE_AFTER_FAILURE = 600.0
+"""Seconds until this node tries a job again that failed."""
 
 
 class Maintenance:
@@ -36,11 +39,13 @@ class Maintenance:
         self._offered: str | None = None
         self._wake = threading.Event()
         self._reported: str | None = None
+        self._not_before: dict[str, float] = {}
+        """By name, when it tries a job again that failed."""
 
     @property
     def names(self) -> Collection[str]:
         """The names of the jobs that it can do."""
-        return self._jobs.keys()
+        return [name for name in self._jobs if self._not_before.get(name, 0.0) <= monotonic()]
 
     def offer(self, name: str) -> None:
         """Do this job, which is due, as soon as there is time."""
@@ -82,10 +87,12 @@ class Maintenance:
         except (HoldLost, DatabaseError):
             raise
         except Exception as error:
-            self._report("maintenance: %s failed: %s", job.name, unexpected(error))
+            reason = str(error) if isinstance(error, DcronError) else unexpected(error)
+            self._report("maintenance: %s failed: %s", job.name, reason)
+            self._not_before[job.name] = monotonic() + _OWN_PAUSE_AFTER_FAILURE
             with self._database.write() as connection:
                 now = self._database.now(connection)
-                hold.fail(connection, now, _PAUSE_AFTER_FAILURE, unexpected(error))
+                hold.fail(connection, now, _PAUSE_AFTER_FAILURE, reason)
             return
         with self._database.write() as connection:
             if done is None:

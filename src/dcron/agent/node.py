@@ -11,6 +11,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from dcron import __version__, migrations
+from dcron.agent.counters import Counters, LoopStatus
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
@@ -27,6 +28,7 @@ from dcron.config import host_name
 from dcron.database import Database
 from dcron.errors import DatabaseError, DatabaseReplaced, Refused, SchemaVersionError, unexpected
 from dcron.model import Node, RunState
+from dcron.presentation.humanize import plural
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
@@ -61,7 +63,9 @@ _GRACEFUL_ENDS = (SessionEnd.STOPPED, SessionEnd.OTHER_TABLES, SessionEnd.REFUSE
 class NodeSession:
     """One node: its id, its lease, its warden, and the loops that use them."""
 
-    def __init__(self, database: Database, settings: AgentSettings, *, once: bool = False) -> None:
+    def __init__(
+        self, database: Database, settings: AgentSettings, counters: Counters, *, once: bool = False
+    ) -> None:
         """Start the warden. The node is not in the database before `open`.
 
         With `once`, the session runs what is due and ends.
@@ -69,6 +73,7 @@ class NodeSession:
         self._once = once
         self._database = database
         self._settings = settings
+        self._counters = counters
         self.node_id = settings.new_node_id()
         self.active_runs = ActiveRuns(settings.slots)
         self.error: BaseException | None = None
@@ -82,6 +87,7 @@ class NodeSession:
         self._attention = threading.Event()
         self._stop_requests = 0
         self._draining = False
+        self._is_registered = False
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self.warden = _warden(settings, self.node_id)
@@ -92,10 +98,18 @@ class NodeSession:
         self._rollback_detector = RollbackDetector(
             database, self.node_id, memory, self._wake_heartbeat.set, settings.lease
         )
-        lease = Lease(self.node_id, settings, self._rollback_detector, self._set_deadline)
+        lease = self.lease = Lease(self.node_id, settings, self._rollback_detector, self._set_deadline)
         launch, kill = self.warden.start, self.warden.kill
         self.dispatcher = Dispatcher(
-            database, settings, self.node_id, lease, self._rollback_detector, self.active_runs, launch, kill
+            database,
+            settings,
+            self.node_id,
+            lease,
+            self._rollback_detector,
+            self.active_runs,
+            launch,
+            kill,
+            self._counters,
         )
         reconciler = Reconciler(
             database, self.node_id, self.active_runs, lambda: self.dispatcher.starting, kill
@@ -115,11 +129,19 @@ class NodeSession:
             on_drain,
             on_version,
             self.maintenance,
+            self._counters,
         )
         on_change = self._wake_dispatcher.set
         self.receiver = Receiver(self.warden, self.active_runs, on_change)
         self.recorder = Recorder(
-            database, self.node_id, self.active_runs, self.warden, self.receiver, on_change
+            database,
+            self.node_id,
+            self.active_runs,
+            self.warden,
+            self.receiver,
+            on_change,
+            lambda: self.dispatcher.is_busy,
+            self._counters,
         )
 
     def open(self, *, reboot: bool) -> None:
@@ -139,6 +161,7 @@ class NodeSession:
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
+        self._is_registered = True
         log.info("node %s: %d slots, lease %gs", self.node_id, self._settings.slots, self._settings.lease)
 
     def abandon(self) -> None:
@@ -150,12 +173,12 @@ class NodeSession:
         """Run the loops until the node is stopped or ends for another reason; return why."""
         if self._once:
             return self._serve_once()
-        self._run("heartbeat", self._run_heartbeat)
-        self._run("receiver", self._run_receiver)
-        self._run("recorder", self._run_recorder)
-        self._run("watch", self._run_watch)
-        self._run("maintenance", self._run_maintenance)
-        self._run("dispatcher", self._run_dispatcher)
+        self._run(self._run_heartbeat, self._counters.heartbeat)
+        self._run(self._run_receiver, self._counters.receiver)
+        self._run(self._run_recorder, self._counters.recorder)
+        self._run(self._run_watch, LoopStatus("watch"))
+        self._run(self._run_maintenance, LoopStatus("maintenance"))
+        self._run(self._run_dispatcher, self._counters.dispatcher)
         while self._is_serving():
             self._attention.wait()
             self._attention.clear()
@@ -163,9 +186,9 @@ class NodeSession:
 
     def _serve_once(self) -> SessionEnd:
         """Run what is due, wait until it has ended, and stop."""
-        self._run("heartbeat", self._run_heartbeat)
-        self._run("receiver", self._run_receiver)
-        self._run("recorder", self._run_recorder)
+        self._run(self._run_heartbeat, self._counters.heartbeat)
+        self._run(self._run_receiver, self._counters.receiver)
+        self._run(self._run_recorder, self._counters.recorder)
         self._guarded(self._run_one_pass)
         self.dispatcher.closed = True
         while self._is_serving() and not self.active_runs.wait_until_empty(0.5):
@@ -176,14 +199,25 @@ class NodeSession:
         """Start what is due, including runs that the dispatcher holds up for a while."""
         self.dispatcher.is_single_pass = True
         while self._is_serving():
-            if self.dispatcher.step() > 0:
+            pause = self.dispatcher.step()
+            if pause > 0:
                 if not self.dispatcher.is_held_up:
                     break
-                self._wake_dispatcher.wait(1.0)
+                self._wake_dispatcher.wait(min(1.0, pause))
                 self._wake_dispatcher.clear()
 
     def _is_serving(self) -> bool:
         return not self._stop_requests and self._end is None and self._version_error is None
+
+    def why_not_ready(self) -> str | None:
+        """Return why this node takes no runs now; None if it takes some."""
+        if not self._is_registered:
+            return "it is not registered"
+        if not self._is_serving():
+            return "it stops"
+        if self.lease.left <= 0:
+            return "its lease is over"
+        return "it drains" if self.dispatcher.draining else None
 
     def request_stop(self) -> None:
         """Drain and stop. A second call stops at once."""
@@ -203,13 +237,14 @@ class NodeSession:
     # The loops --------------------------------------------------------------------------------------
 
     def _run_dispatcher(self) -> None:
-        run_loop(
-            "dispatcher", self.dispatcher.step, self._wake_dispatcher, self._stop, longest_pause=POLL_INTERVAL
-        )
+        status, step = self._counters.dispatcher, self.dispatcher.step
+        run_loop(status, step, self._wake_dispatcher, self._stop, longest_pause=POLL_INTERVAL)
 
     def _run_heartbeat(self) -> None:
+        status, longest_pause = self._counters.heartbeat, self._settings.beat / 2
+        status.pauses(self._settings.beat)
         self._wake_heartbeat.wait(self._settings.beat)  # `open` did the first heartbeat
-        run_loop("heartbeat", self._beat, self._wake_heartbeat, self._stop, self._settings.beat / 2)
+        run_loop(status, self._beat, self._wake_heartbeat, self._stop, longest_pause)
 
     def _beat(self) -> float:
         self.warden.reap_other_children()
@@ -218,11 +253,12 @@ class NodeSession:
         return pause
 
     def _run_receiver(self) -> None:
-        self.receiver.run(self._stop)
+        self.receiver.run(self._stop, self._counters.receiver)
 
     def _run_recorder(self) -> None:
         try:
-            run_loop("recorder", self._record, threading.Event(), self._recorded, longest_pause=POLL_INTERVAL)
+            status, wake = self._counters.recorder, threading.Event()
+            run_loop(status, self._record, wake, self._recorded, longest_pause=POLL_INTERVAL)
         finally:
             self._recorded.set()  # also after an error: no thread may wait for a recorder that is gone
 
@@ -258,8 +294,12 @@ class NodeSession:
 
     # The end ----------------------------------------------------------------------------------------
 
-    def _run(self, name: str, loop: Callable[[], None]) -> None:
-        thread = threading.Thread(target=self._guarded, args=(loop,), name=f"dcron-{name}", daemon=True)
+    def _run(self, loop: Callable[[], None], status: LoopStatus) -> None:
+        def run() -> None:
+            self._guarded(loop)
+            status.ends()
+
+        thread = threading.Thread(target=run, name=f"dcron-{status.name}", daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -329,6 +369,7 @@ class NodeSession:
             self._sign_off()
         self._rollback_detector.save()
         self.warden.close()
+        log.info("node %s ended: %s", self.node_id, plural(self.active_runs.started, "run"))
         return end
 
     def _await_running(self) -> None:

@@ -7,9 +7,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dcron.agent.counters import LoopStatus
 from dcron.agent.running import ActiveRuns
 from dcron.warden.client import Event, Finished, OutputChunk, Warden, WardenGone
 from dcron.warden.journal import Result
+
+LONGEST_WAIT = 30.0
+"""Seconds that a loop waits for reports before it shows that it still runs (`counters.LoopStatus`)."""
 
 
 @dataclass
@@ -33,13 +37,14 @@ class Receiver:
         self._lock = threading.Lock()
         self._news = threading.Event()
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: threading.Event, status: LoopStatus) -> None:
         """Receive reports until the warden is gone or `stop` is set; `Warden.wake` ends a wait for them."""
         while not stop.is_set() and self._reports.gone is None:
-            self.receive(None)
+            status.pauses(LONGEST_WAIT)
+            self.receive(LONGEST_WAIT)
 
-    def receive(self, timeout: float | None) -> None:
-        """Take in what the warden reports, waiting up to `timeout` seconds; no limit if it is None."""
+    def receive(self, timeout: float) -> None:
+        """Take in what the warden reports, waiting up to `timeout` seconds."""
         events = self._warden.events(timeout)
         if not events:
             return
@@ -50,7 +55,7 @@ class Receiver:
             self._on_free()
         self._news.set()
 
-    def take(self, timeout: float | None) -> Reports:
+    def take(self, timeout: float) -> Reports:
         """Return what was reported since the last call, waiting up to `timeout` seconds for news."""
         self._news.wait(timeout)
         self._news.clear()

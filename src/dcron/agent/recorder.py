@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
+from dcron.agent.counters import Counters
 from dcron.agent.execution import outcome
-from dcron.agent.receiver import Receiver
+from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
@@ -24,6 +25,10 @@ FLUSH_BYTES = 1024 * 1024
 """Most bytes of one run's output per transaction."""
 BATCH = 100
 """Most results recorded per transaction."""
+LONGEST_DELAY = 0.5
+"""Seconds for which an end waits while the dispatcher is busy: starts come first."""
+_DELAY_STEP = 0.02
+"""Seconds after which a recorder that waits for the dispatcher looks again."""
 _BETWEEN_LOOKS = 0.2
 """Seconds to wait for news while some output waits for its next flush."""
 
@@ -39,14 +44,21 @@ class Recorder:
         warden: Warden,
         receiver: Receiver,
         on_recorded: Callable[[], None],
+        is_busy: Callable[[], bool],
+        counters: Counters | None = None,
     ) -> None:
-        """`on_recorded` is called when the ends of runs are recorded."""
+        """`on_recorded` is called when the ends of runs are recorded.
+
+        `is_busy` returns whether the dispatcher has runs to start.
+        """
         self._database = database
         self._node_id = node_id
         self._active_runs = active_runs
         self._warden = warden
         self._receiver = receiver
         self._on_recorded = on_recorded
+        self._is_busy = is_busy
+        self._counters = counters or Counters()
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
@@ -62,18 +74,23 @@ class Recorder:
         return not self._finished and not self._with_new_output
 
     def step(self) -> float:
-        """Wait for news and record it. Raises DatabaseError; the next step then tries again."""
+        """Wait for news and record it; return the seconds until the next step.
+
+        Raises DatabaseError; the next step then tries again.
+        """
+        if self._is_busy() and 0 < self._active_runs.unrecorded_for() < LONGEST_DELAY:
+            return _DELAY_STEP
         self._take_reports(self._patience())
         self.flush()
         return 0.0
 
-    def _patience(self) -> float | None:
-        """Return the seconds to wait for news; None for no limit. News already received must not wait."""
+    def _patience(self) -> float:
+        """Return the seconds to wait for news. News already received must not wait."""
         if self._finished:
             return 0.0
-        return _BETWEEN_LOOKS if self._with_new_output else None
+        return _BETWEEN_LOOKS if self._with_new_output else LONGEST_WAIT
 
-    def _take_reports(self, timeout: float | None) -> None:
+    def _take_reports(self, timeout: float) -> None:
         """Take what the receiver has, waiting up to `timeout` seconds for news."""
         reports = self._receiver.take(timeout)
         self._with_new_output |= reports.with_new_output
@@ -131,13 +148,16 @@ class Recorder:
             reader.close()
 
     def _record(self, results: list[Result]) -> None:
-        with self._database.write() as connection:
+        with self._counters.finish, self._database.write() as connection:
             now = self._database.now(connection)
             ended = [self._judge(result, now) for result in results]
             recorded = finishing.finish(connection, self._database, self._node_id, ended, now)
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
-        for each in ended:
+        for each, result in zip(ended, results, strict=True):
             self._settle(each, recorded=each.id in recorded)
+            self._counters.finished[each.state] += each.id in recorded
+            if result.started_at:
+                self._counters.duration.add(result.finished_at - result.started_at)
         self._active_runs.remove(each.id for each in ended)
         self._on_recorded()
         if once := [each.run.task.id for each in active if each.run.task.once]:

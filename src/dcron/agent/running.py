@@ -44,12 +44,16 @@ class ActiveRuns:
         # When the last quick runs ended.
         self._quick_ends: deque[float] = deque()
         self._changed = threading.Condition()
+        self.started = 0
+        """How many runs have been started so far."""
 
     def add(self, started: Iterable[ClaimedRun], now: datetime) -> None:
         """Take a slot for each of these runs, started at `now` by the database's clock."""
         with self._changed:
             at = self._clock()
-            self._runs.update((run.id, ActiveRun(run, now, at)) for run in started)
+            added = {run.id: ActiveRun(run, now, at) for run in started}
+            self._runs.update(added)
+            self.started += len(added)
 
     def free_slots(self, run_ids: Iterable[int]) -> None:
         """Free the slots of these runs: the warden reports their end. They stay active."""
@@ -96,10 +100,17 @@ class ActiveRuns:
                 self._quick_ends.popleft()
             return 0 if self._is_recorder_behind() else len(self._quick_ends)
 
+    def unrecorded_for(self) -> float:
+        """Return the seconds since the oldest end that is not recorded; 0 if all are."""
+        with self._changed:
+            return self._unrecorded_for()
+
+    def _unrecorded_for(self) -> float:
+        now = self._clock()
+        return now - next(iter(self._unrecorded.values()), now)
+
     def _is_recorder_behind(self) -> bool:
-        oldest = next(iter(self._unrecorded.values()), None)
-        is_too_old = oldest is not None and self._clock() - oldest > LONGEST_UNRECORDED
-        return is_too_old or len(self._unrecorded) >= MOST_UNRECORDED
+        return self._unrecorded_for() > LONGEST_UNRECORDED or len(self._unrecorded) >= MOST_UNRECORDED
 
     def free_capacity(self, capacity: Mapping[str, float]) -> dict[str, float]:
         """Return what is left of `capacity` after the needs of all runs that take slots."""
@@ -118,6 +129,18 @@ class ActiveRuns:
         with self._changed:
             tasks = (self._runs[run_id].run.task for run_id in self._unrecorded)
             return frozenset(task.id for task in tasks if task.max_running is not None)
+
+    @property
+    def count(self) -> int:
+        """How many runs take slots."""
+        with self._changed:
+            return len(self._runs) - len(self._unrecorded)
+
+    @property
+    def unrecorded(self) -> int:
+        """How many runs have ended whose end is not recorded."""
+        with self._changed:
+            return len(self._unrecorded)
 
     def any(self) -> bool:
         """Return whether any run is active."""

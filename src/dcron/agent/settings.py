@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.errors import UsageError
+from dcron.monitoring.address import ListenAddress
 from dcron.quantities import SLOTS
 from dcron.validation import require_amounts, require_queue, require_tags
 from dcron.warden.accounts import Account, own_account
@@ -44,6 +45,8 @@ class AgentSettings:
     """Capacity by name, for tasks that need some of it; memory in bytes."""
     isolate: bool = False
     """Whether commands run in a PID namespace that ends with the agent."""
+    monitor: ListenAddress | None = None
+    """Where the agent serves its figures."""
     account: Account = field(default_factory=own_account)
     """The account it runs as, and whether it may run commands as others."""
 
@@ -54,11 +57,11 @@ class AgentSettings:
                 " use 1 to 60 of A-Z a-z 0-9 . _ -"
             )
         if self.slots < 1:
-            raise UsageError("--slots: give 1 or more")
+            raise UsageError(f"--slots: {self.slots} is not valid; give 1 or more")
         if self.lease < SHORTEST_LEASE:
-            raise UsageError(f"--lease: {SHORTEST_LEASE:g}s is the shortest that can be kept")
+            raise UsageError(f"--lease: {self.lease:g}s is not valid; give {SHORTEST_LEASE:g}s or more")
         if self.grace < 0:
-            raise UsageError("--grace: give 0s or more")
+            raise UsageError(f"--grace: {self.grace:g}s is not valid; give 0s or more")
         if self.isolate and (reason := why_unavailable()):
             raise UsageError(f"--isolate: commands cannot be isolated here: {reason}")
         require_tags("--tag", self.tags)

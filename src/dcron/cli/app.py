@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from dcron import __version__
+from dcron.cli.help import VERB
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Everyday": {
@@ -40,6 +41,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "calendar": "Manage calendars: named sets of dates for --except and --only.",
         "lint": "Warn of valid tasks that are probably mistakes.",
         "agent": "Run due tasks on this server until stopped.",
+        "monitor": "Serve the figures of the whole crontab to Prometheus, at /cluster.",
         "tui": "Open the full-screen view of tasks, runs and nodes.",
         "nodes": "List the running agents, and those that ended within the last day.",
         "drain": "Stop a node from claiming runs; its active runs continue.",
@@ -63,6 +65,7 @@ INSTEAD = {
     "status": "`dcron list` shows the tasks, `dcron nodes` the agents, `dcron view NAME` one task",
     "start": "`dcron run NAME` runs a task, `dcron resume NAME` ends its pause, `dcron agent` is one",
     "stop": "`dcron cancel RUN` stops a run, `dcron pause NAME` a task, `dcron drain NODE` drains a node",
+    "remove": "`dcron rm NAME` removes a task, `dcron dead dismiss RUN` a dead letter",
     "enable": "`dcron resume NAME` ends the pause of a task",
     "disable": "`dcron pause NAME` pauses a task until it is resumed",
 }
@@ -88,10 +91,10 @@ class Verbs(TyperGroup):
         if args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
             if args[0] in INSTEAD:
                 ctx.fail(f"there is no verb {args[0]!r}: {INSTEAD[args[0]]}")
-            from difflib import get_close_matches
+            from dcron.cli.similar_words import did_you_mean
 
-            near = get_close_matches(args[0], VERBS, n=1)
-            ctx.fail(f"there is no verb {args[0]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            known = [*VERBS, *ALIASES, *INSTEAD]
+            ctx.fail(f"there is no verb {args[0]!r}{did_you_mean(args[0], known)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -158,6 +161,7 @@ def _print_version(is_given: bool) -> None:
 
 app = typer.Typer(
     cls=Verbs,
+    subcommand_metavar=VERB,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -4,10 +4,12 @@ import errno
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
 from dcron.cli import console
+from dcron.cli.similar_words import did_you_mean
 from dcron.errors import CrontabFileError, DcronError, ExitCode
 
 # typer moves its own classes between versions; this is the base class of all its usage errors.
@@ -47,11 +49,21 @@ def _explain_usage(error: Exception, words: Sequence[str]) -> int:
     from dcron.database.url import redact_typed
 
     context = getattr(error, "ctx", None)
-    console.complain(_sentence(redact_typed(error.format_message(), words)))  # type: ignore[attr-defined]
+    console.complain(_sentence(redact_typed(_usage_message(error), words)))
     if context is not None:
         console.note(context.get_usage().replace("Usage:", "usage:").strip())
         console.note(f"see `{context.command_path} --help`")
     return ExitCode.USAGE
+
+
+def _usage_message(error: Any) -> str:
+    """Return the message of a usage error of typer, in the style of ours."""
+    if type(error) is typer.BadParameter and error.param and error.param.param_type_name == "option":
+        return f"{max(error.param.opts, key=len)}: {error.message}"
+    if hasattr(error, "possibilities"):
+        return f"there is no option {error.option_name}{did_you_mean(error.option_name, error.possibilities)}"
+    message: str = error.format_message()
+    return message
 
 
 def _sentence(message: str) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 SECTIONS = ("Arguments", "What", "When", "Limits", "Retries", "Where", "Options", "Output")
 """The order of the sections. A parameter names its own by `rich_help_panel`."""
 OUTPUT = "Output"
+VERB = "VERB ..."
+"""How a usage line names the verb, and what follows it."""
 WIDEST_OPTION = 30
 """Cells of an option beyond which its help begins on the next line."""
 _ON_OFF = re.compile(r"--(\S+) / --no-\1$")

@@ -1,6 +1,7 @@
 """Arguments and options that several verbs share, and the classes of verbs."""
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -84,6 +85,19 @@ def run_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise typer.BadParameter(f"{text!r} is not the number of a run; `dcron runs` shows the numbers")
     return min(int(text), LAST_RUN) if len(text) < 20 else LAST_RUN
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[Any], int]:
+    """Return the reader of an option that takes a whole number between these bounds."""
+    right = f"{least} or more" if most is None else f"{least} to {most:,}"
+
+    def read(text: Any) -> int:
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,18}", str(text)) else None
+        if number is None or number < least or (most is not None and number > most):
+            raise typer.BadParameter(f"{text} is not valid; give {right}")
+        return number
+
+    return read
 
 
 RunIds = Annotated[
@@ -184,6 +198,15 @@ class _Offered:
 class Group(TyperGroup):
     """A verb with verbs of its own, such as `queue set` and `queue list`."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the verb that was typed; the error for another word suggests the closest verb."""
+        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from dcron.cli.similar_words import did_you_mean
+
+            typed = f"{ctx.info_name} {args[0]}"
+            ctx.fail(f"there is no verb {typed!r}{did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options in sections, then the verbs."""
         help.format_options(self, ctx, formatter)
@@ -192,7 +215,9 @@ class Group(TyperGroup):
 
 def group(sentence: str) -> typer.Typer:
     """Return a verb that has verbs of its own."""
-    return typer.Typer(cls=Group, help=sentence, rich_markup_mode=None, add_completion=False)
+    return typer.Typer(
+        cls=Group, help=sentence, subcommand_metavar=help.VERB, rich_markup_mode=None, add_completion=False
+    )
 
 
 class GroupWithName(Group):

@@ -45,7 +45,7 @@ def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fa
     result = humanize.result(run, now)
     yield "result", result if run.state.is_final and result != run.state else None
     yield "reason", run.reason if run.reason != result else None
-    yield "waits", humanize.HELD[run.blocked] if run.blocked and run.state is RunState.WAITING else None
+    yield "waits", humanize.WAITS_FOR[run.blocked] if run.blocked and run.state is RunState.WAITING else None
     yield "trigger", run.trigger.value
     yield "attempt", str(run.attempt) + (f", after run {run.retry_of}" if run.retry_of else "")
     yield "retried", f"as run {retry.id}, {humanize.result(retry, now)}" if retry else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dcron.cli.tables import AlarmCell, TableColumn
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
-from dcron.presentation.humanize import HELD
+from dcron.presentation.humanize import WAITS_FOR
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
@@ -38,7 +38,7 @@ def run_columns(here: tzinfo) -> list[TableColumn]:
         TableColumn("TASK", least=10),
         TableColumn("STATE"),
         TableColumn("TRIGGER", spare=True),
-        TableColumn(f"DUE ({here})", least=15),
+        TableColumn(f"FOR ({here})", least=15),
         TableColumn("TOOK", right=True),
         TableColumn("NODE", least=6, spare=True),
         TableColumn("REASON", least=8),
@@ -56,7 +56,7 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
         humanize.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
         humanize.took(duration) if duration is not None else "",
         run.node or "",
-        run.reason or (HELD[run.blocked] if run.blocked else humanize.refusals(run)),
+        run.reason or (WAITS_FOR[run.blocked] if run.blocked else humanize.refusals(run)),
     ]
 
 

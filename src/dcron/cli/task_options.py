@@ -54,6 +54,15 @@ class TaskOptions:
         return {field.name: _value(field, self[field.name], timezone) for field in given}
 
 
+class ChangeOptions(TaskOptions):
+    """The options of `set`. Their help names no defaults: what is not given stays as it is."""
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the parameters from which typer makes the options."""
+        return [*(_parameter(field, f"{field.help}.") for field in cls.fields), _after_parameter()]
+
+
 class RuleOptions(TaskOptions):
     """The options that decide which occurrences a schedule has."""
 
@@ -148,13 +157,14 @@ def _explain_after(value: str | None) -> None:
         )
 
 
-def _parameter(field: Field) -> inspect.Parameter:
+def _parameter(field: Field, text: str = "") -> inspect.Parameter:
+    """Return the parameter of a field; `text` replaces its help."""
     is_flag = field.kind.typed is bool
     option = typer.Option(
         *([field.short] if field.short else []),
         f"--{field.option}/--no-{field.option}" if is_flag else f"--{field.option}",
         metavar=None if is_flag else field.metavar,
-        help=field.option_help,
+        help=text or field.option_help,
         rich_help_panel=field.group.title(),
     )
     return _keyword(field.name, Annotated[_typed(field), option])
@@ -163,8 +173,9 @@ def _parameter(field: Field) -> inspect.Parameter:
 def _typed(field: Field) -> Any:
     if field.kind.is_many:
         return list[str] | None
-    type_ = field.type if field.kind.choices and field.kind.typed is str else field.kind.typed
-    return type_ | None
+    if field.kind.typed is bool:
+        return bool | None
+    return (field.type if field.kind.choices else str) | None
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:
@@ -172,7 +183,7 @@ def _keyword(name: str, annotation: Any) -> inspect.Parameter:
 
 
 def _value(field: Field, typed: Any, timezone: str) -> Any:
-    """Return the value of what was typed. typer has made a number or a flag of some."""
+    """Return the value of what was typed. typer has made flags of some."""
     if field.kind.is_many:
         return named(field.option, field.kind.parse_many, typed)
     if not isinstance(typed, str):

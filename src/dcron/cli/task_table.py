@@ -19,7 +19,7 @@ COLUMNS = [
     TableColumn("LEFT", right=True),
     TableColumn("LAST", right=True, spare=True),
     TableColumn("RESULT"),
-    TableColumn("OWNER", least=5),
+    TableColumn("NODE", least=5),
 ]
 
 

@@ -30,7 +30,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files, ids, rows
+from dcron.database import files, ids, rows, sizes
 from dcron.database.failures import database_error, is_transient
 from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.pool import SIZE, FrugalPool
@@ -38,7 +38,7 @@ from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
 from dcron.database.server_clock import ServerClock
-from dcron.database.url import parse_url
+from dcron.database.url import Address, parse_url
 from dcron.errors import DatabaseReplaced
 
 if TYPE_CHECKING:
@@ -51,6 +51,12 @@ PATIENCE = 10.0
 
 _ANNOUNCES = "dcron_announces"
 """The note on a connection that its transaction has called `notify`."""
+_SQLITE_STEPS = 10_000
+"""Steps of SQLite between two looks at the time: less than a millisecond."""
+_OLDEST_TRANSACTION = (
+    "SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+)
 _LOCK_TABLES_TIMEOUT = 60.0
 """Seconds to wait until no other transaction uses the tables."""
 _DEPENDENCIES_LOCK = 0x6463726F6E02
@@ -58,6 +64,7 @@ _DEPENDENCIES_LOCK = 0x6463726F6E02
 
 # Concurrency limits are counted after locking: each statement must see all commits before it.
 _POSTGRES_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_PLANS_OFF = ("sort", "bitmapscan", "hashjoin", "mergejoin", "seqscan")
 # Settings of one transaction, not of the session: a pooler may give the session to another client.
 _POSTGRES_GUARDS = (
     "SELECT clock_timestamp(),"
@@ -65,9 +72,9 @@ _POSTGRES_GUARDS = (
     " set_config('idle_in_transaction_session_timeout', '{lock}ms', true),"
     " set_config('synchronous_commit', 'on', true),"
     # Each of our statements follows an index. With fresh statistics the planner knows that; after 20,000 runs
-    # became due at once it had none, and sorted them all for each claim (21 ms instead of 0.2 ms).
-    " set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),"
-    " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+    # became due at once it had none, and sorted them all for each claim (21 ms instead of 0.2 ms). While it
+    # knew of no run with an owner, it read the whole table to record each batch of ends.
+    + ",".join(f" set_config('enable_{plan}', 'off', true)" for plan in _PLANS_OFF)
 )
 
 
@@ -80,7 +87,7 @@ class Database:
 
     def __init__(
         self,
-        url: str,
+        url: str | Address,
         *,
         clock: Callable[[], datetime] | None = None,
         patience: float = PATIENCE,
@@ -91,7 +98,7 @@ class Database:
         With `strict`, opening a SQLite file that other accounts can change raises Refused. Raises
         UsageError for an invalid URL.
         """
-        self.address = parse_url(url)
+        self.address = parse_url(url) if isinstance(url, str) else url
         self._clock = clock
         self._patience = patience
         self._strict = strict
@@ -234,11 +241,55 @@ class Database:
         if not self.is_sqlite:
             self.send(connection, *NOTIFY)
 
-    def lift_time_limits(self, connection: Connection) -> None:
-        """Remove the time limits of this transaction's statements, for a migration of many rows."""
+    def lift_limits(self, connection: Connection) -> None:
+        """Let this transaction's statements take long and read whole tables, for a migration of many rows."""
         if not self.is_sqlite:
             connection.execute(text("SELECT set_config('statement_timeout', '0', true)"))
+            for plan in _PLANS_OFF:
+                connection.execute(text(f"SELECT set_config('enable_{plan}', 'on', true)"))
             _driver(connection).answer = math.inf
+
+    @contextmanager
+    def time_limit(self, connection: Connection, seconds: float) -> Iterator[None]:
+        """Let no statement of this transaction take longer. Raises DatabaseError when one does.
+
+        On SQLite the statements of the block have this time together.
+        """
+        if self.is_sqlite:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            give_up = time.monotonic() + seconds
+            driver.set_progress_handler(lambda: time.monotonic() > give_up, _SQLITE_STEPS)
+            try:
+                yield
+            finally:
+                driver.set_progress_handler(None, 0)
+        else:
+            limit = text("SELECT set_config('statement_timeout', :limit, true)")
+            connection.execute(limit, {"limit": f"{int(seconds * 1000)}ms"})
+            yield
+
+    def sibling(self, *, patience: float) -> "Database":
+        """Return the same database with connections and a patience of its own; the caller closes it."""
+        return Database(self.address, clock=self._clock, patience=patience, strict=self._strict)
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for a lock or a connection."""
+        return self._patience
+
+    def table_bytes(self, connection: Connection) -> dict[str, int]:
+        """Return the size of each table with its indexes; of a SQLite file, its whole size as `*`."""
+        return sizes.of_sqlite(connection) if self.is_sqlite else sizes.of_postgres(connection)
+
+    def oldest_transaction(self, connection: Connection) -> float | None:
+        """Return the age, in seconds, of the oldest transaction of others; 0 if there is none.
+
+        None on SQLite. Without the role pg_read_all_stats, Postgres shows those of the same role only.
+        """
+        if self.is_sqlite:
+            return None
+        return float(connection.scalar(text(_OLDEST_TRANSACTION)) or 0.0)
 
     def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
         """Keep all other transactions from these tables until this one ends.

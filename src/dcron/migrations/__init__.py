@@ -74,7 +74,7 @@ def upgrade(database: Database) -> str | None:
             return before
         began = database.now(connection)
         if before is not None:
-            database.lift_time_limits(connection)
+            database.lift_limits(connection)
             database.lock_tables(connection, _own_tables(connection))
         if before is not None and before not in known_versions():
             raise _wrong_version(database, before)

@@ -26,7 +26,7 @@ class Skip:
 
 def missed_skip(task: Definition, missed: MissedRange, *, too_old: bool) -> Skip:
     """Return the skip of missed occurrences; `too_old` when the catch-up rule leaves all of them out."""
-    reason = "missed: no agent was there, or free, to run it"
+    reason = "missed: no agent could start it"
     if too_old and task.catch_up == "skip":
         reason += ", and catch-up is skip"
     elif too_old:

@@ -10,10 +10,10 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NEAR_DAYS = 180
 _MANY_DAYS = 100
-HELD = {
-    Block.PAUSED: "held while its task is paused",
-    Block.LIMIT: "held until the runs of its task before it have ended",
-    Block.DELAY: "held until the run before it ends",
+WAITS_FOR = {
+    Block.PAUSED: "blocked while its task is paused",
+    Block.LIMIT: "blocked until earlier runs of its task have ended",
+    Block.DELAY: "blocked until the run before it ends",
 }
 """Why a waiting run is not started, even if it is due."""
 
@@ -73,21 +73,21 @@ def refusals(run: Run) -> str:
 
 
 def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: datetime) -> str:
-    """Return the time to a task's next run; `held` behind its limit, `no agent` if no node can claim it."""
+    """Return the time to a task's next run; `blocked` by its limit, `no agent` if no node can claim it."""
     if unserved and due:
         return "no agent"
     if run and run.blocked is Block.LIMIT:
-        return "held"
+        return "blocked"
     return until_start(due, now) if due else ""
 
 
 def waits(run: Run, tries: int, now: datetime) -> str:
-    """Return the trigger of a waiting run, its attempt of `tries`, and when it is due or why it is held."""
+    """Return the trigger of a waiting run, its attempt of `tries`, and when it is due or why it waits."""
     what = run.trigger.value
     if run.attempt > 1:
         what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
     if run.blocked:
-        return f"{what}: {HELD[run.blocked]}"
+        return f"{what}: {WAITS_FOR[run.blocked]}"
     until = until_start(run.due_at, now)
     return f"{what}: in {until}" if run.due_at > now else f"{what}: due {until}"
 

@@ -174,8 +174,8 @@ def _sub_minute(schedule: Schedule, zone: ZoneInfo, now: datetime, rules: Rules)
     if first is not None and instant is not None and instant - first < _BURST * _MINUTE:
         yield Advice(
             "sub-minute",
-            f"runs about {_BURST * _MINUTE / (instant - first):.2g} times a minute; each run is a row in the "
-            "database, and how punctual it is depends on the agents' poll interval",
+            f"runs about {_BURST * _MINUTE / (instant - first):.2g} times a minute, so the history grows"
+            " fast; a program that runs all the time and waits by itself is cheaper",
         )
 
 

@@ -19,13 +19,13 @@ class NotExact(NotFound):
 
     def __init__(self, what: str, beginning: str, names: Sequence[str]) -> None:
         """`what` is the kind of thing: a task, a node, a calendar. The names are in order, at most ENOUGH."""
-        begun = f"{first_few(names, SHOWN)} {'begins' if len(names) == 1 else 'begin'} so"
-        super().__init__(f"there is no {what} {beginning!r}; {begun}: this verb takes the whole name")
+        known = first_few(names, SHOWN)
+        super().__init__(f"there is no {what} {beginning!r}; this verb takes the whole name: {known}")
         self.names = names
 
 
 def unique_match(beginning: str, names: Sequence[str]) -> str | None:
-    """Return the name that a reading verb means; None if there is none. All `names` begin so.
+    """Return the name that a reading verb means; None if there is none. All `names` begin with `beginning`.
 
     An exact match wins. Raises UsageError if several names match and none exactly.
     """

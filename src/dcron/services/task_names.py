@@ -51,7 +51,8 @@ def id_of(connection: Connection, name: str) -> int:
 
 def _no_task(name: str) -> NotFound:
     """Return the error for a name that no task has."""
-    return NotFound(f"there is no task {name!r}; `dcron list` shows what there is")
+    hint = f"; for a run: `dcron view --run {name}`" if name.isascii() and name.isdigit() else ""
+    return NotFound(f"there is no task {name!r}; `dcron list` shows what there is{hint}")
 
 
 def _beginning(connection: Connection, name: str) -> list[str]:

@@ -77,6 +77,8 @@ class ClaimedRun:
     flow: int | None = None
     event_id: int | None = None
     successor: datetime | None = None
+    moved: bool = False
+    """Whether catch-up gave it another occurrence or expiry than its row has."""
     delay: timedelta | None = None
     """From its end to the next scheduled run, if the schedule counts from the end."""
 
@@ -143,13 +145,15 @@ _RUN_COLUMNS = [
 @cache
 def _due_runs(*, notes_tasks: bool) -> Executable:
     noted = [case((crontab.c.max_running.is_not(None), note(crontab.c.id)))] if notes_tasks else []
+    # The limit as a subquery: if Postgres knew the number, it would plan the statement again for each claim.
+    most = select(bindparam("most", type_=Integer())).scalar_subquery()
     return locked(
         select(*_RUN_COLUMNS, *noted, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
         .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
         .order_by(runs.c.due_at, runs.c.id)
-        .limit(bindparam("most", type_=Integer()))
+        .limit(most)
     )
 
 

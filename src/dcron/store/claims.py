@@ -290,8 +290,9 @@ def _catch_up(run: ClaimedRun, now: datetime, result: ClaimResult) -> Skip | Non
         return policy.missed_skip(run.task, found.missed, too_old=True)
     if found.missed:
         result.missed.append((run.task, policy.missed_skip(run.task, found.missed, too_old=False)))
-    run.scheduled_for = found.runs_at
-    run.expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    expires_at = policy.expiry_of(run.task, policy.due_at(run.task, found.runs_at))
+    run.moved = (run.scheduled_for, run.expires_at) != (found.runs_at, expires_at)
+    run.scheduled_for, run.expires_at = found.runs_at, expires_at
     return None
 
 
@@ -311,29 +312,34 @@ def _write_spread(
 def _write_owner(
     connection: Connection, database: Database, node_id: str, now: datetime, result: ClaimResult
 ) -> None:
-    started = ((run, RunState.RUNNING.value, now) for run in result.started)
-    claimed = ((run, RunState.CLAIMED.value, None) for run in result.claimed)
-    rows = [
-        (run.id, run.scheduled_for, run.expires_at, state, started_at)
-        for run, state, started_at in (*started, *claimed)
-    ]
-    if rows:
-        given = database.values(_OWNED, rows) | {"node_id": node_id, "now": now}
-        # All of them are locked, so all are written.
-        database.send(connection, _own(database.rows(_OWNED)), given)
+    taken = ((RunState.RUNNING, now, result.started), (RunState.CLAIMED, None, result.claimed))
+    for state, started_at, group in taken:
+        if group:
+            given = {"state": state, "started_at": started_at, "node_id": node_id, "now": now}
+            ids = database.values(_OWNED, ([run.id] for run in group))
+            # All of them are locked, so all are written.
+            database.send(connection, _own(database.rows(_OWNED)), given | ids)
+    # A released run waits for the occurrence to which the claim moved it.
+    both = (*result.started, *result.claimed)
+    moved = [(run.id, run.scheduled_for, run.expires_at) for run in both if run.moved]
+    if moved:
+        database.send(connection, _move(database.rows(_MOVED)), database.values(_MOVED, moved))
 
 
-# A released run waits for the occurrence to which the claim moved it.
-_OWNED = Columns(
-    id=BigInteger(), scheduled_for=Instant(), expires_at=Instant(), state=Text(), started_at=Instant()
-)
+_OWNED = Columns(id=BigInteger())
+_MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 
 
 @cache
 def _own(batch: FromClause) -> Executable:
-    mine: dict[str, Any] = {"owner": bindparam("node_id"), "claimed_at": bindparam("now")}
-    query = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING))
-    return query.values(beside_id(batch) | mine)
+    named = {"state": "state", "started_at": "started_at", "owner": "node_id", "claimed_at": "now"}
+    mine: dict[str, Any] = {column: bindparam(name) for column, name in named.items()}
+    return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+
+
+@cache
+def _move(batch: FromClause) -> Executable:
+    return update(runs).where(runs.c.id == batch.c.id).values(beside_id(batch))
 
 
 def _write_skipped(connection: Connection, database: Database, now: datetime, result: ClaimResult) -> None:

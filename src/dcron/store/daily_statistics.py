@@ -17,6 +17,8 @@ from dcron.schema import daily_statistics, maintenance_jobs, runs, summed_days
 
 JOB = "statistics"
 """The maintenance job that sums up days."""
+ARCHIVE_JOB = "archive"
+"""The maintenance job that archives them."""
 _STATES = [state.value for state in RunState if state.is_final]
 
 
@@ -122,8 +124,9 @@ def correct(connection: Connection, late: LateEnds, written: Collection[int], no
 
     A run that was lost is taken away first. The days have to be archived once more.
     """
-    # A job that counts one of these days finds that it is due anew, and begins the day again.
-    connection.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == JOB).values(due_at=now))
+    # A job that counts or archives one of these days finds that it is due anew, and begins the day again.
+    jobs = update(maintenance_jobs).where(maintenance_jobs.c.name.in_((ARCHIVE_JOB, JOB)))
+    connection.execute(jobs.values(due_at=now))
     changes: list[tuple[TaskDay, int]] = []
     for row in late.before:
         if row.id in written:

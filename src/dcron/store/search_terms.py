@@ -80,9 +80,14 @@ def has_failed() -> ColumnElement[bool]:
 
     A success clears it. Skipped and cancelled runs do not count.
     """
-    ended = of_task(runs.c.state, runs.c.state.in_([RunState.SUCCEEDED, *_FAILURES]))
-    failed: ColumnElement[bool] = ended.order_by(runs.c.id.desc()).limit(1).scalar_subquery().in_(_FAILURES)
+    failed: ColumnElement[bool] = latest_ended(runs.c.state).in_(_FAILURES)
     return failed
+
+
+def latest_ended(column: Column[Any]) -> Any:
+    """Select a column of the task's latest finished run; skipped and cancelled runs do not count."""
+    ended = of_task(column, runs.c.state.in_([RunState.SUCCEEDED, *_FAILURES]))
+    return ended.order_by(runs.c.id.desc()).limit(1).scalar_subquery()
 
 
 def has_dead_letter() -> ColumnElement[bool]:

@@ -14,10 +14,14 @@ from sqlalchemy import (
     Insert,
     Integer,
     Text,
+    bindparam,
+    literal,
     select,
 )
 
 from dcron.database import Columns, Database
+from dcron.model import RunState, Trigger
+from dcron.schedule import tzdata_version
 from dcron.schema import Instant, crontab, runs
 from dcron.store import new_runs
 from dcron.store.candidates import ClaimedRun
@@ -33,7 +37,8 @@ def add(
     following = [row for run in claimed if (row := _row(run, now, running=running))]
     if following:
         insert = _insert(database.insert_if_absent(runs), database.rows(_NEXT_RUNS))
-        database.send(connection, insert, database.values(_NEXT_RUNS, following))
+        given = database.values(_NEXT_RUNS, following) | {"tzdata": tzdata_version()}
+        database.send(connection, insert, given)
 
 
 def _row(run: ClaimedRun, now: datetime, *, running: bool) -> list[Any] | None:
@@ -48,13 +53,8 @@ def _row(run: ClaimedRun, now: datetime, *, running: bool) -> list[Any] | None:
 _NEXT_RUNS = Columns(
     task_id=BigInteger(),
     version=Integer(),
-    trigger=Text(),
-    state=Text(),
-    tzdata=Text(),
-    task=Text(),
     spec=Text(),
     lane=Text(),
-    queue=Text(),
     blocked=Text(),
     scheduled_for=Instant(),
     due_at=Instant(),
@@ -66,6 +66,15 @@ _NEXT_RUNS = Columns(
 @cache
 def _insert(insert: Insert, batch: FromClause) -> Executable:
     unchanged = (crontab.c.id == batch.c.task_id) & (crontab.c.version == batch.c.version) & crontab.c.enabled
-    names = [name for name in _NEXT_RUNS.kinds if name != "version"]
-    rows = select(*(batch.c[name] for name in names)).join_from(batch, crontab, unchanged)
-    return insert.from_select(names, rows)
+    given = {name: batch.c[name] for name in _NEXT_RUNS.kinds if name != "version"}
+    # What all rows or the database have is not sent for each row.
+    alike = {
+        "trigger": literal(Trigger.SCHEDULE.value),
+        "state": literal(RunState.WAITING.value),
+        "tzdata": bindparam("tzdata"),
+        "task": crontab.c.name,
+        "queue": crontab.c.queue,
+    }
+    columns = given | alike
+    rows = select(*columns.values()).join_from(batch, crontab, unchanged)
+    return insert.from_select([*columns], rows)

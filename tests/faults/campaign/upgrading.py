@@ -92,6 +92,7 @@ def _make_tables(stage: Stage, older: dict[str, str]) -> None:
             connection.execute(text("DROP SCHEMA IF EXISTS dcron CASCADE"))
             connection.execute(text("DROP SCHEMA public CASCADE"))
             connection.execute(text("CREATE SCHEMA public"))
+        database.close()  # a new connection looks for the tables where the previous release puts them
     ledger.write_script(stage.directory)
     lines = stage.directory / "lines.json"
     facts = [

@@ -146,7 +146,7 @@ def test_what_its_jitter_holds_back_is_not_late() -> None:
 
 
 def test_the_reason_names_the_policy_that_passed_over() -> None:
-    told = "missed: no agent was there, or free, to run it"
+    told = "missed: no agent could start it"
     missed = MissedRange(minutes(10), minutes(20), 2, counted=True)
     covered = " (2 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:20:00Z)"
     assert policy.missed_skip(line(), missed, too_old=False).text == told + covered

@@ -1,20 +1,19 @@
 """`agent`: run due tasks on a server."""
 
-import logging
 import os
-import sys
-import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dcron import trust
 from dcron.cli import console
 from dcron.cli.context import opened_database
-from dcron.cli.options import Db
+from dcron.cli.options import Db, whole_number
 from dcron.errors import Refused, UsageError
-from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.monitoring.address import ListenAddress
 
 
 def command(
@@ -24,7 +23,9 @@ def command(
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option("--slots", metavar="N", help="Most runs at once [default: four per core].", min=1),
+        typer.Option(
+            "--slots", metavar="N", help="Most runs at once [default: four per core].", parser=whole_number(1)
+        ),
     ] = None,
     queue: Annotated[
         list[str] | None,
@@ -64,6 +65,14 @@ def command(
             "--isolate", help="Run commands in a PID namespace that ends with the agent; needs root."
         ),
     ] = False,
+    monitor: Annotated[
+        str | None,
+        typer.Option(
+            "--monitor",
+            metavar="[HOST:]PORT",
+            help="Serve /metrics, /cluster, /healthz and /readyz there; a port alone listens on 127.0.0.1.",
+        ),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due now, wait for it to end, and stop.")
     ] = False,
@@ -80,6 +89,7 @@ def command(
     """
     from dcron.agent.agent import Agent
     from dcron.agent.settings import AgentSettings, default_slots
+    from dcron.cli.agent_log import log_to_stderr
     from dcron.config import load_config, own_node_name, spool_directory
 
     config = load_config()
@@ -99,9 +109,10 @@ def command(
         queues=tuple(dict.fromkeys(queue or configured.get("queue", ()))),
         isolate=isolate,
         capacity=_capacity(capacity or configured.get("capacity", [])),
+        monitor=_listen_address(monitor or configured.get("monitor")),
     )
     _require_trust_in_spool(settings.spool, strict=strict)
-    _log_to_stderr()
+    log_to_stderr()
     with opened_database(db, strict=strict) as database:
         Agent(database, settings).run(once=once)
 
@@ -123,6 +134,15 @@ def _capacity(texts: list[str]) -> dict[str, float]:
         raise UsageError(f"--capacity: {error}") from None
 
 
+def _listen_address(text: str | None) -> "ListenAddress | None":
+    from dcron.monitoring.address import parse_address
+
+    try:
+        return parse_address(text) if text else None
+    except UsageError as error:
+        raise UsageError(f"--monitor: {error}") from None
+
+
 def _duration(text: str, option: str) -> float:
     from dcron.quantities import parse_duration
 
@@ -130,26 +150,3 @@ def _duration(text: str, option: str) -> float:
         return parse_duration(text)
     except UsageError as error:
         raise UsageError(f"{option}: {error}") from None
-
-
-class _OneLine(logging.Formatter):
-    """Format messages as `2026-11-21T02:13:22Z info node web-1-3f9c2a7e: …`, in UTC and safe to print."""
-
-    converter = staticmethod(time.gmtime)
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the message on one line and without passwords; a traceback keeps its lines."""
-        from dcron.database.url import redact
-
-        stamp = self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ")
-        line = f"{stamp} {record.levelname.lower()} {safe(redact(record.getMessage()))}"
-        return f"{line}\n{redact(self.formatException(record.exc_info))}" if record.exc_info else line
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine())
-    log = logging.getLogger("dcron")
-    log.handlers[:] = [handler]
-    log.setLevel(logging.INFO)
-    log.propagate = False

@@ -10,7 +10,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, GroupWithName, Json, Verb, run_number
+from dcron.cli.options import Db, Force, GroupWithName, Json, Verb, run_number, whole_number
 from dcron.cli.run_table import pages
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
@@ -45,7 +45,8 @@ def list_dead_letters(
         typer.Option("--task", metavar="NAME", hidden=True, help="Only dead letters of this task."),
     ] = None,
     count: Annotated[
-        int, typer.Option("-n", "--count", metavar="N", help="Most dead letters to list.", min=1)
+        int,
+        typer.Option("-n", "--count", metavar="N", help="Most dead letters to list.", parser=whole_number(1)),
     ] = 20,
     before: Annotated[
         int | None,
@@ -138,15 +139,16 @@ def _print(found: Iterator[Run], count: int, now: datetime, task: str | None, *,
 def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -> Iterator[list[str]]:
     for run in found:
         shown[:] = [run.id]
+        result = humanize.result(run, now)
         yield [
             str(run.id),
             run.task,
-            AlarmCell(humanize.result(run, now)),
+            AlarmCell(result),
             str(run.attempt),
             humanize.clock(run.scheduled_for, here, now),
             humanize.ago(run.finished_at, now) if run.finished_at else "",
             run.node or "",
-            run.reason or "",
+            "" if run.reason in (None, result) else run.reason,
         ]
 
 
@@ -156,7 +158,7 @@ def _columns(here: tzinfo) -> list[TableColumn]:
         TableColumn("TASK", least=10),
         TableColumn("RESULT"),
         TableColumn("TRY", right=True, spare=True),
-        TableColumn(f"DUE ({here})", least=15),
+        TableColumn(f"FOR ({here})", least=15),
         TableColumn("ENDED", right=True),
         TableColumn("NODE", least=6, spare=True),
         TableColumn("REASON", least=8),

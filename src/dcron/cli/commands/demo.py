@@ -20,6 +20,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import own_zone
+from dcron.cli.options import whole_number
 from dcron.cli.screen import has_screen, show
 from dcron.errors import DcronError
 from dcron.model import Run, RunState
@@ -81,7 +82,7 @@ class Stopped(BaseException):
 
 def command(
     agents: Annotated[
-        int, typer.Option("--agents", metavar="N", help="Number of agents.", min=1, max=20)
+        int, typer.Option("--agents", metavar="N", help="Number of agents.", parser=whole_number(1, 20))
     ] = 3,
 ) -> None:
     """Show several agents that share a crontab.

@@ -28,7 +28,7 @@ ORDERS = ("name", "next", "last", "state", "schedule")
 """What a list can be sorted by; with `state`, tasks that need attention come first."""
 
 
-LEFT, OWNER = 4, 7
+LEFT, NODE = 4, 7
 _EMPTY = {
     "failed": "no task's last finished run failed; `dcron list --dead` shows tasks with older failures",
     "dead": "no task has dead letters",
@@ -66,8 +66,8 @@ def command(
     dcron list --sort next
     dcron list --failed -o wide
 
-    NEXT is in the task's own zone. OWNER is the node that runs the task now, else the node of the last run.
-    If LEFT is "no agent", OWNER says why no agent can claim the next run.
+    NEXT is in the task's own zone. NODE is the one that runs the task now, else the one of the last run.
+    If LEFT is "no agent", NODE says why no agent can claim the next run.
     """
     from dcron.cli import json_output
     from dcron.store.search_terms import Term
@@ -101,7 +101,7 @@ def _row(view: "TaskRow", now: datetime) -> list[str]:
     cells = [*row(view, now), view.task.command]
     if view.unserved and view.next_at:
         cells[LEFT] = AlarmCell(humanize.to_next(view.next_run, view.next_at, view.unserved, now))
-        cells[OWNER] = cells[OWNER] if view.alive else AlarmCell(view.unserved)
+        cells[NODE] = cells[NODE] if view.alive else AlarmCell(view.unserved)
     return cells
 
 

@@ -1,7 +1,7 @@
 """`logs`: print the output of a run."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +11,7 @@ from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, run_number
 from dcron.cli.run_output import JsonOutput, OutputPrinter, output_here
 from dcron.cli.waiting import exit_code, pauses
-from dcron.errors import NotFound
+from dcron.errors import ArchiveError, NotFound
 from dcron.model import Run, RunState
 from dcron.presentation.humanize import result
 
@@ -52,13 +52,13 @@ def command(
     from dcron.cli.json_output import chunk_shape
 
     with opened_crontab(db) as crontab:
-        run = _find(crontab, which, follow=follow)
-        chunks = _chunks(crontab, run, follow=follow)
+        run, archived = _find(crontab, which, follow=follow)
+        chunks = iter(archived) if archived is not None else _chunks(crontab, run, follow=follow)
         if as_json and not follow:
             console.emit_list(chunk_shape(chunk) for chunk in chunks if chunk)
         else:
             _write(chunks, JsonOutput() if as_json else output_here(raw=raw))
-        if follow:
+        if follow and archived is None:
             run = crontab.find_run(run.id)
         short = result(run, crontab.now())
         ended = _ending(run, short)
@@ -68,15 +68,45 @@ def command(
         raise typer.Exit(exit_code(run))
 
 
-def _find(crontab: "Crontab", which: str, *, follow: bool) -> Run:
-    """Return the run of this number, else a run of the task of this name. Raises NotFound."""
+def _find(crontab: "Crontab", which: str, *, follow: bool) -> "tuple[Run, Sequence[Chunk] | None]":
+    """Return the run of this number, else a run of the task of this name, with its output if it is archived.
+
+    Raises NotFound or ArchiveError.
+    """
+    from dcron.services.archives import Archives
+
     if which.isascii() and which.isdigit():
+        run_id = run_number(which)
         try:
-            return crontab.find_run(run_number(which))
+            return _with_archived_output(crontab, crontab.find_run(run_id))
         except NotFound:
             if not crontab.names(which, 1):
+                if pruned := Archives(crontab).find(run_id):
+                    _note_archive(pruned.run)
+                    return pruned.run, pruned.output
                 raise
-    return crontab.run_to_follow(which) if follow else crontab.last_run(which)
+    run = crontab.run_to_follow(which) if follow else crontab.last_run(which)
+    return _with_archived_output(crontab, run)
+
+
+def _with_archived_output(crontab: "Crontab", run: Run) -> "tuple[Run, Sequence[Chunk] | None]":
+    """Add the output of a run that has ended if only the archive has it."""
+    from dcron.services.archives import Archives
+
+    if not run.state.is_final or run.started_at is None or crontab.output(run.id, 0):
+        return run, None
+    try:
+        found = Archives(crontab).output(run)
+    except ArchiveError as error:  # perhaps the run printed nothing
+        console.complain(str(error))
+        return run, None
+    if found:
+        _note_archive(run)
+    return run, found or None
+
+
+def _note_archive(run: Run) -> None:
+    console.note(f"run {run.id} of {run.task}: from the archive")
 
 
 def _ending(run: Run, short: str) -> str:

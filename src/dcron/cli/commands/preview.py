@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, takes
+from dcron.cli.options import Db, Json, takes, whole_number
 from dcron.cli.task_options import RuleOptions
 from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
@@ -67,8 +67,7 @@ def command(
             "--count",
             metavar="N",
             help="Number of times to show [default: 10, or all until --until].",
-            min=1,
-            max=MOST,
+            parser=whole_number(1, MOST),
         ),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Last time.")] = None,

@@ -9,7 +9,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, OptionalName, run_number
+from dcron.cli.options import Db, Json, OptionalName, run_number, whole_number
 from dcron.cli.run_details import show_run
 from dcron.cli.run_table import PAGE, pages, run_columns, run_row
 from dcron.cli.tables import print_table
@@ -48,7 +48,9 @@ def command(
         int | None,
         typer.Option("--id", metavar="RUN", help="Show this run in full.", parser=run_number),
     ] = None,
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="Most runs to list.", min=1)] = 20,
+    count: Annotated[
+        int, typer.Option("-n", "--count", metavar="N", help="Most runs to list.", parser=whole_number(1))
+    ] = 20,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

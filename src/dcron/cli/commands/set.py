@@ -11,7 +11,7 @@ from dcron.cli.changed_tasks import print_changed, print_json
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
 from dcron.cli.options import Db, Json, WholeNames, takes
-from dcron.cli.task_options import TaskOptions, added, clear_help, cleared, require_one_wish
+from dcron.cli.task_options import ChangeOptions, TaskOptions, added, clear_help, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -28,7 +28,7 @@ _WARNED_ABOUT = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 """Fields that warnings depend on."""
 
 
-@takes(TaskOptions)
+@takes(ChangeOptions)
 def command(
     targets: WholeNames,
     options: TaskOptions,

@@ -275,7 +275,7 @@ def _behind_another(context: Context, at: datetime) -> list[Cause]:
     for run in context.unfinished:
         is_scheduled = run.trigger is Trigger.SCHEDULE and run.state is RunState.WAITING
         if is_scheduled and run.due_at <= context.now and run.scheduled_for < at:
-            cause = behind(context, run, at, "one comes after the other, and")
+            cause = behind(context, run, at, "its runs start one after the other, and")
             if cause.code != "due" or run.backlog_until:
                 return [cause]
     return []

@@ -1,0 +1,15 @@
+"""Archives: objects below a URL, each written once, with one JSON line for each run."""
+
+from dcron.archive.lines import ArchivedChunk, ArchivedRun, find_run, part_name, run_line
+from dcron.archive.storage import Storage, open_storage, require_url
+
+__all__ = [
+    "ArchivedChunk",
+    "ArchivedRun",
+    "Storage",
+    "find_run",
+    "open_storage",
+    "part_name",
+    "require_url",
+    "run_line",
+]

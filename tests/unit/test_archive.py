@@ -1,0 +1,108 @@
+"""Objects of an archive: each is written once and as a whole, and every byte comes back."""
+
+import gzip
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from obstore.store import LocalStore, MemoryStore
+
+from dcron.archive import ArchivedChunk, Storage, find_run, open_storage, part_name, require_url, run_line
+from dcron.archive.files import FileStorage
+from dcron.archive.objects import ObjectStorage
+from dcron.errors import ArchiveError, UsageError
+
+AT = datetime(2027, 6, 1, 12, 30, 1, 250_000, tzinfo=UTC)
+NAME = "2027-06-01/000-abc.jsonl.gz"
+
+
+@pytest.fixture(params=["file", "memory", "local"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "file":
+        return FileStorage(tmp_path / "archive")
+    if request.param == "memory":
+        return ObjectStorage(MemoryStore(), "memory://")
+    (tmp_path / "local").mkdir()
+    return ObjectStorage(LocalStore(tmp_path / "local"), "file://")
+
+
+def test_an_object_is_written_once(storage: Storage) -> None:
+    storage.put(NAME, b"one")
+    storage.put(NAME, b"other")
+    assert storage.get(NAME) == b"one"
+    with pytest.raises(ArchiveError, match="cannot be read"):
+        storage.get("2027-06-01/001-abc.jsonl.gz")
+
+
+def test_only_the_owner_reads_a_file_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path / "archive")
+    storage.put(NAME, b"one")
+    path = tmp_path / "archive" / NAME
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ArchiveError, match="cannot be written"):
+        FileStorage(tmp_path / "taken").put(NAME, b"one")
+
+
+@pytest.mark.parametrize("url", ["file:///srv/archive", "s3://bucket", "s3://bucket/dcron/", "file:///a%20b"])
+def test_urls(url: str) -> None:
+    assert require_url(url) == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "",
+            "/srv/archive",
+            "file://srv/archive",
+            "file:///",
+            "http://host/x",
+            "s3:///x",
+            "s3://key:secret@b",
+        ),
+        *("s3://bucket?key=secret", "s3://bucket/a b", "file:///srv/../etc"),
+    ],
+)
+def test_other_texts_are_no_urls(url: str) -> None:
+    with pytest.raises(UsageError):
+        require_url(url)
+
+
+def test_a_url_names_its_storage(tmp_path: Path) -> None:
+    storage = open_storage(f"file://{tmp_path}/a%20b")
+    storage.put(NAME, b"one")
+    assert (tmp_path / "a b" / NAME).read_bytes() == b"one"
+    assert isinstance(open_storage("s3://bucket/prefix"), ObjectStorage)
+
+
+@given(st.lists(st.binary(max_size=200)), st.text())
+def test_every_byte_comes_back(pieces: list[bytes], reason: str) -> None:
+    chunks = [ArchivedChunk(number, "out", AT, piece) for number, piece in enumerate(pieces)]
+    lines = run_line(7, {"task": "a"}, []) + run_line(81, {"reason": reason, "at": AT}, chunks)
+    data = gzip.compress(lines)
+    found = find_run(data, 81)
+    assert found
+    assert found.output == chunks
+    assert found.facts == {"id": 81, "reason": reason, "at": "2027-06-01T12:30:01.250000Z"}
+    assert find_run(data, 8) is None
+
+
+@pytest.mark.parametrize("kind", ["text", "cut off", "no JSON"])
+def test_damaged_content_is_an_error(kind: str) -> None:
+    cut = gzip.compress(b'{"id":7,"task"')[:-9]
+    data = {"text": b"no gzip", "cut off": cut, "no JSON": gzip.compress(b'{"id":7,x')}[kind]
+    with pytest.raises(ArchiveError, match="damaged"):
+        find_run(data, 7)
+
+
+def test_the_same_content_has_the_same_name() -> None:
+    assert part_name("2027-06-01", 3, "0123456789abcdef0123") == "2027-06-01/003-0123456789abcdef.jsonl.gz"
