@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Executable,
     FromClause,
+    Row,
     Select,
     Text,
     bindparam,
@@ -163,7 +164,16 @@ def release(connection: Connection, node_ids: Iterable[str], run_ids: Collection
 
 def owned(connection: Connection, node_id: str) -> dict[int, RunState]:
     """Return the claimed and running runs that bear the node's ID, with their states."""
-    rows = connection.execute(owned_runs(), {"node_id": node_id})
+    return _states(connection.execute(owned_runs(), {"node_id": node_id}))
+
+
+def send_owned(connection: Connection, database: Database, node_id: str) -> Callable[[], dict[int, RunState]]:
+    """Ask for the same together with the next statement. Return a function that reads the answer."""
+    reply = database.send(connection, owned_runs(), {"node_id": node_id})
+    return lambda: _states(reply.rows())
+
+
+def _states(rows: Iterable[Row[Any]]) -> dict[int, RunState]:
     return {row.id: RunState(row.state) for row in rows}
 
 

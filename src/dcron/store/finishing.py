@@ -4,7 +4,7 @@ An end may lead to a retry or a dead letter, to the next runs of a flow, and to 
 are taken in one order everywhere: tasks by id, then runs.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -77,13 +77,20 @@ def finish(
 
     If the run was already marked `lost`, the owner's result replaces that state.
     """
+    return send_ends(connection, database, node_id, ended, now)()
+
+
+def send_ends(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult], now: datetime
+) -> Callable[[], set[int]]:
+    """Record like `finish`, together with the COMMIT if nothing follows. Return a function for the ids."""
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
     late = daily_statistics.late_ends(connection, ended, now)
-    written = _write(connection, database, node_id, ended)
+    written = _send_states(connection, database, node_id, ended)
     if late:
-        daily_statistics.correct(connection, late, written, now)
-    recorded = [row for row in followed if row.id in written]
+        daily_statistics.correct(connection, late, written(), now)
+    recorded = followed and [row for row in followed if row.id in written()]
     if recorded:
         _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)
     return written
@@ -154,7 +161,9 @@ def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
         tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
 
-def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
+def _send_states(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]
+) -> Callable[[], set[int]]:
     rows = (
         (
             *(each.id, each.state.value, each.reason, each.exit_code, each.signal),
@@ -163,7 +172,8 @@ def _write(connection: Connection, database: Database, node_id: str, ended: Sequ
         for each in ended
     )
     given = database.values(_ENDED, rows) | {"node_id": node_id}
-    return set(connection.scalars(_end(database.rows(_ENDED)), given))
+    reply = database.send(connection, _end(database.rows(_ENDED)), given)
+    return lambda: {row.id for row in reply.rows()}
 
 
 _ENDED = Columns(
