@@ -14,7 +14,8 @@ from sqlalchemy import event
 
 from dcron.agent import counters as agent_counters
 from dcron.agent.counters import Counters
-from dcron.agent.monitor import MonitoredAgent, NodeMetrics, health_page, readiness_page, serve
+from dcron.agent.health import MonitoredAgent
+from dcron.agent.monitor import NodeMetrics, health_page, readiness_page, serve
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.monitoring import cluster

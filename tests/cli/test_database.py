@@ -72,6 +72,7 @@ def test_the_config_file_names_the_database_where_nothing_else_does(
     monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "config.toml"))
     sqlite.url = ""
     assert "configured.db" in sqlite.done("db", "url").out
+    sqlite.done("db", "init")
     assert sqlite.done("info", "--json").json["config_file"] == str(tmp_path / "config.toml")
     monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "none.toml"))
     assert sqlite("list").code == 2
@@ -239,13 +240,43 @@ def test_a_directory_that_is_not_there_is_made_for_nobody_who_named_it(
     (tmp_path / "file").touch()
     for directory in ("file", "missing"):
         sqlite.url = f"sqlite:///{tmp_path / directory / 'dcron.db'}"
-        assert_fails(sqlite, f"there is no directory {tmp_path / directory}", ["list"], ["db", "init"])
+        assert_fails(sqlite, f"there is no directory {tmp_path / directory}", *WRITING[:2], ["db", "init"])
+        assert_fails(sqlite, f"there is no crontab at {tmp_path / directory}", ["list"])
     assert not (tmp_path / "missing").exists()
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     sqlite.url = ""
     sqlite.done("list")
     assert (tmp_path / "data" / "dcron" / "dcron.db").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "data" / "dcron").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_verb_that_only_reads_or_acts_on_a_name_creates_no_file(sqlite: Dcron, tmp_path: Path) -> None:
+    path = tmp_path / "mistyped.db"
+    sqlite.url = f"sqlite:///{path}"
+    reading = [words for words in READING if words[0] != "lint"]
+    acting = (["rm", "-f", "x"], ["pause", "x"], ["run", "x"], ["drain", "x"], ["db", "upgrade"])
+    told = f"there is no crontab at {path}; `dcron db init` makes one, and so does `dcron add`"
+    assert_fails(sqlite, told, *reading, *acting, ["lint"], ["emit", "x"], ["config", "list"])
+    info = sqlite("info")
+    assert (info.code, told in info.err) == (3, True)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["add", "@daily", "ls"], ["in", "1h", "ls"], ["calendar", "add", "x", "sat"]]
+)
+def test_a_verb_that_creates_a_file_says_so(sqlite: Dcron, tmp_path: Path, words: list[str]) -> None:
+    path = tmp_path / "new.db"
+    sqlite.url = f"sqlite:///{path}"
+    assert f"created the crontab {path}\n" in sqlite.done(*words).err
+    assert "created" not in sqlite.done("add", "@daily", "again").err
+
+
+def test_an_agent_that_creates_a_file_says_so(sqlite: Dcron, tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    agent = real("agent", "--once", url=f"sqlite:///{path}", DCRON_SPOOL=str(tmp_path / "spool"))
+    assert (agent.code, f"created the crontab {path}\n" in agent.err) == (0, True)
+    assert "ended: 0 runs" in agent.err
 
 
 def test_a_sqlite_url_with_something_unknown_is_refused(sqlite: Dcron) -> None:

@@ -78,6 +78,7 @@ def test_dismissing_acts_on_the_database_named_before_it(sqlite: Dcron, tmp_path
     sqlite.done("add", "-n", "bad", "@yearly", "exit 7")
     run_once(sqlite, "bad")
     other = f"sqlite:///{tmp_path / 'other.db'}"
+    sqlite.done("db", "init", "--db", other)
     sqlite.done("dead", "--db", other, "dismiss", "--all", "-f")
     assert len(sqlite.done("dead", "--json").json) == 1
     own, sqlite.url = sqlite.url, other

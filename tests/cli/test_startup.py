@@ -135,7 +135,7 @@ def test_the_verbs_that_end_in_a_command_are_those_that_take_one() -> None:
         (["list", "stray"], "stray"),
         (["view"], "give the name of a task"),
         (["db"], "missing command"),
-        (["--nonsense"], "no such option"),
+        (["--nonsense"], "no option --nonsense"),
         (["agent", "--slots", "0"], "--slots"),
         (["agent", "--lease", "1s", "--once"], "lease"),
         (["agent", "--lease", "long", "--once"], "--lease"),

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from dcron.model import RunState, Task
+from dcron.policy.start_times import starts_of
 from dcron.schedule import Calendar
 from dcron.services.calendars import Calendars
 from tests.support.run_queries import held_back, reasons, times
@@ -137,6 +138,21 @@ def test_starts_are_spread_the_same_way_on_every_node_and_told_before(stage: Sta
     stage.now = turn.due_at
     (run,) = stage.take(node)
     assert run.scheduled_for == at("13:00")
+
+
+@pytest.mark.parametrize(("added_at", "first"), [("12:00", "13:00"), ("13:00:01", "14:00")])
+def test_a_task_does_not_run_for_an_occurrence_from_before_it_was_added(
+    stage: Stage, added_at: str, first: str
+) -> None:
+    """Also if its jitter would start the run later. The preview and the agents agree."""
+    stage.now = at(added_at)
+    stage.task("backup", "0 * * * *", jitter=3000.0)
+    stage.now = at("13:00:01")
+    row = stage.crontab.view("backup")
+    start = next(starts_of(row.task, stage.now, settled_until=row.settled_until(stage.now)))
+    assert row.next_run
+    assert start.occurrence.at == row.next_run.scheduled_for == at(first)
+    assert start.at == row.next_run.due_at
 
 
 def test_jitter_is_not_lateness(stage: Stage) -> None:

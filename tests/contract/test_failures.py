@@ -1,5 +1,6 @@
 """Messages for a database that is away, locked, full, damaged or foreign; never a password."""
 
+import errno
 import os
 import signal
 import socket
@@ -17,6 +18,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dcron.database import Database, is_transient
+from dcron.database.failures import database_error
+from dcron.database.url import parse_url
 from dcron.errors import DatabaseError, DatabaseReplaced, ExitCode
 
 SECRET = "s3cret"
@@ -165,7 +168,22 @@ def test_a_file_without_tables_is_named(path: Path) -> None:
 def test_a_directory_in_the_files_place_is_named(path: Path) -> None:
     path.mkdir()
     failure = failure_of(Database(f"sqlite:///{path}"))
-    assert str(failure) == f"the database {path} cannot be opened"
+    assert str(failure) == f"the database {path} cannot be opened: is a directory"
+
+
+def test_a_file_of_another_account_is_named_with_its_owner(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    path.touch()
+    monkeypatch.setattr("dcron.database.failures.os.open", refuse)
+    error = sqlite3.OperationalError("unable to open database file")
+    told = str(database_error(error, parse_url(f"sqlite:///{path}")))
+    assert told.endswith(
+        f"cannot be opened: this account may not read and write it; it belongs to {path.owner()}"
+    )
 
 
 def test_a_broken_rule_of_the_schema_comes_through_as_it_is(file: Database) -> None:

@@ -101,7 +101,7 @@ def test_the_config_file_of_a_kept_home_does_not_choose_what_root_runs(place: Pa
     listed = dcron("list", **given)
     assert listed.returncode == 2
     assert "it may name the database: name it with --db or $DCRON_DB" in listed.stderr
-    elsewhere = dcron("list", "--db", f"sqlite:///{place / 'own.db'}", **given)
+    elsewhere = dcron("db", "init", "--db", f"sqlite:///{place / 'own.db'}", **given)
     assert elsewhere.returncode == 0
     assert "warning: root does not read the config file" in elsewhere.stderr
 

@@ -50,8 +50,8 @@ def test_it_opens_on_a_terminal_and_leaves_it_as_it_was(url: str, words: list[st
 def test_readonly_makes_nothing_and_says_what_is_missing(url: str, tmp_path: Path) -> None:
     missing = on_terminal("tui", "--readonly", url=url)
     assert missing.code == 3
-    assert "there is no database" in missing.out.splitlines()[-1]
-    assert "`dcron db init` makes it" in missing.out.splitlines()[-1]
+    assert "there is no crontab at" in missing.out.splitlines()[-1]
+    assert "`dcron db init` makes one" in missing.out.splitlines()[-1]
     assert list(tmp_path.glob("dcron.db*")) == []
     (tmp_path / "dcron.db").touch()
     empty = on_terminal("tui", "--readonly", url=url)

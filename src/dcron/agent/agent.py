@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dcron import migrations
 from dcron.agent.counters import Counters
 from dcron.agent.loops import Outage
 from dcron.agent.node import NodeSession, SessionEnd
+from dcron.agent.sd_notify import ServiceManager, reporting
 from dcron.agent.settings import AgentSettings
 from dcron.agent.signals import stopping
 from dcron.database import Database, is_refusal, is_transient
@@ -32,6 +34,7 @@ class Agent:
         self.counters = Counters()
         self.session: NodeSession | None = None
         """The present node; None before the first one."""
+        self._service_manager = ServiceManager(os.environ)
         self._stopped = threading.Event()
 
     def run(self, *, once: bool = False) -> None:
@@ -44,7 +47,7 @@ class Agent:
         """
         become_subreaper()  # if the warden dies, its commands become our children, and we end them
         hide_memory()
-        with stopping(self.stop), self._monitored():
+        with stopping(self.stop), reporting(self, self._service_manager), self._monitored():
             self._serve(once=once)
 
     @contextmanager
@@ -64,6 +67,7 @@ class Agent:
             session = self._open(first=first, once=once)
             if session is None:
                 return
+            self._service_manager.ready()
             end = session.serve()
             if session.error is not None:
                 raise session.error
@@ -74,6 +78,7 @@ class Agent:
     def stop(self) -> None:
         """Drain and stop. A second call stops at once."""
         self._stopped.set()
+        self._service_manager.send(STOPPING=1)
         if self.session:
             self.session.request_stop()
 
@@ -88,6 +93,8 @@ class Agent:
             self._database.close()  # the connections may belong to a file that was replaced
             try:
                 migrations.prepare(self._database, make=first)
+                if first and self._database.has_created_file:
+                    log.info("created the crontab %s", self._database.address.path)
                 session = self._register(once=once, reboot=first and not once)
                 outage.succeeded()
                 return session

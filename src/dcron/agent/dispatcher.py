@@ -105,6 +105,8 @@ class Dispatcher:
         """Set when the agent stops, or the tables are of another version: nothing new is claimed."""
         self.draining = False
         """Set while the node drains: nothing new is claimed."""
+        self.next_due: datetime | None = None
+        """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
         # What the database showed with the last look or claim, and `announced` before it.
         self._known: tuple[Snapshot, int] | None = None
@@ -144,6 +146,7 @@ class Dispatcher:
         capacity = self._capacity()
         snapshot = self._known_snapshot() or self._look()
         snapshot = replace(snapshot, heads=[head for head in snapshot.heads if capacity.serves(head.lane)])
+        self.next_due = min((head.due_at for head in snapshot.heads), default=None)
         if kept_for := planning.reservation(snapshot.heads, capacity.free, snapshot.now, self._is_full):
             capacity = replace(capacity, free=policy.without(capacity.free, kept_for))
         due = [head for head in snapshot.heads if head.due_at <= snapshot.now]
@@ -226,6 +229,7 @@ class Dispatcher:
             log.warning(
                 "task %s: its next run moved from %s to %s, by the time zones of %s",
                 *(each.task, each.before, each.after, tzdata_version()),
+                extra={"event": "task-moved", "task": each.task},
             )
         return len(found)
 
@@ -308,7 +312,10 @@ class Dispatcher:
         if ended:
             finishing.finish(connection, self._database, self._node_id, ended, now)
         for each in ended:
-            log.warning("run %d: %s (%s)", each.id, each.state, each.reason)
+            log.warning(
+                *("run %d: %s (%s)", each.id, each.state, each.reason),
+                extra={"event": "run-ended", "run": each.id},
+            )
 
     def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
         """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
@@ -395,7 +402,9 @@ class Dispatcher:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
         for each in unfit:
-            log.warning("run %d: failed (%s)", each.id, each.reason)
+            log.warning(
+                *("run %d: failed (%s)", each.id, each.reason), extra={"event": "run-ended", "run": each.id}
+            )
         self._in_doubt = None
 
     def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
@@ -419,7 +428,9 @@ class Dispatcher:
         for run, _ in prepared:
             self._counters.started[run.trigger] += 1
             self._counters.lateness.add((now - (run.due_at or now)).total_seconds())
-            log.info("run %d of %s: started (%s)", run.id, run.task.name, run.trigger)
+            name = run.task.name
+            facts = {"event": "run-started", "run": run.id, "task": name}
+            log.info("run %d of %s: started (%s)", run.id, name, run.trigger, extra=facts)
 
     def _until_next(self, snapshot: Snapshot, heads: list[LaneHead], capacity: Capacity) -> float:
         """Return the seconds until the first of these heads is due, or until the next poll if that is sooner.

@@ -90,11 +90,12 @@ class Heartbeat:
         self._rollback_detector.save()
         self._reconciler.settle(found)
         for node_id in dead:
-            log.warning("node %s is dead: its lease is over", node_id)
+            log.warning("node %s is dead: its lease is over", node_id, extra={"event": "node-dead"})
         if lost:
-            log.warning("lost with it: %s", ", ".join(f"run {run_id}" for run_id in lost))
+            ids = ", ".join(f"run {run_id}" for run_id in lost)
+            log.warning("lost with it: %s", ids, extra={"event": "runs-lost"})
         if expired:
-            log.warning("%d runs were not started in time", expired)
+            log.warning("%d runs were not started in time", expired, extra={"event": "runs-expired"})
         self._on_drain(renewal.draining)
         return self._beat
 

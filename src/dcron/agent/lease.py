@@ -121,6 +121,7 @@ def _report_too_long(node_id: str, left: float, seconds: float) -> None:
         "the lease of %s ends in %.0fs by the database's clock, and lasts %gs: the clock was set back, or was"
         " ahead; without a renewal the node is declared dead in %gs",
         *(node_id, left, seconds, seconds),
+        extra={"event": "clock-behind"},
     )
 
 

@@ -40,7 +40,11 @@ class Outage:
         if not self._pause:
             self._since = time.monotonic()
             how_long = f"for {left:.0f}s" if left < math.inf else "until it answers"
-            log.warning("%s: %s; trying again %s", self._loop, error, how_long)
+            log.warning(
+                "%s: %s; trying again %s",
+                *(self._loop, error, how_long),
+                extra={"event": "database-away"},
+            )
         self._pause = min(self._longest, max(_FIRST_PAUSE, self._pause * 2))
         return min(left, self._pause * random.uniform(0.5, 1.0))
 
@@ -56,7 +60,7 @@ class Outage:
     def succeeded(self) -> None:
         """Note a success."""
         if self._pause:
-            log.warning("%s: the database answers again", self._loop)
+            log.warning("%s: the database answers again", self._loop, extra={"event": "database-back"})
             self._pause = 0.0
 
 

@@ -70,7 +70,11 @@ class Maintenance:
         try:
             self._do(job, stop)
         except HoldLost:
-            log.warning("maintenance: another node continues the job %s", job.name)
+            log.warning(
+                "maintenance: another node continues the job %s",
+                job.name,
+                extra={"event": "maintenance-lost"},
+            )
         except DatabaseError as error:  # another node takes it, or this one when the database answers
             self._report("maintenance: %s: %s", job.name, error)
 
@@ -121,4 +125,4 @@ class Maintenance:
         """Log a failure once, until a job succeeds."""
         if self._reported != str(error):
             self._reported = str(error)
-            log.warning(message, job, error)
+            log.warning(message, job, error, extra={"event": "maintenance-failed"})

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import Protocol
 
 from prometheus_client import Metric, ProcessCollector
 from prometheus_client.core import (
@@ -23,10 +22,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 
 from dcron import __version__
-from dcron.agent.counters import Counters, Distribution
-from dcron.agent.health import why_unhealthy
-from dcron.agent.node import NodeSession
-from dcron.agent.settings import AgentSettings
+from dcron.agent.counters import Distribution
+from dcron.agent.health import MonitoredAgent, why_unhealthy
 from dcron.database import Database
 from dcron.model import node_name
 from dcron.monitoring.address import ListenAddress
@@ -35,15 +32,6 @@ from dcron.monitoring.server import MonitorServer, Page
 from dcron.schedule import tzdata_version
 
 log = logging.getLogger("dcron.agent")
-
-
-class MonitoredAgent(Protocol):
-    """What the pages show."""
-
-    settings: AgentSettings
-    counters: Counters
-    session: NodeSession | None
-    patience: float
 
 
 @contextmanager
@@ -65,15 +53,19 @@ def serve(
             server = stack.enter_context(MonitorServer(address, pages))
         except OSError as error:
             reason = error.strerror or error
-            log.error("monitor: cannot listen on %s: %s; the agent runs without it", address, reason)
+            log.error(
+                "monitor: cannot listen on %s: %s; the agent runs without it",
+                *(address, reason),
+                extra={"event": "monitor-failed"},
+            )
         else:
-            log.info("monitor: listens on %s", server.address)
+            log.info("monitor: listens on %s", server.address, extra={"event": "monitor-listens"})
         yield server
 
 
 def health_page(agent: MonitoredAgent) -> Page:
     """Answer 200 while the agent's loops go on."""
-    reason = why_unhealthy(agent.counters, agent.patience)
+    reason = why_unhealthy(agent)
     return Page.of("ok\n") if reason is None else Page.of(f"{reason}\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -138,7 +130,7 @@ class NodeMetrics:
         yield _gauge(
             "dcron_node_up",
             "Whether the loops of the agent go on, as /healthz says.",
-            why_unhealthy(counters, self._agent.patience) is None,
+            why_unhealthy(self._agent) is None,
         )
         ready = session is not None and session.why_not_ready() is None
         yield _gauge("dcron_node_ready", "Whether the node takes runs, as /readyz says.", ready)

@@ -87,7 +87,8 @@ class NodeSession:
         self._attention = threading.Event()
         self._stop_requests = 0
         self._draining = False
-        self._is_registered = False
+        self.is_registered = False
+        """Whether the database has the node."""
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self.warden = _warden(settings, self.node_id)
@@ -161,8 +162,12 @@ class NodeSession:
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
-        self._is_registered = True
-        log.info("node %s: %d slots, lease %gs", self.node_id, self._settings.slots, self._settings.lease)
+        self.is_registered = True
+        log.info(
+            "node %s: %d slots, lease %gs",
+            *(self.node_id, self._settings.slots, self._settings.lease),
+            extra={"event": "node-registered"},
+        )
 
     def abandon(self) -> None:
         """Stop the warden of a session that could not be opened."""
@@ -211,7 +216,7 @@ class NodeSession:
 
     def why_not_ready(self) -> str | None:
         """Return why this node takes no runs now; None if it takes some."""
-        if not self._is_registered:
+        if not self.is_registered:
             return "it is not registered"
         if not self._is_serving():
             return "it stops"
@@ -231,7 +236,8 @@ class NodeSession:
             return
         self._draining = draining
         what = "drains: it takes no new runs" if draining else "no longer drains: it takes runs again"
-        log.warning("node %s %s", self.node_id, what)
+        event = "node-draining" if draining else "node-undrained"
+        log.warning("node %s %s", self.node_id, what, extra={"event": event})
         self._wake_dispatcher.set()
 
     # The loops --------------------------------------------------------------------------------------
@@ -308,11 +314,19 @@ class NodeSession:
             loop()
         except Fenced as error:
             if self._end is None:
-                log.warning("node %s %s; what it still runs is stopped", self.node_id, error)
+                log.warning(
+                    "node %s %s; what it still runs is stopped",
+                    *(self.node_id, error),
+                    extra={"event": "node-fenced"},
+                )
             self._ended(SessionEnd.FENCED)
         except DatabaseReplaced as error:
             if self._end is None:
-                log.warning("node %s has lost its database: %s", self.node_id, error)
+                log.warning(
+                    "node %s has lost its database: %s",
+                    *(self.node_id, error),
+                    extra={"event": "database-replaced"},
+                )
             self._ended(SessionEnd.REPLACED)
         except BaseException as error:  # without this loop the node must not go on
             self._on_error(error)
@@ -334,7 +348,9 @@ class NodeSession:
         except SchemaVersionError as error:
             if self._version_error is None:
                 log.warning(
-                    "node %s takes no new runs and stops when what it runs has ended: %s", self.node_id, error
+                    "node %s takes no new runs and stops when what it runs has ended: %s",
+                    *(self.node_id, error),
+                    extra={"event": "tables-changed"},
                 )
             self._version_error = error
             self.dispatcher.closed = True
@@ -369,14 +385,22 @@ class NodeSession:
             self._sign_off()
         self._rollback_detector.save()
         self.warden.close()
-        log.info("node %s ended: %s", self.node_id, plural(self.active_runs.started, "run"))
+        log.info(
+            "node %s ended: %s",
+            *(self.node_id, plural(self.active_runs.started, "run")),
+            extra={"event": "node-ended"},
+        )
         return end
 
     def _await_running(self) -> None:
         """Let active runs end by themselves: for the grace, or without limit if the tables were upgraded."""
         grace = math.inf if self._version_error and not self._stop_requests else self._settings.grace
         if self.active_runs.any() and grace < math.inf:
-            log.info("node %s stops when what it runs has ended, or in %gs", self.node_id, grace)
+            log.info(
+                "node %s stops when what it runs has ended, or in %gs",
+                *(self.node_id, grace),
+                extra={"event": "node-stopping"},
+            )
         deadline = time.monotonic() + grace
         while self._may_await_running() and time.monotonic() < deadline:
             if self._stop_requests and deadline == math.inf:
@@ -398,7 +422,11 @@ class NodeSession:
         gone = self.recorder.gone
         if gone is None or gone.exit_status == 0:
             return
-        log.error("the warden died (%d) with %d runs under way", gone.exit_status, len(gone.unknown))
+        log.error(
+            "the warden died (%d) with %d runs under way",
+            *(gone.exit_status, len(gone.unknown)),
+            extra={"event": "warden-died"},
+        )
         # Even if no run was active: background processes of finished runs have lost their warden, too.
         kill_descendants(os.getpid(), grace=self._settings.kill_grace)
         if gone.unknown:
@@ -412,18 +440,24 @@ class NodeSession:
                 finishing.finish(connection, self._database, self.node_id, lost, now)
             self.active_runs.remove(run_ids)
         except DatabaseError as error:
-            log.error("not recorded, left to the lease: %s", error)
+            log.error("not recorded, left to the lease: %s", error, extra={"event": "sign-off-failed"})
 
     def _sign_off(self) -> None:
         try:
             with self._database.write() as connection:
                 reaping.sign_off(connection, self._database, self.node_id, self._database.now(connection))
         except DatabaseError as error:
-            log.error("could not sign off, the lease will run out: %s", error)
+            log.error(
+                "could not sign off, the lease will run out: %s", error, extra={"event": "sign-off-failed"}
+            )
         except Exception as error:
             if self._version_error is None:
                 raise
-            log.error("could not sign off from newer tables, the lease will run out: %s", unexpected(error))
+            log.error(
+                "could not sign off from newer tables, the lease will run out: %s",
+                unexpected(error),
+                extra={"event": "sign-off-failed"},
+            )
 
     def _set_deadline(self, at: float) -> None:
         self.warden.set_deadline(at, grace=self._settings.margin / 2)

@@ -102,13 +102,29 @@ class Reconciler:
     def settle(self, found: Differences) -> None:
         """Kill what must end and log the differences, once the transaction of `compare` is committed."""
         for run_id in found.restarted:
-            log.warning("run %d: the database has forgotten its start, which is recorded again", run_id)
+            log.warning(
+                "run %d: the database has forgotten its start, which is recorded again",
+                run_id,
+                extra={"event": "run-restored", "run": run_id},
+            )
         for run_id in found.lost:
-            log.error("run %d is lost: the database showed it here, and this node does not have it", run_id)
+            log.error(
+                "run %d is lost: the database showed it here, and this node does not have it",
+                run_id,
+                extra={"event": "run-lost", "run": run_id},
+            )
         for run_id in found.released:
-            log.warning("run %d waits again: this node had claimed it, and does not know of it", run_id)
+            log.warning(
+                "run %d waits again: this node had claimed it, and does not know of it",
+                run_id,
+                extra={"event": "run-released", "run": run_id},
+            )
         for run_id in found.ended:
-            log.error("run %d is ended: it is not, or no longer, this node's in the database", run_id)
+            log.error(
+                "run %d is ended: it is not, or no longer, this node's in the database",
+                run_id,
+                extra={"event": "run-not-ours", "run": run_id},
+            )
         self._ended = (self._ended | {*found.ended}) & self._active_runs.ids()
         if found.ended:
             self._kill(list(found.ended))

@@ -127,7 +127,11 @@ class Recorder:
             self._close_reader(run_id)  # the chunks are not written: read them again
             raise
         except (JournalError, OSError) as error:  # the result does not need the journal
-            log.error("run %d: the rest of its output cannot be read: %s", run_id, error)
+            log.error(
+                "run %d: the rest of its output cannot be read: %s",
+                *(run_id, error),
+                extra={"event": "journal-unreadable", "run": run_id},
+            )
             self._close_reader(run_id)
             self._unreadable.add(run_id)
         self._flushed_at[run_id] = time.monotonic()
@@ -154,8 +158,9 @@ class Recorder:
             written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
         recorded = written()
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
+        names = {each.run.id: each.run.task.name for each in active}
         for each, result in zip(ended, results, strict=True):
-            self._settle(each, recorded=each.id in recorded)
+            self._settle(each, names.get(each.id), recorded=each.id in recorded)
             self._counters.finished[each.state] += each.id in recorded
             if result.started_at:
                 self._counters.duration.add(result.finished_at - result.started_at)
@@ -170,13 +175,18 @@ class Recorder:
         started_at, cancelled_by = (active.started_at, active.cancelled_by) if active else (now, None)
         return outcome(result, started_at, now, cancelled_by)
 
-    def _settle(self, ended: RunResult, *, recorded: bool) -> None:
+    def _settle(self, ended: RunResult, task: str | None, *, recorded: bool) -> None:
         if not recorded:
-            log.warning("run %d: its end (%s) is not recorded, it is no longer ours", ended.id, ended.state)
+            log.warning(
+                "run %d: its end (%s) is not recorded, it is no longer ours",
+                *(ended.id, ended.state),
+                extra={"event": "run-not-ours", "run": ended.id},
+            )
         else:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
             reason = f" ({ended.reason})" if ended.reason else ""
-            log.log(level, "run %d: %s%s", ended.id, ended.state, reason)
+            facts = {"event": "run-ended", "run": ended.id, "task": task}
+            log.log(level, "run %d: %s%s", ended.id, ended.state, reason, extra=facts)
         self._close_reader(ended.id)
         self._warden.forget(ended.id)
         self._unreadable.discard(ended.id)

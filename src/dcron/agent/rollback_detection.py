@@ -70,7 +70,7 @@ class Memory:
             fresh.replace(self.path)
             self._saved = now
         except OSError as error:
-            log.warning("cannot write %s: %s", self.path, error.strerror)
+            log.warning("cannot write %s: %s", self.path, error.strerror, extra={"event": "spool-failed"})
 
     def _read(self) -> dict[str, object]:
         """Return the content of the file; nothing if another account owns it or it is not ours."""
@@ -149,6 +149,7 @@ class RollbackDetector:
                 "the database's clock is behind: runs have ended at times that are still to come;"
                 " if it stays so for %gs, tasks are planned anew",
                 self._patience,
+                extra={"event": "clock-behind"},
             )
 
     def check_clock(self, connection: Connection, now: datetime, before: float, after: float) -> None:
@@ -158,9 +159,11 @@ class RollbackDetector:
         """
         step = self._clock.step(now, before, after)
         if step > 0:
-            log.warning("the database's clock was set forward by %.0fs", step)
+            log.warning(
+                "the database's clock was set forward by %.0fs", step, extra={"event": "clock-changed"}
+            )
         elif step < 0:
-            log.warning("the database's clock was set back by %.0fs", -step)
+            log.warning("the database's clock was set back by %.0fs", -step, extra={"event": "clock-changed"})
         if step < 0 or self._is_still_behind(connection, now, after):
             self._was_behind = False
             _report_set_back(clock_steps.repair(connection, self._database, self._node_id, now))
@@ -225,15 +228,21 @@ def _report_set_back(done: Repair | None) -> None:
             "%d tasks are planned anew by the clock as it is now, and %d waiting runs are brought forward;"
             " an occurrence that ran ahead of its time is not run again",
             *(done.tasks, done.runs),
+            extra={"event": "tasks-replanned"},
         )
 
 
 def _report(reason: str, epoch: Epoch | None) -> None:
     if epoch is None:
-        log.warning("the database may have lost commits: %s; another agent has moved the ids on", reason)
+        log.warning(
+            "the database may have lost commits: %s; another agent has moved the ids on",
+            reason,
+            extra={"event": "database-rolled-back"},
+        )
         return
     log.error(
         "the database may have lost what it had committed: %s; run ids were at %d and go on above %d,"
         " waiting runs with new ids: %d; an occurrence that the database forgot may run again",
         *(reason, epoch.before, epoch.beyond, epoch.renumbered),
+        extra={"event": "database-rolled-back"},
     )

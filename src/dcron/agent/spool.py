@@ -39,6 +39,7 @@ def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) 
                 "what is in %s is not recorded: another account owns it or can write it;"
                 " if you trust what is in it, type: chown -R %s %s && chmod -R go-w %s",
                 *(path, account_name(), shlex.quote(str(path)), shlex.quote(str(path))),
+                extra={"event": "spool-failed"},
             )
 
     delivered = 0
@@ -49,7 +50,11 @@ def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) 
             except OSError as error:
                 if error.errno in _PASSING:
                     continue
-                log.error("the spool of %s cannot be read (%s): it is left as it is", spool.node_id, error)
+                log.error(
+                    "the spool of %s cannot be read (%s): it is left as it is",
+                    *(spool.node_id, error),
+                    extra={"event": "spool-failed"},
+                )
                 _leave(spool)
     return delivered
 
@@ -57,14 +62,22 @@ def deliver_abandoned(database: Database, directory: Path, reported: set[Path]) 
 def _deliver_spool(database: Database, spool: Spool) -> int:
     # If its warden was killed, too, its commands may still be running.
     if left := end_cgroups_of(spool.node_id) + kill_marked(f"{NODE_ID}={spool.node_id}"):
-        log.warning("killed %d processes that %s had left behind", left, spool.node_id)
+        log.warning(
+            "killed %d processes that %s had left behind",
+            *(left, spool.node_id),
+            extra={"event": "processes-killed"},
+        )
     delivered = 0
     for run_id in spool.runs():
         try:
             delivered += _deliver(database, spool, run_id)
         except JournalError as error:
             aside = spool.set_aside(run_id)
-            log.error("run %d: its journal is set aside as %s: %s", run_id, aside, error)
+            log.error(
+                "run %d: its journal is set aside as %s: %s",
+                *(run_id, aside, error),
+                extra={"event": "journal-unreadable", "run": run_id},
+            )
         else:
             spool.forget(run_id)
     spool.remove()
@@ -81,13 +94,19 @@ def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
         run = runs.by_id(connection, run_id)
     if run is None or run.owner != spool.node_id:
         log.warning(
-            "run %d: dropped what %s left behind, this database has no such run of it", run_id, spool.node_id
+            "run %d: dropped what %s left behind, this database has no such run of it",
+            *(run_id, spool.node_id),
+            extra={"event": "run-dropped", "run": run_id},
         )
         return False
     result = _deliver_output(database, spool, run_id)
     recorded = result is not None and _deliver_result(database, spool.node_id, result)
     if recorded:
-        log.warning("run %d: its end, left behind by %s, is now recorded", run_id, spool.node_id)
+        log.warning(
+            "run %d: its end, left behind by %s, is now recorded",
+            *(run_id, spool.node_id),
+            extra={"event": "run-delivered", "run": run_id, "task": run.task},
+        )
     return recorded
 
 

@@ -1,6 +1,6 @@
 """The next starts of many tasks in one list, for `preview --all` and `lint`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -11,7 +11,7 @@ from dcron.cli import console, json_output
 from dcron.cli.progress import watched
 from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import UsageError
-from dcron.model import Definition
+from dcron.model import Definition, Task
 from dcron.policy.start_times import Minutes, TaskStart, merged, minute_of, starts_of
 from dcron.presentation import humanize, next_runs
 from dcron.schedule import Advice, Schedule, advise_all, zone
@@ -21,11 +21,19 @@ Starts = Callable[[datetime], datetime]
 
 
 def starts(
-    tasks: Sequence[Definition], after: datetime, until: datetime | None, count: int, most: int
+    tasks: Sequence[Task],
+    planned: Mapping[int, datetime],
+    after: datetime,
+    until: datetime | None,
+    count: int,
+    most: int,
 ) -> Iterator[TaskStart]:
-    """Yield the starts after `after`, up to `count` that run and `most` in all; they are computed lazily."""
-    each = watched((_begun(_starts_of(task, after, until)) for task in tasks), "looking ahead", len(tasks))
-    return merged(each, count, most)
+    """Yield the starts after `after`, up to `count` that run and `most` in all; they are computed lazily.
+
+    `planned` has the occurrences of scheduled runs by task id, for tasks with jitter.
+    """
+    found = (_begun(_starts_of(task, planned.get(task.id), after, until)) for task in tasks)
+    return merged(watched(found, "looking ahead", len(tasks)), count, most)
 
 
 def _begun(found: Iterator[TaskStart]) -> Iterator[TaskStart]:
@@ -33,9 +41,11 @@ def _begun(found: Iterator[TaskStart]) -> Iterator[TaskStart]:
     return chain(list(islice(found, 1)), found)
 
 
-def _starts_of(task: Definition, after: datetime, until: datetime | None) -> Iterator[TaskStart]:
+def _starts_of(
+    task: Task, planned: datetime | None, after: datetime, until: datetime | None
+) -> Iterator[TaskStart]:
     try:
-        yield from starts_of(task, after, until)
+        yield from starts_of(task, after, until, settled_until=planned and planned - policy.INSTANT)
     except UsageError as error:
         console.complain(f"warning: {task.name} is omitted: {error}")
 

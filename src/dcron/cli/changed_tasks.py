@@ -16,9 +16,13 @@ def print_changed(done: str, task: "Task", crontab: "Crontab") -> None:
     from dcron.presentation import next_runs
     from dcron.presentation import policies as policies
 
-    planned = crontab.view(task.name).next_run_at
-    following = next_runs.next_runs(task, crontab.now(), planned=planned) if task.enabled else "paused"
-    facts = [("when", next_runs.explanation(task)), ("next", following), ("with", policies.lines(task))]
+    row, now = crontab.view(task.name), crontab.now()
+    following = next_runs.next_runs(task, now, planned=row.next_run_at, settled_until=row.settled_until(now))
+    facts = [
+        ("when", next_runs.explanation(task)),
+        ("next", following if task.enabled else "paused"),
+        ("with", policies.lines(task)),
+    ]
     print_facts([(done, task.name), *facts])
 
 

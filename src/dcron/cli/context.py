@@ -60,13 +60,37 @@ def _database(
 
 
 @contextmanager
-def opened_crontab(url: str | None) -> Iterator["Crontab"]:
-    """Open the chosen crontab; create its tables if there are none. Raises DatabaseError."""
+def opened_crontab(url: str | None, *, creates: bool = False) -> Iterator["Crontab"]:
+    """Open the chosen crontab; create its tables if there are none. Raises DatabaseError.
+
+    A SQLite file that the user has named must exist, unless the verb `creates` it: the name may be mistyped.
+    """
     from dcron.config import actor
     from dcron.services.crontab import Crontab
 
     with opened_database(url) as database:
-        yield Crontab(database, actor())
+        if not creates:
+            require_named_file(database)
+        crontab = Crontab(database, actor())
+        report_new_file(database)
+        yield crontab
+
+
+def require_named_file(database: "Database") -> None:
+    """Raise DatabaseError if a SQLite file that the user has named is missing."""
+    from dcron import migrations
+    from dcron.config import own_database
+
+    if database.address.path != own_database():
+        migrations.require_file(database)
+
+
+def report_new_file(database: "Database") -> None:
+    """Print that a SQLite file was created, if one was."""
+    from dcron.cli import console
+
+    if database.has_created_file:
+        console.note(f"created the crontab {database.address.path}")
 
 
 @contextmanager
@@ -76,7 +100,9 @@ def opened_additions(url: str | None) -> Iterator["Additions"]:
     from dcron.services.additions import Additions
 
     with opened_database(url) as database:
-        yield Additions(database, actor())
+        additions = Additions(database, actor())
+        report_new_file(database)
+        yield additions
 
 
 def new_task_zone(crontab: "Crontab") -> "ChosenZone":

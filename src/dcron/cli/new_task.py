@@ -98,7 +98,12 @@ def _facts(
     yield "added", task.name
     yield "when", next_runs.explanation(task)
     count = 1 if task.once else 3
-    yield "next", next_runs.next_runs(task, now, count, planned=view.next_run_at)
+    yield (
+        "next",
+        next_runs.next_runs(
+            task, now, count, planned=view.next_run_at, settled_until=view.settled_until(now)
+        ),
+    )
     if options["timezone"] is None:
         hint = "" if chosen.is_shared else "; `dcron config set timezone ZONE` sets one for all users"
         yield "zone", f"{chosen.name}, {chosen.origin}{hint}"

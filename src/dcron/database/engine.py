@@ -104,6 +104,8 @@ class Database:
         self._strict = strict
         self._file: tuple[int, int] | None = None
         self._was_open = False
+        self.has_created_file = False
+        """Whether this object has created the SQLite file."""
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
@@ -390,7 +392,7 @@ class Database:
             if self._strict:
                 files.require_trust(path)
             if not self._was_open:
-                files.prepare(path, forced=self.address.forced)
+                self.has_created_file = files.prepare(path, forced=self.address.forced)
             self._file = files.identity(path)
             self._was_open = True
         else:

@@ -1,5 +1,6 @@
 """Translate a driver's error for people, and decide whether to try again."""
 
+import os
 import re
 import sqlite3
 from pathlib import Path
@@ -10,6 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from dcron.database.url import Address
 from dcron.errors import DatabaseError
 
+_UNOPENED = "cannot be opened"
 # The beginning of SQLite's message, and our words for it; the path comes before them.
 _SQLITE_MESSAGES = {
     "database is locked": "is locked by another process; try again",
@@ -19,7 +21,7 @@ _SQLITE_MESSAGES = {
     "disk i/o error": "cannot be read or written: the disk reports an error",
     "database disk image is malformed": "is damaged; restore a backup, or see `sqlite3 FILE .recover`",
     "file is not a database": "is not a SQLite database",
-    "unable to open database file": "cannot be opened",
+    "unable to open database file": _UNOPENED,
 }
 _TRANSIENT_SQLITE = ("locked", "full", "i/o error")
 # Classes of SQLSTATE that are temporary: connection, rollback, resources, operator, system.
@@ -114,10 +116,28 @@ def _sqlite_failure(error: sqlite3.Error, path: Path | None) -> str:
     message = str(error)
     for beginning, meaning in _SQLITE_MESSAGES.items():
         if message.lower().startswith(beginning):
-            return meaning
+            return meaning + (_why_unopened(path) if meaning == _UNOPENED and path else "")
     if "no such table" in message and path:
         return f"has no dcron tables ({message})"
     return f"failed: {message}"
+
+
+def _why_unopened(path: Path) -> str:
+    """Return why this process cannot open the file; SQLite does not say it."""
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except PermissionError:
+        return f": this account may not read and write it{_owner(path)}"
+    except OSError as error:
+        return f": {(error.strerror or '').lower()}"
+    return ": its directory must be writable, for the journal"
+
+
+def _owner(path: Path) -> str:
+    try:
+        return f"; it belongs to {path.owner()}"
+    except (OSError, KeyError):  # no permission to look, or an account without a name
+        return ""
 
 
 def _first_line(error: BaseException | None, address: Address) -> str:

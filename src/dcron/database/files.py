@@ -42,21 +42,25 @@ def require_trust(path: Path) -> None:
         raise Refused(trust.refusal(f"the database {path}", problem))
 
 
-def prepare(path: Path, *, forced: bool) -> None:
-    """Create the file, readable for its owner only, if it does not exist. Raises DatabaseError."""
+def prepare(path: Path, *, forced: bool) -> bool:
+    """Create the file, readable for its owner only, if it does not exist; return whether it did not.
+
+    Raises DatabaseError.
+    """
     if not forced and (kind := file_system(path)) in NETWORK_FILE_SYSTEMS:
         raise DatabaseError(
             f"{path} is on a network file system ({kind}), where SQLite's locks cannot be trusted;"
             " use Postgres, or add ?force=true to the URL"
         )
     if path.exists():
-        return
+        return False
     if not path.parent.is_dir():  # do not create it: it may be under a mount point that is not mounted yet
         raise DatabaseError(f"cannot create the database {path}: there is no directory {path.parent}")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise DatabaseError(f"cannot create the database {path}: {error.strerror}") from None
+    return True
 
 
 def identity(path: Path) -> tuple[int, int]:

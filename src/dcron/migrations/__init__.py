@@ -31,15 +31,22 @@ def prepare(database: Database, *, make: bool = True) -> None:
 
 def require_made(database: Database) -> None:
     """Raise SchemaVersionError unless the tables exist in this program's version. Create nothing."""
-    path = database.address.path
-    if path and not path.exists():  # connecting would create it
-        raise SchemaVersionError(f"there is no database {database.address} yet: `dcron db init` makes it")
+    require_file(database)
     version = current_version(database)
     if version is None:
         raise SchemaVersionError(
             f"the database {database.address} has no tables yet: `dcron db init` makes them"
         )
     require_version(database, version)
+
+
+def require_file(database: Database) -> None:
+    """Raise SchemaVersionError if the SQLite file is missing: connecting would create it."""
+    path = database.address.path
+    if path and not path.exists():
+        raise SchemaVersionError(
+            f"there is no crontab at {path}; `dcron db init` makes one, and so does `dcron add`"
+        )
 
 
 def require_version(database: Database, version: str) -> None:

@@ -113,9 +113,11 @@ class ClusterPage:
             self._is_checked = False
         with self._changed:
             if error and not self._failed:
-                log.warning("monitor: /cluster shows its last answer: %s", error)
+                log.warning(
+                    "monitor: /cluster shows its last answer: %s", error, extra={"event": "cluster-away"}
+                )
             elif self._failed and not error:
-                log.warning("monitor: /cluster is current again")
+                log.warning("monitor: /cluster is current again", extra={"event": "cluster-back"})
             self._failed = bool(error)
             self._answer = answer or self._answer
             self._is_reading = False

@@ -160,7 +160,8 @@ def _handler_class(pages: Pages) -> type[BaseHTTPRequestHandler]:
             try:
                 page = make(", ".join(self.headers.get_all("Accept", [])))
             except Exception as error:
-                log.exception("monitor: %s cannot be shown", self.path.partition("?")[0])
+                path = self.path.partition("?")[0]
+                log.exception("monitor: %s cannot be shown", path, extra={"event": "monitor-failed"})
                 page = Page.of(f"{type(error).__name__}\n", HTTPStatus.INTERNAL_SERVER_ERROR)
             self._answer(page)
 

@@ -32,14 +32,23 @@ class TaskStart(NamedTuple):
 
 
 def starts_of(
-    task: Definition, after: datetime, until: datetime | None = None, rules: Rules | None = None
+    task: Definition,
+    after: datetime,
+    until: datetime | None = None,
+    rules: Rules | None = None,
+    *,
+    settled_until: datetime | None = None,
 ) -> Iterator[TaskStart]:
     """Yield the task's starts after `after`, skipped ones too.
 
-    `rules` are the rules of the task, where it does not have its calendars with it. Raises UsageError.
+    `rules` are the rules of the task, where it does not have its calendars with it. Occurrences up to
+    `settled_until` do not start any more, whatever their jitter: they have run, or came before the task.
+    Raises UsageError.
     """
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
     early = after - timedelta(seconds=task.jitter or 0)
+    if settled_until is not None:
+        early = max(early, min(settled_until, after))
     for start in _in_order(
         task, upcoming(schedule, here, early, rules or policy.rules_of(task), until=until)
     ):

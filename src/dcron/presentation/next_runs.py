@@ -64,9 +64,10 @@ def starts(
     *,
     count: int,
     until: datetime | None = None,
+    settled_until: datetime | None = None,
 ) -> Iterator[TaskStart]:
-    """Return the occurrences in the order of their starts, with jitter."""
-    return until_ran(starts_of(task, after, until, rules), count)
+    """Return the occurrences in the order of their starts, with jitter, as `starts_of` does."""
+    return until_ran(starts_of(task, after, until, rules, settled_until=settled_until), count)
 
 
 def next_runs(
@@ -76,14 +77,17 @@ def next_runs(
     *,
     planned: datetime | None = None,
     rules: Rules | None = None,
+    settled_until: datetime | None = None,
 ) -> list[str] | None:
     """Return the next occurrences as lines, or else what starts the task; None if it cannot be computed.
 
-    `planned` is when the waiting run of a task without times of its own is due.
+    `planned` is when the waiting run of a task without times of its own is due. Occurrences up to
+    `settled_until` do not start any more.
     """
     try:
         if schedule_of(task).timed:
-            return list(_few_skipped(starts(task, now, rules, count=count), now)) or None
+            found = starts(task, now, rules, count=count, settled_until=settled_until)
+            return list(_few_skipped(found, now)) or None
         if planned:
             return [f"{humanize.full(planned.astimezone(zone(task.timezone)))}   {_distance(planned, now)}"]
         return [explanation(task)]
@@ -103,9 +107,10 @@ def moved_runs(
 
     `rules` are those of `after`, if its calendars were not read with it.
     """
-    following = next_runs(after, now, rules=rules)
+    is_new = times_differ(before, after)
+    following = next_runs(after, now, rules=rules, settled_until=now if is_new else None)
     earlier = before and next_runs(before, now)
-    if earlier == following and not times_differ(before, after):
+    if earlier == following and not is_new:
         return  # a new name alone matters only to schedules that depend on it
     yield "when", explanation(after)
     if isinstance(after, Task) and not after.enabled:

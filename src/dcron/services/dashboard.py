@@ -169,7 +169,7 @@ class Dashboard:
             graph = dependencies.graph_around(connection, row.task.name)
             unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
-        explanation, coming = _explained(row.task, now)
+        explanation, coming = _explained(row, now)
         return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, graph)
 
     def counts(self) -> Counts:
@@ -267,12 +267,14 @@ def _minutes(task: Task, begin: datetime, end: datetime) -> Sequence[int]:
         return ()
 
 
-def _explained(task: Task, now: datetime) -> tuple[str, list[TaskStart]]:
+def _explained(row: TaskRow, now: datetime) -> tuple[str, list[TaskStart]]:
     """Return the schedule in words, and its next starts."""
+    task, settled_until = row.task, row.settled_until(now)
     try:
         schedule = policy.schedule_of(task.schedule, task.name)
         explanation = explain(schedule, zone(task.timezone))
         is_coming = schedule.timed and task.enabled
-        return explanation, list(until_ran(starts_of(task, now), OCCURRENCES)) if is_coming else []
+        found = starts_of(task, now, settled_until=settled_until) if is_coming else iter(())
+        return explanation, list(until_ran(found, OCCURRENCES))
     except UsageError as error:
         return f"cannot be read: {error}", []

@@ -56,6 +56,13 @@ class TaskRow:
         is_paused = self.next_run is not None and self.next_run.blocked is Block.PAUSED
         return None if is_paused else self.next_run_at
 
+    def settled_until(self, now: datetime) -> datetime | None:
+        """Return the time up to which its occurrences do not start any more; None if that is not known."""
+        if self.next_run is None:
+            return None if self.alive else now
+        is_scheduled = self.next_run.trigger is Trigger.SCHEDULE
+        return self.next_run.scheduled_for - policy.INSTANT if is_scheduled else None
+
     def is_late(self, now: datetime) -> bool:
         """Return whether a run that nothing holds back has been due for longer than LATE_AFTER."""
         return self.due_since is not None and self.due_since < now - LATE_AFTER

@@ -86,6 +86,14 @@ class Tasks(Service):
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
 
+    def planned_occurrences(self, task_ids: Sequence[int]) -> dict[int, datetime]:
+        """Return the occurrences of the scheduled runs of these tasks, by task id, where there is one."""
+        found: dict[int, datetime] = {}
+        for start in range(0, len(task_ids), PAGE):
+            with self.database.read() as connection:
+                found |= planning.next_occurrences(connection, task_ids[start : start + PAGE])
+        return found
+
     def due_with(self, row: TaskRow) -> list[Task]:
         """Return up to COUNTED tasks that are due in the minute of this task's next scheduled run."""
         with self.database.read() as connection:

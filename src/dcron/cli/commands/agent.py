@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from dcron.cli.options import Db, whole_number
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from dcron.cli.agent_log import LogFormat
     from dcron.monitoring.address import ListenAddress
 
 
@@ -73,6 +74,10 @@ def command(
             help="Serve /metrics, /cluster, /healthz and /readyz there; a port alone listens on 127.0.0.1.",
         ),
     ] = None,
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option("--log-format", metavar="text|json", help="Format of the log [default: text]."),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due now, wait for it to end, and stop.")
     ] = False,
@@ -112,9 +117,11 @@ def command(
         monitor=_listen_address(monitor or configured.get("monitor")),
     )
     _require_trust_in_spool(settings.spool, strict=strict)
-    log_to_stderr()
+    log = log_to_stderr(_log_format(log_format or configured.get("log-format", "text")))
     with opened_database(db, strict=strict) as database:
-        Agent(database, settings).run(once=once)
+        agent = Agent(database, settings)
+        log.node = lambda: agent.session.node_id if agent.session else None
+        agent.run(once=once)
 
 
 def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
@@ -132,6 +139,15 @@ def _capacity(texts: list[str]) -> dict[str, float]:
         return parse_need(texts)
     except UsageError as error:
         raise UsageError(f"--capacity: {error}") from None
+
+
+def _log_format(text: str) -> "LogFormat":
+    from dcron.cli.agent_log import FORMATS
+
+    for known in FORMATS:
+        if text == known:
+            return known
+    raise UsageError(f"--log-format {text}: give {' or '.join(FORMATS)}")
 
 
 def _listen_address(text: str | None) -> "ListenAddress | None":

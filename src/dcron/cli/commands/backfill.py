@@ -29,7 +29,7 @@ def command(
     last: Annotated[
         str, typer.Option("--to", metavar="TIME", help="Last time, included; a date alone is its midnight.")
     ],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:

@@ -102,7 +102,7 @@ def add(
     If the calendar exists, it is replaced, and its tasks use the new dates from then on.
     """
     calendar = _read(name, dates or [], ics)
-    with opened_crontab(db) as crontab:
+    with opened_crontab(db, creates=True) as crontab:
         from dcron.services.calendars import Calendars
 
         calendars = Calendars(crontab)

@@ -61,7 +61,7 @@ def set_setting(
     """
     from dcron.services.settings import SharedSettings
 
-    with opened_crontab(db) as crontab:
+    with opened_crontab(db, creates=True) as crontab:
         current = SharedSettings(crontab).set(name, value)
     if as_json:
         console.emit(_shape(current))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
-from dcron.cli.context import opened_database
+from dcron.cli.context import opened_database, require_named_file
 from dcron.cli.options import Db, Json, Verb, group
 from dcron.errors import Refused
 
@@ -71,6 +71,7 @@ def upgrade(
     from dcron.schema import SCHEMA_VERSION
 
     with opened_database(db) as database:
+        require_named_file(database)
         ahead = estimate_upgrade(database) if migrations.current_version(database) != SCHEMA_VERSION else None
         if ahead:
             announce(ahead, force=force)

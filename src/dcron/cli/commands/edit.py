@@ -51,7 +51,7 @@ def command(
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
 
-    with opened_crontab(db) as crontab:
+    with opened_crontab(db, creates=True) as crontab:
         editing = BulkEdit(crontab, new_task_zone(crontab).name)
         tasks = all_to_change(crontab, "edit", names, force=force) if names else []
         draft = editing.text([task.name for task in tasks] or None)

@@ -94,7 +94,7 @@ def command(
             tasks, origin.source, prefix=prefix, adopt=adopt, by_root=is_root, agreed=agreed, dry_run=dry_run
         )
 
-    with opened_crontab(db) as crontab:
+    with opened_crontab(db, creates=True) as crontab:
         content = _read(file, new_task_zone(crontab).name, system=system)
         if not content.system:
             require_system(file)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcron import __version__
 from dcron.cli import console
-from dcron.cli.context import opened_database, own_zone
+from dcron.cli.context import opened_database, own_zone, require_named_file
 from dcron.cli.options import Db, Json
 from dcron.errors import DatabaseError
 
@@ -40,6 +40,7 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
 
     facts = None
     try:
+        require_named_file(database)
         facts = database_facts(database)
         if facts.schema is not None:
             migrations.require_version(database, facts.schema)

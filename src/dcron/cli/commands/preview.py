@@ -15,7 +15,7 @@ from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dcron.policy.start_times import TaskStart
     from dcron.schedule import ClockTransition, Rules
@@ -120,6 +120,8 @@ class Subject:
 
     task: Definition
     rules: "Rules"
+    settled_until: datetime | None = None
+    """The time up to which the task's occurrences do not start any more; None if that is not known."""
 
     def remarks(self) -> list[tuple[str, str]]:
         """Return codes and messages of what else decides when it runs."""
@@ -166,15 +168,17 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
         raise error
     with opened_crontab(db) as crontab:
         try:
-            task = crontab.find(name)
+            row = crontab.view(name)
         except NotFound:
             raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
+        task, settled_until = row.task, row.settled_until(crontab.now())
         asked = options.values(task.timezone if tz is None else tz)
         if tz is not None:
             asked["timezone"] = zone(tz).key
         task = replace(task, **asked)
         other = {"except_calendar", "only_calendar"} & asked.keys()
-        return _checked(task, _calendars(crontab, task) if other else {})
+        subject = _checked(task, _calendars(crontab, task) if other else {})
+        return replace(subject, settled_until=settled_until)
 
 
 def _calendars(crontab: "Crontab", task: Definition) -> dict[str, Any]:
@@ -202,7 +206,7 @@ def _print_json(subject: Subject, window: Window) -> None:
 
     task = subject.task
     after, until, count = window.bounds(task.timezone)
-    found = list(islice(next_runs.starts(task, after, subject.rules, count=count, until=until), MOST))
+    found = list(islice(_starts(subject, after, until, count, window), MOST))
     warnings = [*subject.remarks(), *next_runs.warnings(task, window.now, subject.rules)]
     shape = json_output.preview_shape(task.schedule, task.timezone, next_runs.explanation(task), warnings)
     shape["clock_changes"] = [
@@ -210,6 +214,18 @@ def _print_json(subject: Subject, window: Window) -> None:
         for change in _clock_changes(task, after, subject.rules, found)
     ]
     console.emit_streaming(shape, "occurrences", map(json_output.occurrence_shape, found))
+
+
+def _starts(
+    subject: Subject, after: datetime, until: datetime | None, count: int, window: Window
+) -> "Iterator[TaskStart]":
+    from dcron.presentation import next_runs
+
+    # In the past all occurrences are shown, whatever became of them.
+    settled_until = subject.settled_until if after >= window.now else None
+    return next_runs.starts(
+        subject.task, after, subject.rules, count=count, until=until, settled_until=settled_until
+    )
 
 
 def _clock_changes(
@@ -230,7 +246,7 @@ def _print(subject: Subject, window: Window) -> None:
 
     task = subject.task
     after, until, count = window.bounds(task.timezone)
-    found = islice(next_runs.starts(task, after, subject.rules, count=count, until=until), MOST)
+    found = islice(_starts(subject, after, until, count, window), MOST)
     print_facts([("schedule", task.schedule), ("when", next_runs.explanation(task)), ("zone", task.timezone)])
     shown = []
     for start in found:
@@ -262,7 +278,9 @@ def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: boo
     after, until, count = window.bounds(timezone, MOST_OF_ALL)
     with opened_crontab(db) as crontab:
         lines = [task for task in watched(crontab.tasks(), "reading tasks") if task.enabled]
-    found = agenda.starts(lines, after, until, count, MOST_OF_ALL)
+        planned = crontab.planned_occurrences([task.id for task in lines if task.jitter])
+    planned = planned if after >= window.now else {}
+    found = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL)
     show = agenda.print_json if as_json else agenda.print_agenda
     shown = show(found, lines, zone(timezone), window.now)
     if until and shown >= count:

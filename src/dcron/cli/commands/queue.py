@@ -51,7 +51,7 @@ def set_queue(
     from dcron.cli import json_output
 
     limit = _limit(max_running)
-    with opened_crontab(db) as crontab:
+    with opened_crontab(db, creates=True) as crontab:
         from dcron.services.fleet import Fleet
 
         fleet = Fleet(crontab)

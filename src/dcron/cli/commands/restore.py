@@ -36,7 +36,7 @@ def command(
     paused: Annotated[
         bool, typer.Option("--paused", help="Pause every restored task, so that nothing starts.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -55,7 +55,7 @@ def command(
 
     source = "<stdin>" if file == "-" else file
     text = read_text(file, "restore", MAX_BYTES)
-    with opened_crontab(db) as crontab:
+    with opened_crontab(db, creates=True) as crontab:
         dumping = DumpService(crontab)
         try:
             dumped = read(text)

@@ -173,7 +173,8 @@ def _coming(view: "TaskRow", now: datetime) -> str | list[str] | None:
 
     task = view.task
     if task.enabled:
-        return next_runs.next_runs(task, now, planned=view.next_run_at)
+        settled_until = view.settled_until(now)
+        return next_runs.next_runs(task, now, planned=view.next_run_at, settled_until=settled_until)
     return next_runs.pause(task, zone(own_zone()))
 
 

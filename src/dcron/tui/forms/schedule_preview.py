@@ -39,7 +39,7 @@ def preview(definition: Definition, calendars: Calendars, now: datetime) -> Sche
     """Return the preview of the schedule. Raises UsageError if it cannot be read."""
     rules = rules_of(definition, calendars)
     timed = next_runs.schedule_of(definition).timed
-    found = next_runs.starts(definition, now, rules, count=COUNT) if timed else iter(())
+    found = next_runs.starts(definition, now, rules, count=COUNT, settled_until=now) if timed else iter(())
     return SchedulePreview(
         next_runs.explanation(definition),
         list(islice(found, MOST)),
