@@ -178,11 +178,11 @@ class Definition:
 
         Defaults are left out. Times are texts.
         """
-        values = {name: getattr(self, name) for name in SPEC_FIELDS}
+        values = vars(self)
         return {
             name: str(value) if isinstance(value, datetime) else value
-            for name, value in values.items()
-            if value != SPEC_DEFAULTS[name]
+            for name, default in _SPEC_DEFAULTS
+            if (value := values[name]) != default
         }
 
 
@@ -199,6 +199,7 @@ COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "ti
 SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
 REQUIRED_FIELDS = ("name", "schedule", "timezone", "command")
 SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields(Definition)}
+_SPEC_DEFAULTS = [(name, SPEC_DEFAULTS[name]) for name in SPEC_FIELDS]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -292,25 +292,26 @@ class Dispatcher:
         self._in_doubt = held
         with self._counters.start, self._database.write() as connection:
             now = self._database.now(connection)
-            checked = held_claims.check(connection, self._database, held, now)
-            if checked.to_release:
-                claims.release(connection, [self._node_id], checked.to_release)
-                self._database.notify(connection)
-            to_start = checked.to_start
-            started = to_start and claims.start(connection, self._database, self._node_id, now, to_start)
-            cancelled = [run for run in started if run.id in checked.to_cancel]
-            self._cancel(connection, cancelled, checked.to_cancel, now)
-        self._start([run for run in started if run.id not in checked.to_cancel], now)
+            started = held_claims.start(connection, self._database, self._node_id, now, held)
+            if len(started) < len(held):
+                started_ids = {run.id for run in started}
+                others = [run for run in held if run.id not in started_ids]
+                self._settle_unstarted(connection, others, now)
+        self._start(started, now)
 
-    def _cancel(
-        self, connection: Connection, started: list[ClaimedRun], actors: dict[int, str], now: datetime
-    ) -> None:
-        """Record runs as cancelled before their commands begin."""
+    def _settle_unstarted(self, connection: Connection, held: list[ClaimedRun], now: datetime) -> None:
+        """Record held claims that were cancelled as such, before their commands begin; release the others."""
+        actors = held_claims.cancelled(connection, [run.id for run in held])
+        claims.release(connection, [self._node_id], [run.id for run in held if run.id not in actors])
+        self._database.notify(connection)
+        if not actors:
+            return
+        cancelled = [run for run in held if run.id in actors]
+        started = claims.start(connection, self._database, self._node_id, now, cancelled)
         ended = [
             RunResult(run.id, RunState.CANCELLED, now, f"cancelled by {actors[run.id]}") for run in started
         ]
-        if ended:
-            finishing.finish(connection, self._database, self._node_id, ended, now)
+        finishing.finish(connection, self._database, self._node_id, ended, now)
         for each in ended:
             log.warning(
                 *("run %d: %s (%s)", each.id, each.state, each.reason),

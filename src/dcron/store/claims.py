@@ -128,7 +128,7 @@ def start(
     Only the returned runs may start, and only after the commit.
     """
     given = database.values(_STARTED, ([run.id] for run in claimed)) | {"node_id": node_id, "now": now}
-    started_ids = set(connection.scalars(_start(database.rows(_STARTED)), given))
+    started_ids = set(connection.scalars(_start(database.rows(_STARTED)), given).all())
     started = [run for run in claimed if run.id in started_ids]
     successors.add(connection, database, started, now, running=True)
     return started

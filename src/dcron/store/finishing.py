@@ -5,10 +5,9 @@ are taken in one order everywhere: tasks by id, then runs.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -51,8 +50,7 @@ _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
 
 
-@dataclass(frozen=True)
-class RunResult:
+class RunResult(NamedTuple):
     """How a run ended, as its node reports it."""
 
     id: int
@@ -147,11 +145,12 @@ def _with_followers(batch: FromClause) -> Executable:
     other = runs.alias("other")
     kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
     retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
+    was_retried = (runs.c.state == RunState.LOST) & retry
     comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
     return (
         select(*_COLUMNS)
         .join_from(batch, runs, runs.c.id == batch.c.id)
-        .where(or_(batch.c.bad == 1, kept_waiting, retry, comes_after))
+        .where(or_(batch.c.bad == 1, kept_waiting, was_retried, comes_after))
     )
 
 
@@ -164,25 +163,19 @@ def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
 def _send_states(
     connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]
 ) -> Callable[[], set[int]]:
-    rows = (
-        (
-            *(each.id, each.state.value, each.reason, each.exit_code, each.signal),
-            *(each.finished_at, each.timed_out),
-        )
-        for each in ended
-    )
-    given = database.values(_ENDED, rows) | {"node_id": node_id}
+    given = database.values(_ENDED, (each[: len(_ENDED.kinds)] for each in ended)) | {"node_id": node_id}
     reply = database.send(connection, _end(database.rows(_ENDED)), given)
     return lambda: {row.id for row in reply.rows()}
 
 
+# The first fields of RunResult, in their order.
 _ENDED = Columns(
     id=BigInteger(),
     state=Text(),
+    finished_at=Instant(),
     reason=Text(),
     exit_code=Integer(),
     signal=Integer(),
-    finished_at=Instant(),
     timed_out=Boolean(),
 )
 
