@@ -358,6 +358,27 @@ class Database:
             return SqliteWatch(self.address.path)
         return PostgresWatch(self.address, WAKE_CHANNEL)
 
+    @property
+    def rest_factor(self) -> float:
+        """How long background work pauses after a batch of writes, as a multiple of the batch's time.
+
+        A SQLite file has one writer at a time.
+        """
+        return 10.0 if self.is_sqlite else 3.0
+
+    def give_back_pages(self, most: int) -> int:
+        """Give free pages at the end of a SQLite file back to the file system, if they are many.
+
+        Return how many, about `most`; 0 for Postgres, or a file that cannot shrink. Raises DatabaseError.
+        """
+        if not self.is_sqlite:
+            return 0
+        with self.read() as connection:
+            if not files.has_many_free_pages(_file_connection(connection)):
+                return 0
+        with self._transaction("SELECT 1") as connection:
+            return files.give_back_pages(_file_connection(connection), most)
+
     def close_unused(self) -> None:
         """Close connections to a Postgres server that were not needed for a while."""
         if isinstance(self.engine.pool, FrugalPool):
@@ -489,6 +510,12 @@ class Database:
                 connection.exec_driver_sql(statement)
 
         return engine
+
+
+def _file_connection(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
 
 
 def _driver(connection: Connection) -> "PipelinedConnection":
