@@ -107,7 +107,7 @@ def _has_missed_one(task: Task, now: datetime) -> bool:
 def slowest(totals: Mapping[int, Totals]) -> dict[int, float]:
     """Return the p95 durations, in seconds, of the tasks with the longest."""
     judged = {task_id: each.took for task_id, each in totals.items() if each.succeeded >= _FEWEST_RUNS}
-    seconds = {task_id: (took.percentile(0.95) or 0) / 1000 for task_id, took in judged.items()}
+    seconds = {task_id: took.percentile(0.95) or 0.0 for task_id, took in judged.items()}
     longest = sorted(seconds, key=lambda task_id: -seconds[task_id])[:MOST_EXAMINED]
     return {task_id: seconds[task_id] for task_id in longest}
 
