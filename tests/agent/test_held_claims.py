@@ -85,10 +85,10 @@ def test_a_free_slot_waits_for_others_as_long_as_the_last_start_took(
 ) -> None:
     def slow(*arguments: Any) -> Any:
         world.clock.forward(milliseconds=10)
-        return check(*arguments)
+        return start(*arguments)
 
-    check = held_claims.check
-    monkeypatch.setattr(held_claims, "check", slow)
+    start = held_claims.start
+    monkeypatch.setattr(held_claims, "start", slow)
     node, _ = holding(world, tasks=12)
     node.end(*node.active_runs.ids())
     first, second = node.take_turns()

@@ -26,6 +26,7 @@ from dcron.store import (
     expiry,
     finished_runs,
     finishing,
+    held_claims,
     history,
     listings,
     nodes,
@@ -128,6 +129,9 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "heads": lambda connection, stage: planning.heads(connection),
     "to_plan": lambda connection, stage: tasks.to_plan(connection, NOON, 100),
     "claim and start": lambda connection, stage: claims.start(
+        connection, stage.database, NODE, NOON, claim_batch(connection, stage).claimed
+    ),
+    "start held claims": lambda connection, stage: held_claims.start(
         connection, stage.database, NODE, NOON, claim_batch(connection, stage).claimed
     ),
     "finish": lambda connection, stage: finishing.finish(

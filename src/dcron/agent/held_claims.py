@@ -38,9 +38,9 @@ class HeldClaims:
 
     @property
     def room(self) -> int:
-        """How many more claims to hold: as many as runs were quick just now; 0 while half are held."""
+        """How many more claims to hold: as many as runs were quick just now; 0 while a quarter is held."""
         target = min(self._most, self._active_runs.quick_ends())
-        return target - len(self._held) if len(self._held) <= target // 2 else 0
+        return target - len(self._held) if len(self._held) <= target // 4 else 0
 
     @property
     def seconds_left(self) -> float:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
@@ -55,7 +56,7 @@ class Address:
     shared: bool = False
     """Other accounts are meant to write the SQLite file (`?shared=true`): do not warn."""
 
-    @property
+    @cached_property
     def path(self) -> Path | None:
         """The SQLite file; None for Postgres."""
         if self.url.get_backend_name() != "sqlite":

@@ -1,54 +1,53 @@
-"""Held claims: which of them may still start after the time for which a node held them."""
+"""Held claims: start those that may still start after the time for which a node held them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import BigInteger, Connection, Executable, FromClause, select
+from sqlalchemy import BigInteger, Connection, Executable, FromClause, Integer, bindparam, or_, select, update
 
 from dcron.database import Columns, Database
+from dcron.model import RunState
 from dcron.schema import crontab, runs
+from dcron.store import successors
 from dcron.store.candidates import ClaimedRun
+from dcron.store.runs import is_in_state
 
 
-@dataclass
-class Checked:
-    """What becomes of held claims."""
+def start(
+    connection: Connection, database: Database, node_id: str, now: datetime, held: Sequence[ClaimedRun]
+) -> list[ClaimedRun]:
+    """Re-read the ownership of held claims, record their start, and insert the next scheduled runs.
 
-    to_start: list[ClaimedRun] = field(default_factory=list)
-    """Runs that start, including those to cancel."""
-    to_cancel: dict[int, str] = field(default_factory=dict)
-    """Runs whose cancellation was requested, and by whom. Their commands must not begin."""
-    to_release: list[int] = field(default_factory=list)
-    """Runs that have expired, or whose task was edited, paused or removed since the claim."""
-
-
-def check(connection: Connection, database: Database, held: Sequence[ClaimedRun], now: datetime) -> Checked:
-    """Compare held claims with their rows and tasks."""
-    given = database.values(_HELD, ([run.id] for run in held))
-    rows = {row.id: row for row in connection.execute(_rows(database.rows(_HELD)), given)}
-    checked = Checked()
-    for run in held:
-        row = rows.get(run.id)
-        if row is None:  # the database went back in time
-            continue
-        if row.cancel_requested_by is not None:
-            checked.to_cancel[run.id] = row.cancel_requested_by
-        elif row.version != run.task.version or (run.expires_at is not None and run.expires_at <= now):
-            checked.to_release.append(run.id)
-            continue
-        checked.to_start.append(run)
-    return checked
+    Leave out runs that have expired or whose cancellation was requested, and runs of tasks that were edited,
+    paused or removed since the claim. Only the returned runs may start, and only after the commit.
+    """
+    given = database.values(_HELD, ((run.id, run.task.version) for run in held))
+    given |= {"node_id": node_id, "now": now}
+    started_ids = set(connection.scalars(_start(database.rows(_HELD)), given))
+    started = [run for run in held if run.id in started_ids]
+    successors.add(connection, database, started, now, running=True)
+    return started
 
 
-_HELD = Columns(id=BigInteger())
+def cancelled(connection: Connection, run_ids: Collection[int]) -> dict[int, str]:
+    """Return which of these runs are to be cancelled, each with the actor who requested it."""
+    query = select(runs.c.id, runs.c.cancel_requested_by)
+    query = query.where(runs.c.id.in_(run_ids), runs.c.cancel_requested_by.is_not(None))
+    return {row.id: row.cancel_requested_by for row in connection.execute(query)}
+
+
+_HELD = Columns(id=BigInteger(), version=Integer())
 
 
 @cache
-def _rows(batch: FromClause) -> Executable:
+def _start(batch: FromClause) -> Executable:
     return (
-        select(runs.c.id, runs.c.cancel_requested_by, crontab.c.version)
-        .join_from(batch, runs, runs.c.id == batch.c.id)
-        .outerjoin(crontab, crontab.c.id == runs.c.task_id)
+        update(runs)
+        .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"), is_in_state(RunState.CLAIMED))
+        .where(crontab.c.id == runs.c.task_id, crontab.c.version == batch.c.version)
+        .where(runs.c.cancel_requested_by.is_(None))
+        .where(or_(runs.c.expires_at.is_(None), runs.c.expires_at > bindparam("now")))
+        .values(state=RunState.RUNNING, started_at=bindparam("now"))
+        .returning(runs.c.id)
     )
