@@ -93,15 +93,15 @@ def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
 
 
 def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
-    """Yield what is unsafe about the connection, and the remedy."""
+    """Yield what is unsafe about the connection and when history is pruned, and the remedy."""
+    from dcron.services.doctor import unsafe_connection
+
     pruning = facts and facts.pruning
     if facts and pruning and pruning.begins_at and facts.keep_runs != "none":
         yield (
             f"history older than {facts.keep_runs} is pruned from {pruning.begins_at:%Y-%m-%d %H:%M} UTC on:"
             " `dcron config set keep.runs none` keeps it"
         )
-    from dcron.services.doctor import unsafe_connection
-
     if facts and facts.protection:
         yield from (finding.sentence for finding in unsafe_connection(facts.protection))
 
