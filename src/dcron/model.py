@@ -172,17 +172,20 @@ class Definition:
     only_calendar: str | None = None
     """Calendar on whose dates alone occurrences run. The others are skipped."""
     describe: str | None = None
+    keep: Mapping[str, float | str] = field(default_factory=dict)
+    """How long its history is kept where that differs from the settings `keep.*`, by the names in
+    `fields.retention`: seconds, a number of runs, or `none`."""
 
     def spec(self) -> dict[str, Any]:
         """Return what a run copies: all that decides when and how the command runs.
 
         Defaults are left out. Times are texts.
         """
-        values = {name: getattr(self, name) for name in SPEC_FIELDS}
+        values = vars(self)
         return {
             name: str(value) if isinstance(value, datetime) else value
-            for name, value in values.items()
-            if value != SPEC_DEFAULTS[name]
+            for name, default in _SPEC_DEFAULTS
+            if (value := values[name]) != default
         }
 
 
@@ -199,6 +202,7 @@ COMMAND_FIELDS = ("command", "argv", "shell", "stdin", "env", "cwd", "user", "ti
 SPEC_FIELDS = TIMES_FIELDS + COMMAND_FIELDS
 REQUIRED_FIELDS = ("name", "schedule", "timezone", "command")
 SPEC_DEFAULTS: Mapping[str, Any] = {each.name: _default(each) for each in fields(Definition)}
+_SPEC_DEFAULTS = [(name, SPEC_DEFAULTS[name]) for name in SPEC_FIELDS]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -134,6 +134,7 @@ class NodeMetrics:
         )
         ready = session is not None and session.why_not_ready() is None
         yield _gauge("dcron_node_ready", "Whether the node takes runs, as /readyz says.", ready)
+        yield _gauge("dcron_node_lease_seconds", "Length of the lease.", settings.lease)
         if session:
             active = session.active_runs
             yield _gauge("dcron_node_slots_used", "Runs that take slots.", active.count)

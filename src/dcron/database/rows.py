@@ -7,7 +7,7 @@ faster than one statement per row. Arrays that the driver writes would be slow.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
@@ -91,9 +91,10 @@ def _encoded(records: Sequence[Any], at: Callable[[datetime], str]) -> Values:
     return {_PARAMETER: json.dumps(records, ensure_ascii=False, separators=(",", ":"), default=at)}
 
 
+@lru_cache(maxsize=1_000)
 def _sqlite_time(at: datetime) -> str:
     """Format a time as SQLite stores it, in UTC."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return at.astimezone(UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
 
 
 @cache

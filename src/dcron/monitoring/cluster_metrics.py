@@ -8,6 +8,9 @@ from prometheus_client.core import GaugeMetricFamily
 
 from dcron.store.cluster_figures import ClusterFigures, MaintenanceFigures, TaskFigures
 
+_JOB = "maintenance_job"
+"""Not `job`: Prometheus gives that label to the targets that it scrapes."""
+
 
 def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
     """Yield all metrics of the crontab."""
@@ -71,12 +74,12 @@ def freshness(age: float, seconds: float | None, *, failed: bool) -> Iterator[Me
 def _of_maintenance(jobs: Sequence[MaintenanceFigures]) -> Iterator[Metric]:
     ran = {job.name: job.ran_at.timestamp() for job in jobs if job.ran_at}
     seconds = {job.name: job.seconds for job in jobs if job.seconds is not None}
-    yield _by("dcron_maintenance_ran_timestamp_seconds", "When a job's last good round ended.", "job", ran)
-    yield _by("dcron_maintenance_duration_seconds", "How long that round took.", "job", seconds)
+    yield _by("dcron_maintenance_ran_timestamp_seconds", "When a job's last good round ended.", _JOB, ran)
+    yield _by("dcron_maintenance_duration_seconds", "How long that round took.", _JOB, seconds)
     due = {job.name: job.due_at.timestamp() for job in jobs}
-    yield _by("dcron_maintenance_due_timestamp_seconds", "When a job's next round is due.", "job", due)
+    yield _by("dcron_maintenance_due_timestamp_seconds", "When a job's next round is due.", _JOB, due)
     failed = {job.name: float(job.failed) for job in jobs}
-    yield _by("dcron_maintenance_failed", "Whether a job's latest round failed.", "job", failed)
+    yield _by("dcron_maintenance_failed", "Whether a job's latest round failed.", _JOB, failed)
 
 
 def _of_tasks(figures: ClusterFigures) -> Iterator[Metric]:

@@ -9,7 +9,7 @@ nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from urllib.parse import quote, unquote
 
 from dcron.model import Definition, Node, Trigger
@@ -44,6 +44,10 @@ class Lane:
     """The IDs of the nodes that could not start its command, in order; none of them takes it again."""
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         words = [self.queue]
         if self.priority != "normal":
             words.append(f"priority={self.priority}")
@@ -82,7 +86,19 @@ def lane_of(task: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
     # A row written with SQL may hold anything; planning suspends a task that cannot be read.
     require = sorted({tag for tag in task.require if isinstance(tag, str)})
     need = {name: amount for name, amount in task.need.items() if isinstance(amount, int | float)}
-    return Lane(task.queue, priority, tuple(require), tuple(sorted(need.items())), user=task.user)
+    return _lane(task.queue, priority, tuple(require), tuple(sorted(need.items())), task.user)
+
+
+@lru_cache(maxsize=1_000)
+def _lane(
+    queue: str,
+    priority: str,
+    require: tuple[str, ...],
+    need: tuple[tuple[str, float], ...],
+    user: str | None,
+) -> Lane:
+    """Return the lane. Tasks with the same requirements share it, and its text."""
+    return Lane(queue, priority, require, need, user=user)
 
 
 def rerouted(lane: Lane | None, task: Definition, trigger: Trigger) -> Lane:

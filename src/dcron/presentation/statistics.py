@@ -1,18 +1,17 @@
 """Format statistics of runs. Shared by the CLI and the TUI."""
 
+from collections.abc import Iterator
+
 from dcron.policy.statistics import FEWEST, Statistics, Totals
-from dcron.presentation.humanize import span, took
+from dcron.presentation.humanize import plural, span, took
 
 _POINT = 0.01
 """By how much of one a success rate differs at least if it has changed."""
 
 
-def rate(totals: Totals) -> str:
-    """Return the share of successes, such as `99.7%`; empty where no run succeeded or failed.
-
-    Only a perfect record is 100%.
-    """
-    return "" if totals.success_rate is None else _percent(totals.success_rate)
+def rate(share: float | None) -> str:
+    """Return a success rate, such as `99.7%`; empty without one. Only a perfect record is 100%."""
+    return "" if share is None else _percent(share)
 
 
 def duration(seconds: float | None) -> str:
@@ -36,6 +35,22 @@ def changes(found: Statistics) -> str:
         if abs(is_ - was) >= _POINT:
             shown.append(f"ok {_percent(was)} → {_percent(is_)} {'▲' if is_ > was else '▼'}")
     return ", ".join(shown)
+
+
+def lines(found: Statistics) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of the lines that describe a task; none without a run that was judged."""
+    now = found.now
+    if now.success_rate is None:
+        return
+    failures = f", {plural(now.failures, 'failure')}" if now.failures else ""
+    yield (
+        "30 days",
+        f"{rate(now.success_rate)} ok of {plural(now.runs, 'run')}{failures}, {work(now)} of work",
+    )
+    p50, p95 = (duration(now.took.percentile(share)) for share in (0.5, 0.95))
+    changed = f"; {changes(found)}" if changes(found) else ""
+    yield "took", f"p50 {p50}, p95 {p95}, at most {duration(now.longest)}{changed}" if p50 else changes(found)
+    yield "late", f"p95 {duration(now.late.percentile(0.95))}, at most {took(now.late.longest / 1000)}"
 
 
 def _judged(totals: Totals) -> int:

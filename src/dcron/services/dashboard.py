@@ -24,15 +24,19 @@ from dcron.policy.start_times import (
     starts_of,
     until_ran,
 )
+from dcron.policy.statistics import Statistics
 from dcron.schedule import explain, zone
-from dcron.services import task_rows
+from dcron.services import recent_statistics, task_rows
 from dcron.services.crontab import Crontab
+from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
 from dcron.store import dependencies, listings, nodes
 from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
-from dcron.store.search_terms import Term
+from dcron.store.search_terms import TASK_ORDERS, Term
 
 MOST_ALIVE = 1000
+ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
+"""The orders of tasks."""
 OCCURRENCES = 5
 LAST_RUNS = 8
 WAITING_RUNS = 20
@@ -107,6 +111,8 @@ class TaskDetail:
     waiting: Sequence[Run]
     """Its waiting runs, the first due first; its next scheduled run only where something holds it back."""
     last: Sequence[Run]
+    statistics: Statistics
+    """Of the last 30 days."""
     graph: Mapping[str, Sequence[str]]
     """The dependency graph around the task: for each name the names of its upstream tasks."""
 
@@ -134,6 +140,7 @@ class Dashboard:
         """Read the crontab's database."""
         self.crontab = crontab
         self.database = crontab.database
+        self._statistics = RecentStatistics()
 
     def poll(self) -> PollResult:
         """Return the database's time, and a token: another token than before means that data changed."""
@@ -146,15 +153,24 @@ class Dashboard:
     def task_ids(
         self, terms: Sequence[Term], order: str, *, reverse: bool, coming: bool = False
     ) -> "array[int]":
-        """Return the ids of the tasks that match all terms, by one of TASK_ORDERS."""
-        return self.crontab.task_ids(terms, order, reverse=reverse, coming=coming)
+        """Return the ids of the tasks that match all terms, by one of ORDERS."""
+        if order not in recent_statistics.ORDERS:
+            return self.crontab.task_ids(terms, order, reverse=reverse, coming=coming)
+        ids = self.crontab.task_ids(terms, "name", coming=coming)
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            return self._statistics.ordered(connection, ids, order, now, reverse=reverse)
 
     def task_rows(self, ids: Sequence[int]) -> TaskRows:
         """Return what a list shows of these tasks."""
         with self.database.read() as connection:
             token = listings.tasks_token(connection)
-            rows = task_rows.read(connection, ids, self.database.now(connection), for_screen=True)
-        return TaskRows({row.task.id: row for row in rows}, token)
+            now = self.database.now(connection)
+            rows = task_rows.read(connection, ids, now, for_screen=True)
+            statistics = self._statistics.of(connection, ids, now)
+        return TaskRows(
+            {row.task.id: replace(row, statistics=statistics[row.task.id]) for row in rows}, token
+        )
 
     def task_detail(self, task_id: int) -> TaskDetail | None:
         """Return everything about the task; None when it was removed."""
@@ -166,11 +182,12 @@ class Dashboard:
             (row,) = rows
             waiting = listings.waiting_runs(connection, task_id, WAITING_RUNS)
             last = listings.finished_runs(connection, RunListFilter(task_id), None, LAST_RUNS, now).runs
+            statistics = recent_statistics.of_task(connection, task_id, row.task.name, now)
             graph = dependencies.graph_around(connection, row.task.name)
             unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
         explanation, coming = _explained(row, now)
-        return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, graph)
+        return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, statistics, graph)
 
     def counts(self) -> Counts:
         """Count the tasks by state. It reads every task, so do not call it after every change."""

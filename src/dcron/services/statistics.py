@@ -136,10 +136,11 @@ class _Counter:
         return found
 
     def _add_days(self, found: dict[Any, Totals], days: Sequence[date]) -> None:
+        only = None if self.task_id is None else [self.task_id]
         for first in range(0, len(days), DAYS_AT_ONCE):
             some = days[first : first + DAYS_AT_ONCE]
             with self._database.read() as connection:
-                for row in daily_statistics.read(connection, some[0], some[-1], self.task_id):
+                for row in daily_statistics.read(connection, some[0], some[-1], only):
                     found.setdefault(row.task_id, Totals()).merge(row.totals)
                     self.names[row.task_id] = row.task
 

@@ -12,6 +12,7 @@ from dcron.errors import UsageError
 from dcron.model import LATE_AFTER, Block, Node, Run, RunState, Task, Trigger
 from dcron.schedule import zone
 from dcron.schedule.transitions import clock
+from dcron.services.recent_statistics import NONE, Recent
 from dcron.services.task_writer import AddedTask
 from dcron.store import listings, nodes
 
@@ -49,6 +50,8 @@ class TaskRow:
     """The last runs, the oldest first; empty unless requested."""
     clock_change: bool = False
     """Whether the clocks of the task's zone change before its next run; False unless requested."""
+    statistics: Recent = NONE
+    """Its statistics; empty unless the dashboard adds them."""
 
     @property
     def next_at(self) -> datetime | None:

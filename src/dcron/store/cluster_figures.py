@@ -202,7 +202,7 @@ def _tasks(connection: Connection) -> list[TaskFigures]:
             name=row.name,
             next_run=row.next_run,
             last_run=row.last_run,
-            last_duration=max(0.0, took.total_seconds()) if took else None,
+            last_duration=None if took is None else max(0.0, took.total_seconds()),
             last_success=row.finished_at if succeeded else None,
             failures=0 if succeeded or row.state is None else 1,
         )

@@ -55,6 +55,13 @@ def days(connection: Connection, first: date, last: date) -> set[date]:
     return {day for text in connection.scalars(query) if (day := _day(text))}
 
 
+def newest(connection: Connection, last: date) -> date | None:
+    """Return the newest day up to `last` that is summed up."""
+    known = select(summed_days.c.day).where(summed_days.c.day <= last.isoformat())
+    found = connection.scalar(known.order_by(summed_days.c.day.desc()).limit(1))
+    return _day(found) if found else None
+
+
 def pruned(connection: Connection, first: date, last: date) -> set[date]:
     """Return the days from `first` to `last` of which runs were pruned."""
     found = summed_days.c.day
@@ -63,12 +70,14 @@ def pruned(connection: Connection, first: date, last: date) -> set[date]:
     return {day for text in days_pruned if (day := _day(text))}
 
 
-def read(connection: Connection, first: date, last: date, task_id: int | None = None) -> Iterable[TaskDay]:
-    """Yield the rows of these days, of all tasks or one; also those of days that are not summed up."""
+def read(
+    connection: Connection, first: date, last: date, task_ids: Collection[int] | None = None
+) -> Iterable[TaskDay]:
+    """Yield the rows of these days, of all tasks or some; also those of days that are not summed up."""
     table = daily_statistics.c
     query = _rows().where(table.day >= first.isoformat(), table.day <= last.isoformat())
-    if task_id is not None:
-        query = query.where(table.task_id == task_id)
+    if task_ids is not None:
+        query = query.where(table.task_id.in_(task_ids))
     for row in connection.execute(query):
         if day := _day(row.day):
             yield TaskDay(row.task_id, day, row.task, _totals(row))

@@ -4,11 +4,10 @@ An end may lead to a retry or a dead letter, to the next runs of a flow, and to 
 are taken in one order everywhere: tasks by id, then runs.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -51,8 +50,7 @@ _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
 
 
-@dataclass(frozen=True)
-class RunResult:
+class RunResult(NamedTuple):
     """How a run ended, as its node reports it."""
 
     id: int
@@ -77,13 +75,20 @@ def finish(
 
     If the run was already marked `lost`, the owner's result replaces that state.
     """
+    return send_ends(connection, database, node_id, ended, now)()
+
+
+def send_ends(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult], now: datetime
+) -> Callable[[], set[int]]:
+    """Record like `finish`, together with the COMMIT if nothing follows. Return a function for the ids."""
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
     late = daily_statistics.late_ends(connection, ended, now)
-    written = _write(connection, database, node_id, ended)
+    written = _send_states(connection, database, node_id, ended)
     if late:
-        daily_statistics.correct(connection, late, written, now)
-    recorded = [row for row in followed if row.id in written]
+        daily_statistics.correct(connection, late, written(), now)
+    recorded = followed and [row for row in followed if row.id in written()]
     if recorded:
         _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)
     return written
@@ -155,25 +160,22 @@ def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
         tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
 
-def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
-    rows = (
-        (
-            *(each.id, each.state.value, each.reason, each.exit_code, each.signal),
-            *(each.finished_at, each.timed_out),
-        )
-        for each in ended
-    )
-    given = database.values(_ENDED, rows) | {"node_id": node_id}
-    return set(connection.scalars(_end(database.rows(_ENDED)), given))
+def _send_states(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]
+) -> Callable[[], set[int]]:
+    given = database.values(_ENDED, (each[: len(_ENDED.kinds)] for each in ended)) | {"node_id": node_id}
+    reply = database.send(connection, _end(database.rows(_ENDED)), given)
+    return lambda: {row.id for row in reply.rows()}
 
 
+# The first fields of RunResult, in their order.
 _ENDED = Columns(
     id=BigInteger(),
     state=Text(),
+    finished_at=Instant(),
     reason=Text(),
     exit_code=Integer(),
     signal=Integer(),
-    finished_at=Instant(),
     timed_out=Boolean(),
 )
 

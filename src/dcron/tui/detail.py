@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dcron.model import Run, Task
-from dcron.presentation import humanize, next_runs
+from dcron.presentation import humanize, next_runs, statistics
 from dcron.presentation import policies as policies
 from dcron.presentation.graph import graph_lines
 from dcron.services.dashboard import TaskDetail
@@ -35,6 +35,7 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield from policies.asked(task)
     for run in row.alive:
         yield "now", _run_text(run, now)
+    yield from statistics.lines(detail.statistics)
     for run in detail.last:
         yield "last", _run_text(run, now)
     yield "changed", f"{humanize.ago(task.changed_at, now)} by {task.changed_by or 'unknown'}"

@@ -126,7 +126,7 @@ def _row(each: "Statistics") -> list[str]:
     return [
         f"{each.name} (removed)" if each.is_removed else each.name or "(none)",
         f"{now.runs:,}",
-        statistics.rate(now),
+        statistics.rate(now.success_rate),
         AlarmCell(f"{now.failed:,}") if now.failed else "0",
         AlarmCell(f"{now.lost:,}") if now.lost else "0",
         f"{now.skipped:,}",

@@ -10,9 +10,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from dcron.model import Task
-from dcron.services.dashboard import Dashboard, TaskDetail, TaskRows
+from dcron.presentation import statistics
+from dcron.services.dashboard import ORDERS, Dashboard, TaskDetail, TaskRows
 from dcron.services.task_rows import TaskRow
-from dcron.store.search_terms import TASK_FIELDS, TASK_ORDERS, Term
+from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.actions import runs, tasks
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column
@@ -23,6 +24,8 @@ from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
+STATISTICS_FROM = 155
+"""Width of the table from which it has the success rate and the 95th percentile of the last 30 days."""
 SETTLED = 5.0
 """Least seconds between two readings of all ids if the order or the filter depends on runs."""
 
@@ -43,7 +46,7 @@ class TasksPane(TablePane):
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
     ]
     title = "Tasks"
-    orders: ClassVar[Sequence[str]] = tuple(TASK_ORDERS)
+    orders: ClassVar[Sequence[str]] = ORDERS
     nothing: ClassVar[str] = NOTHING
 
     def __init__(self) -> None:
@@ -84,6 +87,8 @@ class TasksPane(TablePane):
             Column("next", "next", 9, next_cell, order="next"),
             Column("last", "last", 14, last_cell, rank=4, most=16, order="last", from_width=70),
             Column("recent", "10 runs", 10, self._spark, rank=3, from_width=62),
+            Column("ok", "ok", 6, _success, right=True, rank=7, order="success", from_width=STATISTICS_FROM),
+            Column("p95", "p95", 8, _p95, right=True, rank=8, order="p95", from_width=STATISTICS_FROM),
             Column(
                 *("command", "command", 20, lambda row, _: cell(row.task.command, "quiet")),
                 rank=6,
@@ -261,6 +266,14 @@ class TasksPane(TablePane):
 def _state(row: TaskRow, now: datetime) -> Cell:
     status = task_status(row, now)
     return Cell(status.word, status.style)
+
+
+def _success(row: TaskRow, _: datetime) -> Cell:
+    return cell(statistics.rate(row.statistics.success_rate))
+
+
+def _p95(row: TaskRow, _: datetime) -> Cell:
+    return cell(statistics.duration(row.statistics.p95))
 
 
 def _in_tens(now: datetime) -> datetime:
