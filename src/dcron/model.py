@@ -172,6 +172,9 @@ class Definition:
     only_calendar: str | None = None
     """Calendar on whose dates alone occurrences run. The others are skipped."""
     describe: str | None = None
+    keep: Mapping[str, float | str] = field(default_factory=dict)
+    """How long its history is kept where that differs from the settings `keep.*`, by the names in
+    `fields.retention`: seconds, a number of runs, or `none`."""
 
     def spec(self) -> dict[str, Any]:
         """Return what a run copies: all that decides when and how the command runs.

@@ -8,6 +8,7 @@ from typing import Any
 
 from dcron.archive import require_url
 from dcron.errors import UsageError
+from dcron.fields import retention
 from dcron.schedule import zone
 
 
@@ -35,6 +36,33 @@ TIMEZONE = Setting(
     "the config file's, else that of the machine where the task is added",
     _zone_name,
 )
+KEEP = "keep."
+"""The beginning of the names of settings that say how long history is kept."""
+_KEPT = {
+    "runs": "How long runs are kept that succeeded, were skipped or were cancelled.",
+    "bad": "How long failed and lost runs are kept.",
+    "last": "How many started runs each task keeps, however old they are.",
+    "output": "How long the output of succeeded runs is kept.",
+    "bad-output": "How long the output of failed and lost runs is kept.",
+    "dead": "How long dead letters are kept; later they are dismissed.",
+    "events": "How long events are kept, and with them their keys.",
+    "nodes": "How long nodes are kept that have ended.",
+    "statistics": "How long daily statistics are kept.",
+    "changes": "How long the audit log is kept.",
+}
+
+
+def _keep_setting(name: str, about: str) -> Setting:
+    def read(value: Any) -> Any:
+        if isinstance(value, str):
+            return retention.parse_value(name, value)
+        retention.require_value(name, value)
+        return value
+
+    def write(value: Any) -> str:
+        return retention.format_value(name, value)
+
+    return Setting(f"{KEEP}{name}", about, write(retention.DEFAULTS[name]), read, write)
 
 
 def _archive_url(value: Any) -> str:
@@ -47,7 +75,9 @@ ARCHIVE_URL = Setting(
     "runs are pruned without an archive",
     _archive_url,
 )
-SETTINGS: Mapping[str, Setting] = MappingProxyType({each.name: each for each in (TIMEZONE, ARCHIVE_URL)})
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {each.name: each for each in (TIMEZONE, ARCHIVE_URL, *(_keep_setting(*kept) for kept in _KEPT.items()))}
+)
 
 
 def find(name: str) -> Setting:

@@ -31,7 +31,7 @@ def do_round(database: Database, job: Job) -> Mapping[str, int]:
         step = job.step(database, hold, position)
         position = step.position
     with database.write() as connection:
-        hold.finish(connection, database.now(connection), 0.0, 0.0, step.done)
+        hold.finish(connection, database.now(connection), 0.0, 0.0, step)
     return step.done
 
 

@@ -37,6 +37,7 @@ _CHOSEN: dict[str, Any] = {
     "not_after": NOON + timedelta(days=300, milliseconds=250),
     "except_calendar": "holidays",
     "only_calendar": "work",
+    "keep": {"runs": 604800.0, "bad": "none", "last": 5.0, "output": 1800.5},
     "describe": "All of it\nand more",
 }
 

@@ -14,12 +14,13 @@ from dcron.database import Database
 from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
 from dcron.store.archives import ArchiveDays
-from dcron.store.maintenance import Hold, HoldLost, Job
+from dcron.store.maintenance import Hold, HoldLost, Job, Step
+from dcron.store.prune import Prune
 from dcron.store.sum_up import SumUpDays
 
 log = logging.getLogger("dcron.agent")
 
-JOBS: tuple[Callable[[], Job], ...] = (SumUpDays, ArchiveDays)
+JOBS: tuple[Callable[[], Job], ...] = (SumUpDays, ArchiveDays, Prune)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""
 _PAUSE_AFTER_FAILURE = 60.0
 """Seconds until another node may try a job that failed here, for example because it can reach the archive."""
@@ -39,6 +40,7 @@ class Maintenance:
         self._offered: str | None = None
         self._wake = threading.Event()
         self._reported: str | None = None
+        self._noted: str | None = None
         self._not_before: dict[str, float] = {}
         """By name, when it tries a job again that failed."""
 
@@ -87,7 +89,7 @@ class Maintenance:
             return
         began = monotonic()
         try:
-            done = self._steps(job, hold, position, stop)
+            end = self._steps(job, hold, position, stop)
         except (HoldLost, DatabaseError):
             raise
         except Exception as error:
@@ -99,21 +101,22 @@ class Maintenance:
                 hold.fail(connection, now, _PAUSE_AFTER_FAILURE, reason)
             return
         with self._database.write() as connection:
-            if done is None:
+            if end is None:
                 hold.release(connection)
             else:
                 now = self._database.now(connection)
-                hold.finish(connection, now, job.interval, monotonic() - began, done)
+                hold.finish(connection, now, job.interval, monotonic() - began, end)
         self._reported = None
 
-    def _steps(
-        self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event
-    ) -> Mapping[str, int] | None:
-        """Repeat steps until the round is over; return how many rows it handled, or None after `stop`."""
+    def _steps(self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event) -> Step | None:
+        """Repeat steps until the round is over; return the last one, or None after `stop`."""
         while not stop.is_set():
             step = job.step(self._database, hold, position)
+            if step.note and step.note != self._noted:
+                self._noted = step.note
+                log.warning("maintenance: %s", step.note)
             if step.position is None:
-                return step.done
+                return step
             position = step.position
             if hold.is_old:
                 with self._database.write() as connection:

@@ -7,6 +7,7 @@ not loaded for a SQLite file.
 
 from dcron.database.engine import Database
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
+from dcron.database.relay import is_noted, note
 from dcron.database.replies import Reply
 from dcron.database.rows import Columns, beside_id, locked
 from dcron.database.server import SCHEMA, Protection, Replication
@@ -19,8 +20,10 @@ __all__ = [
     "Replication",
     "Reply",
     "beside_id",
+    "is_noted",
     "is_refusal",
     "is_transient",
     "lacks_tables",
     "locked",
+    "note",
 ]

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
 
+_ANNOUNCES = "dcron_announces"
+"""The note on a connection that its transaction has called `notify`."""
 _SQLITE_STEPS = 10_000
 """Steps of SQLite between two looks at the time: less than a millisecond."""
 _OLDEST_TRANSACTION = (
@@ -107,6 +109,8 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
+        self.announced = 0
+        """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
         self.time = self._time()
         """The time of the database's clock, as an expression for a statement."""
@@ -120,6 +124,11 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether this is a SQLite file (for migrations and diagnosis; other code must not ask)."""
         return self.address.path is not None
+
+    @property
+    def answers_at_once(self) -> bool:
+        """Whether the answer to a statement costs no round trip."""
+        return self.is_sqlite
 
     @property
     def product(self) -> str:
@@ -192,7 +201,13 @@ class Database:
 
         On Postgres it is at most 2 s of this machine's time after a reading of the server's clock.
         """
-        return self._clock() if self._clock else self._server_clock.now() or self.read_clock(connection)
+        return self.recent_now() or self.read_clock(connection)
+
+    def recent_now(self) -> datetime | None:
+        """Return the same without a statement; None if the server's clock was not read for a while."""
+        if self._clock:
+            return self._clock()
+        return datetime.now(UTC) if self.is_sqlite else self._server_clock.now()
 
     def note_clock(self, at: datetime) -> datetime:
         """Note a reading of the database's clock that has just arrived; return it."""
@@ -200,10 +215,8 @@ class Database:
 
     def read_clock(self, connection: Connection) -> datetime:
         """Read the database's clock now, for a comparison with another clock."""
-        if self._clock:
-            return self._clock()
-        if self.is_sqlite:
-            return datetime.now(UTC)
+        if self._clock or self.is_sqlite:
+            return self.now(connection)
         return self._server_clock.read(connection.scalar(text("SELECT clock_timestamp()")))
 
     def rows(self, columns: Columns) -> FromClause:
@@ -226,6 +239,7 @@ class Database:
 
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
+        connection.info[_ANNOUNCES] = True
         if not self.is_sqlite:
             self.send(connection, *NOTIFY)
 
@@ -344,6 +358,27 @@ class Database:
             return SqliteWatch(self.address.path)
         return PostgresWatch(self.address, WAKE_CHANNEL)
 
+    @property
+    def rest_factor(self) -> float:
+        """How long background work pauses after a batch of writes, as a multiple of the batch's time.
+
+        A SQLite file has one writer at a time.
+        """
+        return 10.0 if self.is_sqlite else 3.0
+
+    def give_back_pages(self, most: int) -> int:
+        """Give free pages at the end of a SQLite file back to the file system, if they are many.
+
+        Return how many, about `most`; 0 for Postgres, or a file that cannot shrink. Raises DatabaseError.
+        """
+        if not self.is_sqlite:
+            return 0
+        with self.read() as connection:
+            if not files.has_many_free_pages(_file_connection(connection)):
+                return 0
+        with self._transaction("SELECT 1") as connection:
+            return files.give_back_pages(_file_connection(connection), most)
+
     def close_unused(self) -> None:
         """Close connections to a Postgres server that were not needed for a while."""
         if isinstance(self.engine.pool, FrugalPool):
@@ -362,8 +397,10 @@ class Database:
             with self.engine.connect() as connection:
                 self._require_same_file()
                 connection = connection.execution_options(dcron_opening=opening)
+                connection.info.pop(_ANNOUNCES, None)
                 with connection.begin():
                     yield connection
+                self.announced += _ANNOUNCES in connection.info
         except IntegrityError:
             raise  # a constraint of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:
@@ -473,6 +510,12 @@ class Database:
                 connection.exec_driver_sql(statement)
 
         return engine
+
+
+def _file_connection(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
 
 
 def _driver(connection: Connection) -> "PipelinedConnection":

@@ -74,9 +74,40 @@ def identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+_INCREMENTAL = 2
+"""The value of `PRAGMA auto_vacuum` with which a file can shrink step by step."""
+_MOST_FREE = 64 * 1024 * 1024
+"""Bytes of free pages that a file keeps for new rows, or a quarter of the file if that is more."""
+
+
+def has_many_free_pages(connection: sqlite3.Connection) -> bool:
+    """Return whether the file can shrink, and has more free pages than new rows need soon."""
+    if _pragma(connection, "auto_vacuum") != _INCREMENTAL:
+        return False
+    free, total = _pragma(connection, "freelist_count"), _pragma(connection, "page_count")
+    return free * 4 > total and free * _pragma(connection, "page_size") > _MOST_FREE
+
+
+def give_back_pages(connection: sqlite3.Connection, most: int) -> int:
+    """Remove up to `most` free pages from the file, outside a transaction; return how many."""
+    before = _pragma(connection, "page_count")
+    try:
+        # Not execute(): it fetches one row at a time, and so frees a single page.
+        connection.executescript(f"PRAGMA incremental_vacuum({most:d})")
+    except sqlite3.OperationalError:  # others have locked the file, or the disk is full
+        return 0
+    return before - _pragma(connection, "page_count")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
 def set_up(connection: sqlite3.Connection) -> None:
     """Configure a connection: we begin transactions ourselves, and a commit survives a power cut."""
     connection.isolation_level = None
+    if _pragma(connection, "page_count") == 0:  # a new file; later this setting has no effect
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
     # Text that is not UTF-8 must not fail the rows around it. Validation refuses the result.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA synchronous = FULL")

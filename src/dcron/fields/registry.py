@@ -12,6 +12,7 @@ from typing import get_args
 from dcron.fields import collection_kinds, kinds
 from dcron.fields.field import Field
 from dcron.fields.kinds import SHORTEST
+from dcron.fields.retention import format_keep, parse_keep, require_keep
 from dcron.model import (
     DEFINITION_FIELDS,
     LONGEST_DURATION,
@@ -241,6 +242,21 @@ def _limits() -> Iterator[Field]:
         fact="limits",
         details="`mem`, `file-size` and `core` are sizes, `cpu-time` is seconds or a duration such as `2m`,"
         " `files` and `procs` are counts.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="keep",
+        group="limits",
+        kind=collection_kinds.Amounts(
+            parse_keep, format_keep, require_keep, example='{"runs": 604800, "last": 100}, in seconds'
+        ),
+        help="How long its history is kept; repeatable",
+        example="runs=7d last=100 output=1d",
+        metavar="runs=7d",
+        phrase="{}",
+        fact="keeps",
+        details="`runs`, `bad`, `output` and `bad-output` are durations or `none`, `last` is a number of"
+        " runs. What is not given follows the settings [`keep.*`](#dcron-config-listsetunset).",
         cron_may_ignore=True,
     )
 

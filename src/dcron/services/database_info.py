@@ -1,15 +1,19 @@
 """Facts about a database, for `dcron info` and other checks by its operators."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from dcron import migrations
 from dcron.database import Database, Protection, Replication
+from dcron.fields.retention import DEFAULTS, format_value
 from dcron.model import NodeState
 from dcron.schema import SCHEMA_VERSION
-from dcron.store import epochs, nodes, tasks
+from dcron.store import epochs, finished_runs, nodes, tasks
+from dcron.store.prune import Pruning, pruning
+from dcron.store.retention import EARLIEST, settings_kept
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,12 @@ class DatabaseFacts:
     """The latest record of a rollback of the database."""
     last_set_back: Row[Any] | None = None
     """The latest record of its clock being set back."""
+    pruning: Pruning | None = None
+    """The last round of pruning."""
+    oldest_end: datetime | None = None
+    """When the oldest run in the history ended."""
+    keep_runs: str = ""
+    """How long runs are kept that succeeded."""
 
 
 def database_facts(database: Database) -> DatabaseFacts:
@@ -48,4 +58,9 @@ def database_facts(database: Database) -> DatabaseFacts:
         living = [node for node in nodes.listing(connection, now) if node.state(now) is not NodeState.LATE]
         incidents = epochs.last(connection, "epoch"), epochs.last(connection, "clock")
         count = tasks.count(connection)
-        return DatabaseFacts(version, journal, schema, count, len(living), *server, *incidents)
+        return DatabaseFacts(
+            *(version, journal, schema, count, len(living), *server, *incidents),
+            pruning=pruning(connection, now),
+            oldest_end=finished_runs.first_end(connection, EARLIEST),
+            keep_runs=format_value("runs", settings_kept(connection).get("runs", DEFAULTS["runs"])),
+        )

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Executable,
     FromClause,
+    Row,
     Select,
     Text,
     bindparam,
@@ -40,7 +41,7 @@ from dcron.store import (
     successors,
     tasks,
 )
-from dcron.store.candidates import Capacity, ClaimedRun
+from dcron.store.candidates import Capacity, ClaimedRun, DueRuns
 from dcron.store.runs import is_in_state
 from dcron.unreadable import Unreadable
 from dcron.validation import require_runnable
@@ -97,17 +98,16 @@ def claim_locked(
     database: Database,
     node_id: str,
     now: datetime,
-    due: Sequence[ClaimedRun],
+    due: DueRuns,
     ran_until: datetime | None = None,
     *,
     slots: int = 0,
 ) -> ClaimResult:
     """Claim and start like `claim`, of due runs that `candidates.lock` returned in this transaction."""
     result = ClaimResult(now)
-    if not due:
+    if not due.runs:
         return result
-    early = _ran_early(connection, ran_until)
-    _decide(due, candidates.count_alive(connection, database, node_id, due), now, result, early)
+    _decide(due, now, result, _ran_early(connection, ran_until))
     result.started, result.claimed = result.claimed[:slots], result.claimed[slots:]
     _write_spread(connection, database, node_id, now, result)
     _write_owner(connection, database, node_id, now, result)
@@ -164,7 +164,16 @@ def release(connection: Connection, node_ids: Iterable[str], run_ids: Collection
 
 def owned(connection: Connection, node_id: str) -> dict[int, RunState]:
     """Return the claimed and running runs that bear the node's ID, with their states."""
-    rows = connection.execute(owned_runs(), {"node_id": node_id})
+    return _states(connection.execute(owned_runs(), {"node_id": node_id}))
+
+
+def send_owned(connection: Connection, database: Database, node_id: str) -> Callable[[], dict[int, RunState]]:
+    """Ask for the same together with the next statement. Return a function that reads the answer."""
+    reply = database.send(connection, owned_runs(), {"node_id": node_id})
+    return lambda: _states(reply.rows())
+
+
+def _states(rows: Iterable[Row[Any]]) -> dict[int, RunState]:
     return {row.id: RunState(row.state) for row in rows}
 
 
@@ -175,15 +184,14 @@ def owned_runs() -> Select[Any]:
 
 
 def _decide(
-    found: Sequence[ClaimedRun],
-    alive: candidates.Alive,
+    due: DueRuns,
     now: datetime,
     result: ClaimResult,
     early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
-    for run in found:
+    for run in due.runs:
         try:
-            _decide_on(run, alive, now, result, early)
+            _decide_on(run, due.alive, now, result, early)
         except ROW_ERRORS as error:
             _set_aside(run, Skip(SkipCode.OTHER, f"cannot be prepared: {unexpected(error)}"), result)
 

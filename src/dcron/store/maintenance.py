@@ -11,7 +11,19 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Select, Update, and_, bindparam, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from dcron.database import Database
 from dcron.migrations import VERSION_TABLE
@@ -39,6 +51,10 @@ class Step:
     """With the end of a round: how many rows it handled, by kind."""
     rest: float = 0.0
     """Seconds until the next step."""
+    next_round: Mapping[str, Any] = field(default_factory=dict)
+    """With the end of a round: the position with which the next one begins."""
+    note: str | None = None
+    """What the agent's log should say."""
 
 
 class Hold:
@@ -62,10 +78,17 @@ class Hold:
         self._renewed_at = monotonic()
 
     def finish(
-        self, connection: Connection, now: datetime, interval: float, seconds: float, done: Mapping[str, int]
+        self, connection: Connection, now: datetime, interval: float, seconds: float, end: Step
     ) -> None:
         """Record the end of a round that took this many seconds. Raises HoldLost."""
-        values = {"ran_at": now, "seconds": seconds, "done": dict(done), "error": None, "position": {}}
+        position = dict(end.next_round)
+        values = {
+            "ran_at": now,
+            "seconds": seconds,
+            "done": dict(end.done),
+            "error": None,
+            "position": position,
+        }
         self._let_go(connection, due_at=now + timedelta(seconds=interval), **values)
 
     def fail(self, connection: Connection, now: datetime, pause: float, error: str) -> None:
@@ -100,7 +123,8 @@ class Job(Protocol):
     def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
         """Do one step in its own transactions. Each one that writes calls `hold.renew` first.
 
-        `position` is empty when a round begins. Raises DatabaseError or HoldLost.
+        `position` is that of the last step, or the one with which a round begins. Raises DatabaseError or
+        HoldLost.
         """
 
 
@@ -112,6 +136,24 @@ def add_missing(connection: Connection, database: Database, names: Collection[st
     if names:
         rows = [{"name": name, "due_at": now} for name in sorted(names)]
         connection.execute(database.insert_if_absent(maintenance_jobs), rows)
+
+
+def seize(
+    connection: Connection, database: Database, name: str, holder: str, now: datetime
+) -> Mapping[str, Any]:
+    """Take the job, due or not, also from a node that holds it; return its position."""
+    add_missing(connection, database, [name], now)
+    taken = update(maintenance_jobs).where(maintenance_jobs.c.name == name, _IS_OUR_VERSION)
+    taken = taken.values(holder=holder, held_until=now + timedelta(seconds=HOLD))
+    row = connection.execute(taken.returning(maintenance_jobs.c.position)).first()
+    if row is None:
+        raise HoldLost(name)
+    return dict(row.position)
+
+
+def last_round(connection: Connection, name: str) -> Row[Any] | None:
+    """Return the row of a job; None if it has never been due."""
+    return connection.execute(select(maintenance_jobs).where(maintenance_jobs.c.name == name)).first()
 
 
 def due() -> Select[Any]:

@@ -3,7 +3,7 @@
 Every feature that starts runs is one more way to insert a waiting row.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ from dcron.model import Block, Run, RunState, SkipCode, Task, Trigger
 from dcron.policy import INSTANT, Lane, Skip
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, Instant, crontab, runs
-from dcron.store import audit_log, blocked, clock_steps, new_runs, queues, skipping, tasks
+from dcron.store import audit_log, blocked, clock_steps, new_runs, skipping, tasks
 from dcron.store import nodes as store_nodes
 from dcron.store import runs as store_runs
 from dcron.validation import require_runnable
@@ -239,14 +239,14 @@ def heads(connection: Connection) -> list[LaneHead]:
 
 
 def reservation(
-    connection: Connection, heads: Iterable[LaneHead], free: Mapping[str, float], now: datetime
+    heads: Iterable[LaneHead], free: Mapping[str, float], now: datetime, is_full: Callable[[str], bool]
 ) -> Lane | None:
     """Return the lane for which a node with this much free capacity keeps room; None if its queue is full.
 
-    `heads` are the lanes that the node serves.
+    `heads` are the lanes that the node serves. `is_full` takes the name of a queue.
     """
     lane = policy.reservation(((head.lane, head.due_at) for head in heads), free, now)
-    return None if lane is None or queues.is_full(connection, lane.queue) else lane
+    return None if lane is None or is_full(lane.queue) else lane
 
 
 def heads_after(connection: Connection, lane: str) -> tuple[list[LaneHead], str]:

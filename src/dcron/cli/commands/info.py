@@ -65,6 +65,20 @@ def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
     }
 
 
+def _pruning(facts: "DatabaseFacts | None") -> dict[str, Any]:
+    """Return what the last round of pruning did, and how old the history is."""
+    from dcron.cli.json_output import instant
+
+    known = facts and facts.pruning
+    return {
+        "pruned_at": known and instant(known.ran_at),
+        "pruned_runs": known.done.get("runs", 0) if known and known.ran_at else None,
+        "prune_error": known and known.error,
+        "pruning_begins_at": known and instant(known.begins_at),
+        "oldest_run_at": facts and instant(facts.oldest_end),
+    }
+
+
 def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
     """Return how the connection to Postgres is protected, and who else may create objects in the schema."""
     known = facts and facts.protection
@@ -80,6 +94,12 @@ def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
 
 def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
     """Yield what is unsafe about the connection, and the remedy."""
+    pruning = facts and facts.pruning
+    if facts and pruning and pruning.begins_at and facts.keep_runs != "none":
+        yield (
+            f"history older than {facts.keep_runs} is pruned from {pruning.begins_at:%Y-%m-%d %H:%M} UTC on:"
+            " `dcron config set keep.runs none` keeps it"
+        )
     known = facts and facts.protection
     if known and not known.is_local and not known.is_verified:
         yield (
@@ -106,6 +126,7 @@ def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any
         "journal_mode": facts and facts.journal_mode,
         **_protection(facts),
         **_continuity(facts),
+        **_pruning(facts),
         "schema": facts and facts.schema,
         "tasks": facts and facts.tasks,
         "nodes_alive": facts and facts.nodes_alive,

@@ -1,0 +1,351 @@
+"""Find and delete runs that are old enough, page by page in the order of their ends.
+
+A page is read and judged without a lock (`look`). A transaction of its own deletes what may go (`delete`): it
+repeats the conditions, because a run may have changed meanwhile. The age is judged by what the task and the
+settings say now; nothing about it is stored with the run.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from math import inf
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Row,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from dcron.database import Columns, Database
+from dcron.model import RunState
+from dcron.policy.retention import Fate, Keep, PastRun, fate_of, has_old_output, keep_of
+from dcron.policy.statistics import DAY, day_of, start_of
+from dcron.schema import FINISHED, DayOf, Instant, crontab, holds, output, runs, summed_days
+from dcron.store import settings
+from dcron.store.finished_runs import Place
+from dcron.unreadable import Unreadable, UnreadableTime
+
+EARLIEST = datetime.fromisoformat("0001-01-03T00:00:00+00:00")
+MOST_BYTES = 4 * 1024 * 1024
+"""Output in one batch: deleting it takes time, too."""
+_BATCH = Columns(id=BigInteger(), state=Text(), finished_at=Instant())
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A run that may go, or whose output may go, as it was judged."""
+
+    id: int
+    task_id: int
+    state: RunState
+    finished_at: datetime
+    fate: Fate
+    """What its age allows."""
+    else_fate: Fate = Fate.NOTHING
+    """The same where the run itself has to stay."""
+    bytes: int = 0
+    """Of its output."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What `look` found."""
+
+    candidates: Sequence[Candidate]
+    """In the order of the walk."""
+    end: Place | None
+    """The place of the last run that was read; None if no run follows."""
+    read: int = 0
+    """How many runs were read."""
+    bad: Sequence[int] = ()
+    """The tasks of the failed runs that are kept because of their age."""
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What `delete` has deleted."""
+
+    runs: int
+    outputs: int
+    """Runs of which only the output was deleted."""
+
+
+class History:
+    """The finished runs of a crontab, or of one task, and how long each is kept."""
+
+    def __init__(
+        self,
+        kept: Mapping[str, Any],
+        *,
+        given: Mapping[str, Any] | None = None,
+        task_id: int | None = None,
+        needs_archive: bool = False,
+    ) -> None:
+        """`kept` are the settings `keep.*` without their prefix; `given` replaces them and the tasks' own.
+
+        With `needs_archive`, nothing goes that is not archived.
+        """
+        self.kept = {**kept, **(given or {})}
+        self._given = given or {}
+        self._task_id = task_id
+        self._needs_archive = needs_archive
+        self._of_most, self._of_removed = self.keep_of({}), self.keep_of(None)
+        # By task: the oldest started run that it keeps in any case. It only grows, so an old one is safe.
+        self._last_kept: dict[int, int | None] = {}
+        self.bad_kept: Mapping[int, int] = {}
+        """By task: the oldest of the failed runs that it keeps, for tasks that have too many."""
+
+    def keep_of(self, own: Mapping[str, Any] | None) -> Keep:
+        """Return what a task with these values of its own keeps; None is a task that was removed."""
+        return keep_of(self.kept, None if own is None else {**own, **self._given})
+
+    def look(self, connection: Connection, after: Place, before: datetime, now: datetime, limit: int) -> Page:
+        """Return what may go of the next runs behind `after` that ended earlier than `before`."""
+        found = connection.execute(self._page(after, before, limit)).all()
+        readable = [row for row in found if not isinstance(row.finished_at, UnreadableTime)]
+        end = _place(readable[-1]) if readable and len(found) == limit else None
+        judged, bad = self._judged(connection, readable, now)
+        checked = _checks(connection, judged, self._needs_archive)
+        of_bad = [row.task_id for row in bad]
+        return Page([each for one in judged if (each := checked.get(one.id))], end, len(found), of_bad)
+
+    def delete(
+        self, connection: Connection, database: Database, candidates: Sequence[Candidate], now: datetime
+    ) -> Deleted:
+        """Delete these runs, or only their output, unless a condition no longer holds."""
+        query = _conditions(database.rows(_BATCH), self._needs_archive)
+        query = query.with_for_update(skip_locked=True, of=runs)
+        checked = _apply(connection.execute(query, _values(database, candidates)), candidates)
+        whole = [each for each in checked.values() if each.fate is Fate.ALL]
+        if checked:
+            connection.execute(delete(output).where(output.c.run_id.in_(list(checked))))
+        if whole:
+            connection.execute(delete(runs).where(runs.c.id.in_([each.id for each in whole])))
+            _mark_pruned(connection, {day_of(each.finished_at).isoformat() for each in whole}, now)
+        return Deleted(len(whole), len(checked) - len(whole))
+
+    def _page(self, after: Place, before: datetime, limit: int) -> Select[Any]:
+        columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
+        more = (runs.c.dead_at, runs.c.scheduled_for)
+        of_task = (crontab.c.id.label("known"), crontab.c.keep, crontab.c.paused_at)
+        joined = select(*columns, *more, *of_task).outerjoin_from(
+            runs, crontab, crontab.c.id == runs.c.task_id
+        )
+        ended = runs.c.finished_at
+        if self._task_id is not None:
+            of_one = joined.where(runs.c.task_id == self._task_id, runs.c.id > after.id)
+            return of_one.where(ended.is_not(None)).order_by(runs.c.id).limit(limit)
+        behind = or_(ended > after.finished_at, and_(ended == after.finished_at, runs.c.id > after.id))
+        query = joined.where(text(f"runs.{FINISHED}"), ended >= after.finished_at, behind, ended < before)
+        return query.order_by(ended, runs.c.id).limit(limit)
+
+    def _judged(
+        self, connection: Connection, rows: Iterable[Row[Any]], now: datetime
+    ) -> tuple[list[Candidate], list[Row[Any]]]:
+        """Return the runs that may go by their age, and the failed ones that only their age keeps."""
+        past = [(row, _past_run(row), self._keep_of_row(row)) for row in rows]
+        self._read_last_kept(connection, past, now)
+        found, bad = [], []
+        for row, run, keep in past:
+            last_kept = self._last_kept.get(row.task_id, 0) if keep.last else 1 << 63
+            fate = fate_of(run, keep, now, last_kept)
+            if fate is not Fate.ALL and run.state.is_failure:
+                exceeds = run.id < self.bad_kept.get(row.task_id, -(1 << 63))
+                as_good = fate_of(run, replace(keep, bad=keep.runs), now, last_kept)
+                if as_good is Fate.ALL and exceeds:
+                    fate = as_good
+                elif as_good is Fate.ALL:
+                    bad.append(row)
+            if fate is not Fate.NOTHING:
+                otherwise = Fate.OUTPUT if has_old_output(run, keep, now) else Fate.NOTHING
+                found.append(Candidate(run.id, row.task_id, run.state, run.finished_at, fate, otherwise))
+        return found, bad
+
+    def _keep_of_row(self, row: Row[Any]) -> Keep:
+        if row.known is None:
+            return self._of_removed
+        return self.keep_of(_own(row)) if row.keep or isinstance(row.keep, Unreadable) else self._of_most
+
+    def _read_last_kept(
+        self, connection: Connection, past: Sequence[tuple[Row[Any], PastRun, Keep]], now: datetime
+    ) -> None:
+        """Read the oldest started run that each task keeps, for tasks of which something may go."""
+        unknown: dict[int, int] = {}
+        for row, run, keep in past:
+            if keep.last and run.is_started and row.task_id not in self._last_kept:
+                may_go = fate_of(run, keep, now, 1 << 63) is Fate.ALL
+                if may_go or (run.state.is_failure and (now - run.finished_at).total_seconds() > keep.runs):
+                    unknown[row.task_id] = keep.last
+        for last in set(unknown.values()):
+            of_these = [task_id for task_id, each in unknown.items() if each == last]
+            self._last_kept |= _last_kept(connection, of_these, last)
+
+
+def oldest_bad_kept(connection: Connection, task_id: int, exceeding: int) -> int | None:
+    """Return the id of the failed run behind so many older ones of the task that are no dead letters."""
+    bad = [state.value for state in RunState if state.is_failure]
+    of_task = (runs.c.task_id == task_id, runs.c.state.in_(bad), runs.c.dead_at.is_(None))
+    query = select(runs.c.id).where(*of_task).order_by(runs.c.id).offset(exceeding).limit(1)
+    return connection.scalar(query)
+
+
+def settings_kept(connection: Connection, prefix: str = "keep.") -> dict[str, Any]:
+    """Return the settings that say how long history is kept, without their prefix."""
+    stored = settings.every(connection)
+    return {each.name.removeprefix(prefix): each.value for each in stored if each.name.startswith(prefix)}
+
+
+def needs_archive(connection: Connection) -> bool:
+    """Return whether runs are archived before they are pruned."""
+    return settings.by_name(connection, "archive.url") is not None
+
+
+def durations(connection: Connection, history: History) -> tuple[set[float], set[float]]:
+    """Return the ages at which runs may go, and those at which output may go, in seconds."""
+    distinct = select(crontab.c.keep).where(crontab.c.keep != "{}").distinct().limit(100)
+    own = [value for value in connection.scalars(distinct) if not isinstance(value, Unreadable)]
+    whole, parts = set[float](), set[float]()
+    for keep in map(history.keep_of, ({}, *own)):
+        whole |= {keep.runs, keep.bad}
+        parts |= {keep.output, keep.bad_output}
+    return whole - {inf}, parts - whole - {inf}
+
+
+def summed_until(connection: Connection) -> datetime:
+    """Return the end of the newest day that is summed up."""
+    newest = connection.scalar(select(func.max(summed_days.c.day)))
+    try:
+        return start_of(datetime.fromisoformat(newest).date() + DAY) if newest else EARLIEST
+    except ValueError:
+        return EARLIEST
+
+
+def shift(now: datetime, seconds: float) -> datetime:
+    """Return the time so many seconds before `now`, or the earliest time."""
+    try:
+        return now - timedelta(seconds=seconds)
+    except OverflowError:
+        return EARLIEST
+
+
+def _past_run(row: Row[Any]) -> PastRun:
+    return PastRun(
+        id=row.id,
+        state=RunState(row.state),
+        is_started=row.started_at is not None,
+        is_dead_letter=row.dead_at is not None,
+        finished_at=row.finished_at,
+        scheduled_for=row.scheduled_for,
+        paused_at=row.paused_at,
+    )
+
+
+def _own(row: Row[Any]) -> Mapping[str, Any]:
+    """Return the task's own values. What cannot be read keeps everything."""
+    if isinstance(row.keep, Unreadable):
+        return dict.fromkeys(("runs", "bad", "output", "bad-output"), "none")
+    return dict(row.keep or {})
+
+
+def _place(row: Row[Any]) -> Place:
+    return Place(row.finished_at, row.id)
+
+
+def _last_kept(connection: Connection, task_ids: Collection[int], last: int) -> dict[int, int | None]:
+    """Return the id of the `last`-newest started run of each task; None if a task has fewer."""
+    newest = select(runs.c.id).where(runs.c.task_id == crontab.c.id, runs.c.started_at.is_not(None))
+    nth = newest.order_by(runs.c.id.desc()).offset(bindparam("last", type_=Integer())).limit(1)
+    query = select(crontab.c.id, nth.scalar_subquery().label("nth")).where(crontab.c.id.in_(list(task_ids)))
+    rows = connection.execute(query, {"last": last - 1}).all()
+    return dict.fromkeys(task_ids, None) | {row.id: row.nth for row in rows}
+
+
+def _checks(
+    connection: Connection, candidates: Sequence[Candidate], with_archive: bool
+) -> dict[int, Candidate]:
+    """Return the candidates that meet the conditions and have something to delete, by their ids."""
+    if not candidates:
+        return {}
+    written = func.sum(func.length(output.c.data), type_=BigInteger()).label("bytes")
+    size = select(written).where(output.c.run_id == runs.c.id).scalar_subquery().label("bytes")
+    query = _facts(with_archive).add_columns(size)
+    query = query.where(runs.c.id.in_([each.id for each in candidates]))
+    found = _apply(connection.execute(query), candidates)
+    return {each.id: each for each in found.values() if each.fate is Fate.ALL or each.bytes}
+
+
+def _apply(rows: Iterable[Row[Any]], candidates: Iterable[Candidate]) -> dict[int, Candidate]:
+    """Return what may go of these candidates by the facts of `_facts`, by their ids."""
+    known = {each.id: each for each in candidates}
+    found = {}
+    for row in rows:
+        each = known[row.id]
+        is_same = row.state == each.state and row.finished_at == each.finished_at
+        if row.is_free and is_same and row.dead_at is None:
+            size = row._mapping.get("bytes", each.bytes) or 0
+            fate = each.fate if row.is_closed else each.else_fate
+            if fate is not Fate.NOTHING:
+                is_as_judged = fate is each.fate and size == each.bytes
+                found[each.id] = each if is_as_judged else replace(each, fate=fate, bytes=size)
+    return found
+
+
+def _values(database: Database, candidates: Iterable[Candidate]) -> dict[str, Any]:
+    return database.values(_BATCH, [(each.id, each.state.value, each.finished_at) for each in candidates])
+
+
+@cache
+def _conditions(batch: FromClause, with_archive: bool) -> Select[Any]:
+    return _facts(with_archive).join_from(batch, runs, runs.c.id == batch.c.id)
+
+
+@cache
+def _facts(with_archive: bool) -> Select[Any]:
+    """Return the query for what decides whether a run may go, apart from its age."""
+    day = summed_days.c.day == DayOf(runs.c.finished_at)
+    is_held = or_(exists(holds.c.run_id == runs.c.id), exists(holds.c.task_id == runs.c.task_id))
+    is_archived = exists(day, summed_days.c.archived_at.is_not(None))
+    is_free = and_(~is_held, is_archived) if with_archive else ~is_held
+    retry, flow, newer = (runs.alias(name) for name in ("retry", "flow", "newer"))
+    is_retried = exists(retry.c.retry_of == runs.c.id, retry.c.finished_at.is_(None))
+    is_open = or_(flow.c.dead_at.is_not(None), flow.c.finished_at.is_(None))
+    # A task that joins several upstream tasks finds the flow by the newest flow of each of them.
+    has_newer = or_(
+        ~exists(crontab.c.id == runs.c.task_id),
+        exists(newer.c.task_id == runs.c.task_id, newer.c.id > runs.c.id, newer.c.flow > runs.c.flow),
+    )
+    is_over = or_(runs.c.flow.is_(None), and_(~exists(flow.c.flow == runs.c.flow, is_open), has_newer))
+    is_closed = and_(exists(day), ~is_retried, is_over)
+    columns = (runs.c.id, runs.c.state, runs.c.finished_at, runs.c.dead_at)
+    return select(*columns, is_free.label("is_free"), is_closed.label("is_closed"))
+
+
+def exists(*conditions: ColumnElement[bool], of: FromClause = runs) -> ColumnElement[bool]:
+    """Return whether a row of another table meets the conditions about a row of `of`.
+
+    Not EXISTS: Postgres may answer it for all rows at once, by reading the whole other table.
+    """
+    (table,) = {table for each in conditions for table in each._from_objects} - {of}
+    one = select(literal(1)).select_from(table).where(*conditions).limit(1)
+    return one.correlate(of).scalar_subquery().is_not(None)
+
+
+def _mark_pruned(connection: Connection, days: Collection[str], now: datetime) -> None:
+    first = (summed_days.c.day.in_(sorted(days)), summed_days.c.pruned_at.is_(None))
+    connection.execute(update(summed_days).where(*first).values(pruned_at=now))
