@@ -8,7 +8,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.engine import make_url
 
 from dcron import migrations
@@ -190,7 +190,7 @@ def test_a_server_without_a_timeline_leaves_the_transaction_usable(
     with closing(Database(postgres_url)) as database:
         with database.write() as connection:
             assert re.fullmatch("[0-9A-F]{8}", database.timeline(connection) or "")
-        monkeypatch.setattr("dcron.database.ids._TIMELINE", text("SELECT no_such_function()"))
+        monkeypatch.setattr("dcron.database.ids._TIMELINE", select(func.no_such_function()))
         with database.write() as connection:
             assert database.timeline(connection) is None
             assert connection.scalar(text("SELECT 1")) == 1
