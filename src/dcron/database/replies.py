@@ -20,7 +20,7 @@ class Reply:
     """The result of a statement that was postponed. SQLite answers at once."""
 
     def __init__(
-        self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None
+        self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
     ) -> None:
         """Postpone the statement."""
         self._connection = connection
