@@ -194,7 +194,7 @@ class QueueName(Kind):
         """Return what a name looks like, for any other value."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return None
-        return f"{short(value)} cannot be a queue's name; use {NAME_RULE}"
+        return f"{short(value)} cannot be a queue's name: use {NAME_RULE}"
 
 
 class CalendarName(Kind):
