@@ -49,7 +49,8 @@ class Reply:
         if self._cursor.is_postponed:
             # As a statement, so that SQLAlchemy handles an error like that of any statement.
             self._connection.exec_driver_sql("", execution_options={_OPTION: _SEND})
-        found = self._cursor.fetchall() if self._cursor.description else []
+        # `rownumber` is None without a result; `description` would describe each column.
+        found = self._cursor.fetchall() if self._cursor.rownumber is not None else []
         self._cursor.close()
         return found
 
