@@ -37,6 +37,7 @@ def test_an_idle_node_sends_few_statements(database: Database, tasks: int) -> No
         sent.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
+    node.dispatcher.look_again()
     pause = node.dispatcher.step()
     look = len(sent)
     beat = node.heartbeat.step()

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from sqlalchemy import event
+
 from dcron.agent.counters import Counters
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
@@ -81,6 +83,26 @@ class HandWarden:
         self.forgotten.append(run_id)
 
 
+class WatchedDispatcher(Dispatcher):
+    """Hears of every commit but those of its own steps, as from a watch."""
+
+    def __init__(self, database: Database, *given: Any) -> None:
+        super().__init__(database, *given)
+        self._is_stepping = False
+        event.listen(database.engine, "commit", self._changed)
+
+    def step(self) -> float:
+        self._is_stepping = True
+        try:
+            return super().step()
+        finally:
+            self._is_stepping = False
+
+    def _changed(self, _: object) -> None:
+        if not self._is_stepping:
+            self.look_again()
+
+
 class HandNode:
     """One agent's turns and heart on a real database; commands are collected instead of started."""
 
@@ -113,7 +135,7 @@ class HandNode:
             self.id, self.settings, self.rollback_detector, self.deadlines.append, self._boottime
         )
         launch, kill = self.launched.extend, self.killed.extend
-        self.dispatcher = Dispatcher(
+        self.dispatcher: Dispatcher = WatchedDispatcher(
             database,
             self.settings,
             self.id,

@@ -34,6 +34,7 @@ from dcron.store import (
     finishing,
     held_claims,
     planning,
+    queues,
     tasks,
     unclaimable,
 )
@@ -41,7 +42,7 @@ from dcron.store.candidates import Capacity, ClaimedRun
 from dcron.store.claims import ClaimResult
 from dcron.store.finishing import RunResult
 from dcron.store.planning import LaneHead
-from dcron.store.step_snapshot import Snapshot, take_snapshot
+from dcron.store.step_snapshot import Snapshot, send_snapshot, take_snapshot
 from dcron.warden.client import Job
 
 log = logging.getLogger("dcron.agent")
@@ -52,6 +53,8 @@ LATE = timedelta(seconds=60)
 LATE_STARTS = 4
 """Runs later than LATE that each slot starts per second, so that downtime does not end in a stampede."""
 _FIRST_RETRY = 0.05
+_KNOWN = timedelta(seconds=POLL_INTERVAL_WITHOUT_NOTIFY)
+"""How long a snapshot holds unless a change is signalled. Not longer than the shortest poll interval."""
 _NEXT_LANES_PAUSE = 0.2
 """Seconds to the next step when one step does not reach all lanes."""
 LONGEST_GATHERING = 0.02
@@ -105,6 +108,9 @@ class Dispatcher:
         self.next_due: datetime | None = None
         """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
+        # What the database showed with the last look or claim, and `announced` before it.
+        self._known: tuple[Snapshot, int] | None = None
+        self._is_outdated = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
         # By the lease's clock, in seconds.
         self._last_start_took = 0.0
@@ -126,6 +132,10 @@ class Dispatcher:
         """Whether a due run waits for room on this node, or for the check of a suspected rollback."""
         return self._waits_for_room or bool(self._held) or self._rollback_detector.is_in_doubt
 
+    def look_again(self) -> None:
+        """Look at the database in the next step: another process may have changed it."""
+        self._is_outdated = True
+
     def step(self) -> float:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
         if self._in_doubt is not None:
@@ -134,9 +144,11 @@ class Dispatcher:
             return pause
         self._next_snapshot = self._lease.clock() + _SNAPSHOT_PAUSE
         capacity = self._capacity()
-        snapshot, reserved_for = self._take_snapshot(capacity)
-        if reserved_for:
-            capacity = replace(capacity, free=policy.without(capacity.free, reserved_for))
+        snapshot = self._known_snapshot() or self._look()
+        snapshot = replace(snapshot, heads=[head for head in snapshot.heads if capacity.serves(head.lane)])
+        self.next_due = min((head.due_at for head in snapshot.heads), default=None)
+        if kept_for := planning.reservation(snapshot.heads, capacity.free, snapshot.now, self._is_full):
+            capacity = replace(capacity, free=policy.without(capacity.free, kept_for))
         due = [head for head in snapshot.heads if head.due_at <= snapshot.now]
         self._waits_for_room = not all(capacity.has_room_for(head.lane) for head in due)
         if newly_cancelled := self._active_runs.cancel(snapshot.cancel_requests):
@@ -171,18 +183,44 @@ class Dispatcher:
             ending_tasks=self._active_runs.ending_tasks(),
         )
 
-    def _take_snapshot(self, capacity: Capacity) -> tuple[Snapshot, Lane | None]:
-        """Return what the database shows, with the lanes that this node serves, and the reserved lane."""
+    def _known_snapshot(self) -> Snapshot | None:
+        """Return what the last look or claim has shown; None if that is too long ago or has changed since."""
+        if self._known is None or self._is_outdated or self._last_lane:
+            return None
+        known, announced = self._known
+        now = self._database.recent_now()
+        if now is None or announced != self._database.announced or not known.now <= now < known.now + _KNOWN:
+            return None
+        return replace(known, now=now)
+
+    def _look(self) -> Snapshot:
+        """Look at the database."""
+        announced = self._begin_look()
         with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
-            served = [head for head in found.heads if capacity.serves(head.lane)]
-            reserved_for = planning.reservation(connection, served, capacity.free, found.now)
-        self._last_lane = found.last_lane
-        self.next_due = min((head.due_at for head in served), default=None)
-        return replace(found, heads=served), reserved_for
+        self._note(found, announced)
+        return found
+
+    def _send_look(self, connection: Connection) -> Callable[[], None]:
+        """Look together with the COMMIT. Call the returned function after it."""
+        announced = self._begin_look()
+        read = send_snapshot(connection, self._database, self._node_id, self._last_lane)
+        return lambda: self._note(read(), announced)
+
+    def _begin_look(self) -> int:
+        self._known, self._is_outdated = None, False
+        return self._database.announced
+
+    def _note(self, found: Snapshot, announced: int) -> None:
+        self._known, self._last_lane = (found, announced), found.last_lane
+
+    def _is_full(self, queue: str) -> bool:
+        with self._database.read() as connection:
+            return queues.is_full(connection, queue)
 
     def _plan(self) -> int:
         """Plan a batch of tasks that need it, except those that other nodes hold; return how many."""
+        self.look_again()
         with self._database.write() as connection:
             now = self._database.now(connection)
             found = tasks.to_plan(connection, now, BATCH)
@@ -197,6 +235,7 @@ class Dispatcher:
 
     def _handle_events(self) -> int:
         """Add the runs of events that were inserted by plain SQL; return the number of events."""
+        self.look_again()
         with self._database.write() as connection:
             now = self._database.now(connection)
             found = events.unhandled(connection, BATCH)
@@ -249,6 +288,7 @@ class Dispatcher:
 
     def _start_held(self, held: list[ClaimedRun]) -> None:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
+        self.look_again()
         self._in_doubt = held
         with self._counters.start, self._database.write() as connection:
             now = self._database.now(connection)
@@ -318,7 +358,10 @@ class Dispatcher:
             if not result.moved_on:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
             self._in_doubt = result.started
+            look = self._send_look(connection)
+        result.started = result.owned()
         self._in_doubt = result.started or None
+        look()
         self._lease.extend(sent, renewal)
         taken = result.started + result.claimed
         late = sum(run.due_at is not None and now - run.due_at > LATE for run in taken)
@@ -329,12 +372,14 @@ class Dispatcher:
 
     def _unblock(self, result: ClaimResult) -> None:
         """Unblock runs whose obstacle has gone since the claim: it may have ended in the meantime."""
+        self.look_again()
         with self._database.write() as connection:
             now = self._database.now(connection)
             blocked.unblock(connection, [run.task.id for run, _ in result.blocked], now)
 
     def _settle_doubt(self, claimed: Sequence[ClaimedRun]) -> None:
         """After a lost reply: start the runs whose start was committed, and release all other claims."""
+        self.look_again()
         with self._database.write() as connection:
             now = self._database.now(connection)
             self._lease.renew(connection, now)

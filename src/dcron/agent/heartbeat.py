@@ -105,8 +105,11 @@ class Heartbeat:
         """Detect a rollback, reconcile runs, reap dead nodes, and tidy up tasks and runs."""
         seen = renewal.newest or 0, renewal.issued or 0
         went_back = self._rollback_detector.examine(connection, now, *seen)
+        query = self._reconciler.send_query(connection)
         todo = take_upkeep(connection, self._node_id, now, self._maintenance.names)
-        found = self._reconciler.compare(connection, now, owns_runs=todo.owns_runs, went_back=went_back)
+        found = self._reconciler.compare(
+            connection, now, query, owns_runs=todo.owns_runs, went_back=went_back
+        )
         over = self._others.over(todo.leases, now, self._lease.clock())
         dead, lost = reaping.reap(connection, self._database, now, over) if over else ([], [])
         expired = expiry.expire(connection, self._database, now, BATCH) if todo.has_expired else 0

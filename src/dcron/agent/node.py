@@ -289,6 +289,7 @@ class NodeSession:
             while not self._stop.is_set():
                 try:
                     if watch.wait(self._stop):
+                        self.dispatcher.look_again()
                         self._wake_dispatcher.set()
                 except Exception as error:  # whatever the driver raises: the dispatcher still polls
                     log.debug("watch: %s", error)

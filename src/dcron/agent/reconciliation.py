@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -35,6 +36,14 @@ class Differences:
     """Runs that this node executes but that the database does not show as its own."""
 
 
+class Query(NamedTuple):
+    """The runs here, and the question for those that the database shows."""
+
+    starting: Collection[int]
+    here: set[int]
+    shown: Callable[[], dict[int, RunState]] | None
+
+
 class Reconciler:
     """Compares one node's runs in the database with those it executes."""
 
@@ -56,17 +65,26 @@ class Reconciler:
         self._missing_there: frozenset[int] = frozenset()
         self._ended: set[int] = set()
 
+    def send_query(self, connection: Connection) -> Query:
+        """Note the runs here. If there are any, ask for those in the database, with the next statement."""
+        # Before the query: its answer includes every run that had started by then.
+        starting, here = self._starting(), self._active_runs.ids()
+        reply = claims.send_owned(connection, self._database, self._node_id) if here else None
+        return Query(starting, here, reply)
+
     def compare(
-        self, connection: Connection, now: datetime, *, owns_runs: bool, went_back: bool
+        self, connection: Connection, now: datetime, query: Query, *, owns_runs: bool, went_back: bool
     ) -> Differences:
         """Compare, and settle in this transaction what differed the last time, too.
 
         `owns_runs`: whether the database shows runs of this node. If it `went_back`, runs here that it does
         not show are ended at once.
         """
-        # Before the query: its answer includes every run that had started by then.
-        starting, here = self._starting(), self._active_runs.ids()
-        shown = claims.owned(connection, self._node_id) if owns_runs or here else {}
+        starting, here = query.starting, query.here
+        if query.shown:
+            shown = query.shown()
+        else:
+            shown = claims.owned(connection, self._node_id) if owns_runs else {}
         unknown_here = frozenset(shown.keys() - here - {*starting})
         missing_there = frozenset(here - shown.keys())
         twice, self._unknown_here = unknown_here & self._unknown_here, unknown_here

@@ -155,7 +155,8 @@ class Recorder:
         with self._counters.finish, self._database.write() as connection:
             now = self._database.now(connection)
             ended = [self._judge(result, now) for result in results]
-            recorded = finishing.finish(connection, self._database, self._node_id, ended, now)
+            written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
+        recorded = written()
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
         names = {each.run.id: each.run.task.name for each in active}
         for each, result in zip(ended, results, strict=True):

@@ -54,6 +54,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "unhold": "Let a run, or all runs of a task, be pruned again.",
         "dump": "Write the whole crontab, without its history, to one file.",
         "restore": "Restore a crontab that `dcron dump` wrote.",
+        "doctor": "Look for what needs an operator's attention.",
         "info": "Print versions, the database, and where the settings come from.",
         "config": "Manage the settings that all users of the crontab share.",
         "db": "Prepare or upgrade the database, or print its URL.",

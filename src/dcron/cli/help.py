@@ -20,7 +20,7 @@ Entry = tuple[str, str]
 
 def format_options(command: Any, ctx: Any, formatter: Any) -> None:
     """Write the arguments and options of a typer command, section by section."""
-    sections = _sections(command.get_params(ctx), ctx)
+    sections = sections_of(command.get_params(ctx), ctx)
     margin = max(map(len, sections), default=0) + len(": ")
     spellings = [spelling for entries in sections.values() for spelling, _ in entries]
     column = max((len(each) for each in spellings if len(each) <= WIDEST_OPTION), default=0) + 2
@@ -33,7 +33,7 @@ def format_options(command: Any, ctx: Any, formatter: Any) -> None:
                 heading = ""
 
 
-def _sections(parameters: Iterable[Any], ctx: Any) -> dict[str, list[Entry]]:
+def sections_of(parameters: Iterable[Any], ctx: Any) -> dict[str, list[Entry]]:
     """Return the entries of each section that has any."""
     found: dict[str, list[Entry]] = {title: [] for title in SECTIONS}
     for each in parameters:

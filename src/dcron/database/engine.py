@@ -30,7 +30,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files, ids, rows, sizes
+from dcron.database import condition, files, ids, rows, sizes
+from dcron.database.condition import FileCondition, ServerCondition
 from dcron.database.failures import database_error, is_transient
 from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.pool import SIZE, FrugalPool
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
 
+_ANNOUNCES = "dcron_announces"
+"""The note on a connection that its transaction has called `notify`."""
 _SQLITE_STEPS = 10_000
 """Steps of SQLite between two looks at the time: less than a millisecond."""
 _OLDEST_TRANSACTION = (
@@ -107,6 +110,8 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
+        self.announced = 0
+        """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
         self.time = self._time()
         """The time of the database's clock, as an expression for a statement."""
@@ -120,6 +125,11 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether this is a SQLite file (for migrations and diagnosis; other code must not ask)."""
         return self.address.path is not None
+
+    @property
+    def answers_at_once(self) -> bool:
+        """Whether the answer to a statement costs no round trip."""
+        return self.is_sqlite
 
     @property
     def product(self) -> str:
@@ -192,7 +202,13 @@ class Database:
 
         On Postgres it is at most 2 s of this machine's time after a reading of the server's clock.
         """
-        return self._clock() if self._clock else self._server_clock.now() or self.read_clock(connection)
+        return self.recent_now() or self.read_clock(connection)
+
+    def recent_now(self) -> datetime | None:
+        """Return the same without a statement; None if the server's clock was not read for a while."""
+        if self._clock:
+            return self._clock()
+        return datetime.now(UTC) if self.is_sqlite else self._server_clock.now()
 
     def note_clock(self, at: datetime) -> datetime:
         """Note a reading of the database's clock that has just arrived; return it."""
@@ -200,10 +216,8 @@ class Database:
 
     def read_clock(self, connection: Connection) -> datetime:
         """Read the database's clock now, for a comparison with another clock."""
-        if self._clock:
-            return self._clock()
-        if self.is_sqlite:
-            return datetime.now(UTC)
+        if self._clock or self.is_sqlite:
+            return self.now(connection)
         return self._server_clock.read(connection.scalar(text("SELECT clock_timestamp()")))
 
     def rows(self, columns: Columns) -> FromClause:
@@ -226,6 +240,7 @@ class Database:
 
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
+        connection.info[_ANNOUNCES] = True
         if not self.is_sqlite:
             self.send(connection, *NOTIFY)
 
@@ -278,6 +293,19 @@ class Database:
         if self.is_sqlite:
             return None
         return float(connection.scalar(text(_OLDEST_TRANSACTION)) or 0.0)
+
+    def server_condition(self, connection: Connection) -> ServerCondition:
+        """Return the condition of a Postgres server."""
+        return condition.of_server(connection)
+
+    def file_condition(self, connection: Connection) -> FileCondition:
+        """Return the condition of a SQLite file."""
+        assert self.address.path
+        return condition.of_file(connection, self.address.path)
+
+    def damage(self, connection: Connection) -> str | None:
+        """Read a whole SQLite file; return the first damage. None for Postgres."""
+        return condition.damage_of_file(connection) if self.is_sqlite else None
 
     def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
         """Keep all other transactions from these tables until this one ends.
@@ -399,8 +427,10 @@ class Database:
             with self.engine.connect() as connection:
                 self._require_same_file()
                 connection = connection.execution_options(dcron_opening=opening)
+                connection.info.pop(_ANNOUNCES, None)
                 with connection.begin():
                     yield connection
+                self.announced += _ANNOUNCES in connection.info
         except IntegrityError:
             raise  # a constraint of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:

@@ -7,11 +7,13 @@ import select
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import text
 
+from dcron.database.file_events import FileEvents
 from dcron.database.url import Address
 
 if TYPE_CHECKING:
@@ -21,13 +23,18 @@ WAKE_CHANNEL = "dcron_wake"
 NOTIFY = (text("SELECT pg_notify(:channel, '')"), {"channel": WAKE_CHANNEL})
 """The statement that wakes all watches of a Postgres database when its transaction commits."""
 _POLL_INTERVAL = 0.1
-"""Seconds between two looks at a SQLite file: 0.2 % of a core."""
+"""Seconds between two looks at a SQLite file where the kernel does not report writes: 0.1 % of a core."""
 _STOP_INTERVAL = 0.5
-"""Seconds between two looks whether the watch has to stop, on Postgres."""
+"""Seconds between two looks whether the watch has to stop.
+
+A SQLite file is then looked at, too: the kernel does not report what other machines write to a shared folder.
+"""
+_COMMIT = 0.02
+"""Seconds from the first write of a transaction until it is probably committed."""
 _MOST_READS = 100
 """Most buffers of notifications that one wake-up reads."""
 _SHORTEST_INTERVAL = 0.1
-"""Seconds between two wake-ups by notifications: any role that may connect can send hundreds a second."""
+"""Seconds between two wake-ups: any role that may connect can send hundreds of notifications a second."""
 
 
 class ChangeWatch(Protocol):
@@ -45,26 +52,44 @@ class ChangeWatch(Protocol):
 
 
 class SqliteWatch:
-    """Reads SQLite's counter of changes by other connections."""
+    """Reads SQLite's counter of changes by other connections after the file was written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._events: FileEvents | None = None
         self._seen: int | None = None
+        self._next = 0.0
 
     def wait(self, stop: threading.Event) -> bool:
+        time.sleep(max(0.0, self._next - time.monotonic()))
+        changed = self._wait(stop)
+        self._next = time.monotonic() + _SHORTEST_INTERVAL
+        return changed
+
+    def _wait(self, stop: threading.Event) -> bool:
         while not stop.is_set():
-            time.sleep(_POLL_INTERVAL)  # half the cost of waiting for the event
             seen, self._seen = self._seen, self._data_version()
             if seen != self._seen:  # also the first time: changes before it were not watched
                 return True
+            self._await_write()
         return False
+
+    def _await_write(self) -> None:
+        """Return when the file may have been written; wait for a part of a second at most."""
+        if self._events is None:
+            time.sleep(_POLL_INTERVAL)  # half the cost of waiting for the event
+        elif not self._events.wait(_STOP_INTERVAL, settle=_COMMIT):
+            time.sleep(_SHORTEST_INTERVAL)  # other files of the directory may be written all the time
 
     def _data_version(self) -> int:
         if self._connection is None:
             self._connection = sqlite3.connect(
                 f"{self._path.as_uri()}?mode=ro", uri=True, timeout=1, check_same_thread=False
             )
+            real = self._path.resolve()
+            with suppress(OSError):  # this account has too many watches: look at the counter instead
+                self._events = FileEvents(real.parent, (real.name, f"{real.name}-wal"))
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
 
@@ -73,6 +98,9 @@ class SqliteWatch:
             self._connection.close()
             self._connection = None
             self._seen = None
+        if self._events:
+            self._events.close()
+            self._events = None
 
 
 class PostgresWatch:

@@ -14,6 +14,7 @@ from sqlalchemy import (
     FromClause,
     Integer,
     bindparam,
+    case,
     func,
     or_,
     select,
@@ -21,7 +22,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Columns, Database, locked
+from dcron.database import Columns, Database, Reply, is_noted, locked, note
 from dcron.model import Task, Trigger
 from dcron.policy import Lane
 from dcron.schema import ALIVE, DUE, crontab, runs
@@ -82,19 +83,40 @@ class ClaimedRun:
     """From its end to the next scheduled run, if the schedule counts from the end."""
 
 
+@dataclass(frozen=True)
+class Alive:
+    """The number of live runs by task id; for a task of every node, of those on this node."""
+
+    all: Counter[int] = field(default_factory=Counter)
+    backfilled: Counter[int] = field(default_factory=Counter)
+    """The number of these that are backfills."""
+
+
+@dataclass(frozen=True)
+class DueRuns:
+    """Due runs that this transaction has locked, with their tasks."""
+
+    runs: list[ClaimedRun] = field(default_factory=list)
+    alive: Alive = field(default_factory=Alive)
+    """The live runs of the tasks that have a limit."""
+
+
 def lock(
     connection: Connection, database: Database, offer: Capacity, now: datetime, lanes: Iterable[Lane]
-) -> list[ClaimedRun]:
-    """Return due runs with their tasks, both locked: a task's live runs are counted under its lock.
+) -> DueRuns:
+    """Return due runs with their tasks, both locked, and the live runs of these tasks.
 
     They are the first runs of each lane, as far as slots, queues and capacity last.
     """
     lanes = [lane for lane in lanes if offer.has_room_for(lane)]
     room = queues.send_room(connection, database, {lane.queue for lane in lanes})
     given = {"now": now, "node_id": offer.node_id, "most": offer.slots}
-    sent = [(lane, database.send(connection, _due_runs(), given | {"lane": str(lane)})) for lane in lanes]
+    due_runs = _due_runs(notes_tasks=not database.answers_at_once)
+    sent = [(lane, database.send(connection, due_runs, given | {"lane": str(lane)})) for lane in lanes]
+    counted = _send_count(connection, database, [reply for _, reply in sent])
     found = [_claimable(row, lane) for lane, reply in sent for row in reply.rows()]
-    return _first_that_fit(found, offer, room())
+    alive = _alive(counted, offer.node_id, {run.task.id: run.task for run in found})
+    return DueRuns(_first_that_fit(found, offer, room()), alive)
 
 
 def _claimable(row: Sequence[Any], lane: Lane) -> ClaimedRun:
@@ -121,11 +143,12 @@ _RUN_COLUMNS = [
 
 
 @cache
-def _due_runs() -> Executable:
+def _due_runs(*, notes_tasks: bool) -> Executable:
+    noted = [case((crontab.c.max_running.is_not(None), note(crontab.c.id)))] if notes_tasks else []
     # The limit as a subquery: if Postgres knew the number, it would plan the statement again for each claim.
     most = select(bindparam("most", type_=Integer())).scalar_subquery()
     return locked(
-        select(*_RUN_COLUMNS, *tasks.COLUMNS)
+        select(*_RUN_COLUMNS, *noted, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
         .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
@@ -147,41 +170,44 @@ def _first_that_fit(found: list[ClaimedRun], offer: Capacity, room: dict[str, in
             continue
         if left is not None:
             room[run.lane.queue] = left - 1
-        free = policy.without(free, run.lane)
+        if run.lane.need:
+            free = policy.without(free, run.lane)
         taken.append(run)
     return taken
 
 
-@dataclass(frozen=True)
-class Alive:
-    """The number of live runs by task id; for a task of every node, of those on this node."""
+def _send_count(connection: Connection, database: Database, due: Iterable[Reply]) -> Reply:
+    """Count the live runs of the tasks in these replies that have a limit.
 
-    all: Counter[int] = field(default_factory=Counter)
-    backfilled: Counter[int] = field(default_factory=Counter)
-    """The number of these that are backfills."""
-
-
-def count_alive(connection: Connection, database: Database, node_id: str, due: Sequence[ClaimedRun]) -> Alive:
-    """Count the live runs of these runs' tasks, in a statement after the lock.
-
-    So it sees what other transactions committed while this one waited for the lock.
+    The statement follows those that lock. So it sees what other transactions committed while this one waited
+    for the locks. On Postgres it shares their round trip, because the server passes the tasks on.
     """
-    limited = {run.task.id: run.task for run in due if run.task.max_running is not None}
+    if not database.answers_at_once:
+        return database.send(connection, _count_alive(None))
+    limited = {row.id for reply in due for row in reply.rows() if row.max_running is not None}
     given = database.values(_LIMITED, ([task_id] for task_id in limited))
-    alive = Alive()
-    for task_id, owner, trigger, count in connection.execute(_count_alive(database.rows(_LIMITED)), given):
-        is_here = owner == node_id
-        if is_here or not limited[task_id].every_node:
-            alive.all[task_id] += count
-            alive.backfilled[task_id] += count if trigger == Trigger.BACKFILL else 0
-    return alive
+    return database.send(connection, _count_alive(database.rows(_LIMITED)), given)
 
 
 _LIMITED = Columns(task_id=BigInteger())
 
 
 @cache
-def _count_alive(batch: FromClause) -> Executable:
-    of_task = runs.c.task_id == batch.c.task_id
+def _count_alive(batch: FromClause | None) -> Executable:
+    """Count the live runs of the tasks in the batch, by default of those that were noted."""
     facts = (runs.c.task_id, runs.c.owner, runs.c.trigger)
-    return select(*facts, func.count()).join_from(batch, runs, of_task).where(text(ALIVE)).group_by(*facts)
+    count = select(*facts, func.count()).where(text(ALIVE)).group_by(*facts)
+    if batch is None:
+        return count.where(is_noted(runs.c.task_id))
+    return count.join_from(batch, runs, runs.c.task_id == batch.c.task_id)
+
+
+def _alive(counted: Reply, node_id: str, tasks_by_id: Mapping[int, Task]) -> Alive:
+    alive = Alive()
+    for task_id, owner, trigger, count in counted.rows():
+        # A run of another transaction may hold the lock of a task that was counted.
+        task = tasks_by_id.get(task_id)
+        if task and (owner == node_id or not task.every_node):
+            alive.all[task_id] += count
+            alive.backfilled[task_id] += count if trigger == Trigger.BACKFILL else 0
+    return alive

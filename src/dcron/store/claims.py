@@ -15,6 +15,7 @@ from sqlalchemy import (
     Connection,
     Executable,
     FromClause,
+    Row,
     Select,
     Text,
     bindparam,
@@ -24,7 +25,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Columns, Database, beside_id, locked
+from dcron.database import Columns, Database, Reply, beside_id, locked
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import Block, RunState, SkipCode, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
@@ -40,7 +41,7 @@ from dcron.store import (
     successors,
     tasks,
 )
-from dcron.store.candidates import Capacity, ClaimedRun
+from dcron.store.candidates import Capacity, ClaimedRun, DueRuns
 from dcron.store.runs import is_in_state
 from dcron.unreadable import Unreadable
 from dcron.validation import require_runnable
@@ -54,7 +55,7 @@ class ClaimResult:
     """When it decided, by the database's clock."""
     claimed: list[ClaimedRun] = field(default_factory=list)
     started: list[ClaimedRun] = field(default_factory=list)
-    """Runs whose start the claim records. Their commands may begin after its commit."""
+    """Runs whose start the claim records. Their commands may begin after its commit, if `owned` has them."""
     skipped: list[tuple[ClaimedRun, Skip]] = field(default_factory=list)
     blocked: list[tuple[ClaimedRun, Block]] = field(default_factory=list)
     spread: list[ClaimedRun] = field(default_factory=list)
@@ -65,6 +66,17 @@ class ClaimResult:
     """Ranges of missed occurrences, each recorded in one row."""
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
     """Tasks without a next run, by id, each with the error."""
+
+    written: Reply | None = None
+    """The ids of the runs on which the claim wrote this node's ID and the start."""
+
+    def owned(self) -> list[ClaimedRun]:
+        """Re-read the ownership: return the started runs that the database reports as written.
+
+        Call it after the commit.
+        """
+        ids = {row.id for row in self.written.rows()} if self.written else set()
+        return [run for run in self.started if run.id in ids]
 
     @property
     def moved_on(self) -> bool:
@@ -97,17 +109,16 @@ def claim_locked(
     database: Database,
     node_id: str,
     now: datetime,
-    due: Sequence[ClaimedRun],
+    due: DueRuns,
     ran_until: datetime | None = None,
     *,
     slots: int = 0,
 ) -> ClaimResult:
     """Claim and start like `claim`, of due runs that `candidates.lock` returned in this transaction."""
     result = ClaimResult(now)
-    if not due:
+    if not due.runs:
         return result
-    early = _ran_early(connection, ran_until)
-    _decide(due, candidates.count_alive(connection, database, node_id, due), now, result, early)
+    _decide(due, now, result, _ran_early(connection, ran_until))
     result.started, result.claimed = result.claimed[:slots], result.claimed[slots:]
     _write_spread(connection, database, node_id, now, result)
     _write_owner(connection, database, node_id, now, result)
@@ -164,7 +175,16 @@ def release(connection: Connection, node_ids: Iterable[str], run_ids: Collection
 
 def owned(connection: Connection, node_id: str) -> dict[int, RunState]:
     """Return the claimed and running runs that bear the node's ID, with their states."""
-    rows = connection.execute(owned_runs(), {"node_id": node_id})
+    return _states(connection.execute(owned_runs(), {"node_id": node_id}))
+
+
+def send_owned(connection: Connection, database: Database, node_id: str) -> Callable[[], dict[int, RunState]]:
+    """Ask for the same together with the next statement. Return a function that reads the answer."""
+    reply = database.send(connection, owned_runs(), {"node_id": node_id})
+    return lambda: _states(reply.rows())
+
+
+def _states(rows: Iterable[Row[Any]]) -> dict[int, RunState]:
     return {row.id: RunState(row.state) for row in rows}
 
 
@@ -175,15 +195,14 @@ def owned_runs() -> Select[Any]:
 
 
 def _decide(
-    found: Sequence[ClaimedRun],
-    alive: candidates.Alive,
+    due: DueRuns,
     now: datetime,
     result: ClaimResult,
     early: Callable[[ClaimedRun], Skip | None],
 ) -> None:
-    for run in found:
+    for run in due.runs:
         try:
-            _decide_on(run, alive, now, result, early)
+            _decide_on(run, due.alive, now, result, early)
         except ROW_ERRORS as error:
             _set_aside(run, Skip(SkipCode.OTHER, f"cannot be prepared: {unexpected(error)}"), result)
 
@@ -319,8 +338,9 @@ def _write_owner(
         if group:
             given = {"state": state, "started_at": started_at, "node_id": node_id, "now": now}
             ids = database.values(_OWNED, ([run.id] for run in group))
-            # All of them are locked, so all are written.
-            database.send(connection, _own(database.rows(_OWNED)), given | ids)
+            written = database.send(connection, _own(database.rows(_OWNED)), given | ids)
+            if state is RunState.RUNNING:
+                result.written = written
     # A released run waits for the occurrence to which the claim moved it.
     both = (*result.started, *result.claimed)
     moved = [(run.id, run.scheduled_for, run.expires_at) for run in both if run.moved]
@@ -336,7 +356,8 @@ _MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 def _own(batch: FromClause) -> Executable:
     named = {"state": "state", "started_at": "started_at", "owner": "node_id", "claimed_at": "now"}
     mine: dict[str, Any] = {column: bindparam(name) for column, name in named.items()}
-    return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+    written = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+    return written.returning(runs.c.id)
 
 
 @cache

@@ -4,7 +4,7 @@ An end may lead to a retry or a dead letter, to the next runs of a flow, and to 
 are taken in one order everywhere: tasks by id, then runs.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -75,13 +75,20 @@ def finish(
 
     If the run was already marked `lost`, the owner's result replaces that state.
     """
+    return send_ends(connection, database, node_id, ended, now)()
+
+
+def send_ends(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult], now: datetime
+) -> Callable[[], set[int]]:
+    """Record like `finish`, together with the COMMIT if nothing follows. Return a function for the ids."""
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
     late = daily_statistics.late_ends(connection, ended, now)
-    written = _write(connection, database, node_id, ended)
+    written = _send_states(connection, database, node_id, ended)
     if late:
-        daily_statistics.correct(connection, late, written, now)
-    recorded = [row for row in followed if row.id in written]
+        daily_statistics.correct(connection, late, written(), now)
+    recorded = followed and [row for row in followed if row.id in written()]
     if recorded:
         _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)
     return written
@@ -153,9 +160,12 @@ def lock_tasks(connection: Connection, names: Mapping[int, str]) -> None:
         tasks.lock(connection, names.keys() | dependencies.downstream_ids(connection, set(names.values())))
 
 
-def _write(connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]) -> set[int]:
+def _send_states(
+    connection: Connection, database: Database, node_id: str, ended: Sequence[RunResult]
+) -> Callable[[], set[int]]:
     given = database.values(_ENDED, (each[: len(_ENDED.kinds)] for each in ended)) | {"node_id": node_id}
-    return set(connection.scalars(_end(database.rows(_ENDED)), given).all())
+    reply = database.send(connection, _end(database.rows(_ENDED)), given)
+    return lambda: {row.id for row in reply.rows()}
 
 
 # The first fields of RunResult, in their order.

@@ -1,6 +1,7 @@
 """Read what the dispatcher needs at the beginning of each step, in one statement."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -11,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    Row,
     Select,
     Text,
     cast,
@@ -49,9 +51,25 @@ class Snapshot:
 
 def take_snapshot(connection: Connection, database: Database, node_id: str, after_lane: str = "") -> Snapshot:
     """Return what the node has to know for its next step, with the lanes after this one."""
-    given = {"node_id": node_id, **planning.lanes_after(after_lane)}
+    given = _given(node_id, after_lane)
+    return _read(connection.execute(_statement(database.time), given), database)
+
+
+def send_snapshot(
+    connection: Connection, database: Database, node_id: str, after_lane: str = ""
+) -> Callable[[], Snapshot]:
+    """Take a snapshot together with the next statement or COMMIT. Return a function that reads it."""
+    reply = database.send(connection, _statement(database.time), _given(node_id, after_lane))
+    return lambda: _read(reply.rows(), database)
+
+
+def _given(node_id: str, after_lane: str) -> dict[str, Any]:
+    return {"node_id": node_id, **planning.lanes_after(after_lane)}
+
+
+def _read(rows: Iterable[Row[Any]], database: Database) -> Snapshot:
     found: dict[str, list[Any]] = defaultdict(list)
-    for row in connection.execute(_statement(database.time), given):
+    for row in rows:
         found[row.kind].append(row)
     heads, last_lane = planning.read_heads([(row.name, row.at) for row in found["lane"]])
     return Snapshot(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from dcron import policy
 from dcron.errors import UsageError
@@ -13,7 +14,7 @@ from dcron.schedule import explain as in_words
 from dcron.services.why import messages
 from dcron.services.why.context import Context, schedule_of
 from dcron.services.why.messages import RUNS_SHOWN, Cause, named
-from dcron.store import dependencies, history, planning, runs, tasks
+from dcron.store import dependencies, history, planning, queues, runs, tasks
 from dcron.store.runs import RunFilter
 
 _PACED = timedelta(seconds=60)
@@ -208,7 +209,9 @@ def _shortage(context: Context, lane: Lane, nodes: list[Node]) -> Cause | None:
     short: list[str] = []
     for node in nodes:
         served = [head for head in heads if policy.served_by(head.lane, node)]
-        kept = planning.reservation(context.connection, served, left[node.id], context.now)
+        kept = planning.reservation(
+            served, left[node.id], context.now, partial(queues.is_full, context.connection)
+        )
         free = policy.without(left[node.id], kept) if kept else left[node.id]
         if policy.fits(lane, free):
             return None
