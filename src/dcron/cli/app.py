@@ -49,7 +49,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "import": "Import a crontab file.",
         "export": "Print the crontab as a crontab file.",
-        "prune": "Delete the history that is older than the settings `keep.*` and the tasks say.",
+        "prune": "Delete history that is older than settings and tasks say.",
         "hold": "Keep a run, or all runs of a task, from being pruned.",
         "unhold": "Let a run, or all runs of a task, be pruned again.",
         "dump": "Write the whole crontab, without its history, to one file.",

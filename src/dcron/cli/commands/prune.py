@@ -47,7 +47,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Delete the history that is older than the settings `keep.*` and the tasks say.
+    """Delete history that is older than settings and tasks say.
 
     \b
     dcron prune --dry-run
