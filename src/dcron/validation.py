@@ -1,14 +1,15 @@
 """The rules for tasks, in one place: what agents can run, and what may be written into the crontab."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError
 from dcron.fields import FIELDS
-from dcron.fields.kinds import NAME, short, text_problem
+from dcron.fields.kinds import NAME, TaskName, short, text_problem
 from dcron.fields.registry import MAX_COMMAND
 from dcron.model import COMMAND_FIELDS, REQUIRED_FIELDS, Definition
 from dcron.quantities import format_duration
@@ -21,25 +22,33 @@ LONGEST_EVENT = 100
 _EVENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,99}")
 
 
-_Check = tuple[str, Any, str, Callable[[Any], str | None]]
+class _Checks:
+    """The checks of some fields. Defaults are valid and need none; nothing equals that of a required field.
 
-
-def _checks(names: Iterable[str]) -> list[_Check]:
-    """Return name, default, option and check of each field.
-
-    Defaults are valid and need no check, and most values are defaults: agents check every task before they
-    plan it. Nothing equals the default of a required field.
+    Agents check every task before they plan it, and most of them have defaults only.
     """
-    return [
-        (name, object() if name in REQUIRED_FIELDS else field.default, field.option, field.kind.problem)
-        for name, field in FIELDS.items()
-        if name in names
-    ]
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._fields = [field for name, field in FIELDS.items() if name in names]
+        self._values = itemgetter(*(field.name for field in self._fields))
+        self._defaults = tuple(
+            object() if field.name in REQUIRED_FIELDS else field.default for field in self._fields
+        )
+
+    def require(self, task: Definition) -> None:
+        """Raise UsageError for the first value that is not valid."""
+        values = self._values(vars(task))
+        if values == self._defaults:
+            return
+        for field, value, default in zip(self._fields, values, self._defaults, strict=True):
+            if value != default and (problem := field.kind.problem(value)):
+                raise UsageError(f"{field.option}: {problem}")
 
 
-_CHECKS = _checks(FIELDS.keys() - {"name"})
-"""All but that of the name, whose message names no field."""
-_COMMAND_CHECKS = _checks(COMMAND_FIELDS)
+# The message about a name has words of its own.
+_REQUIRED_CHECKS = _Checks(set(REQUIRED_FIELDS) - {"name"})
+_OPTIONAL_CHECKS = _Checks(FIELDS.keys() - set(REQUIRED_FIELDS))
+_COMMAND_CHECKS = _Checks(COMMAND_FIELDS)
 
 
 def require_valid(task: Definition, now: datetime, before: Definition | None = None) -> None:
@@ -67,7 +76,8 @@ def require_runnable(task: Definition) -> None:
     require_name(task.name)
     zone(task.timezone)
     _require_sources(task, policy.schedule_of(task.schedule, task.name))
-    _require_fields(task, _CHECKS)
+    _REQUIRED_CHECKS.require(task)
+    _OPTIONAL_CHECKS.require(task)
     _require_command(task)
     if task.not_before and task.not_after and task.not_after < task.not_before:
         raise UsageError("not-after: it is before not-before, so nothing would run")
@@ -85,7 +95,7 @@ def require_command(spec: Mapping[str, Any]) -> None:
     _require_shape("env", given.get("env"), dict, "names and values")
     _require_shape("limit", given.get("limit"), dict, "names and numbers")
     task = Definition(**{"name": "run", "schedule": "", "timezone": "", "command": "", **given})
-    _require_fields(task, _COMMAND_CHECKS)
+    _COMMAND_CHECKS.require(task)
     _require_command(task)
 
 
@@ -97,15 +107,8 @@ def require_name(name: str) -> None:
 def require_new_name(name: str) -> None:
     """Raise UsageError unless a task may get this name now; tasks that have another one already keep it."""
     require_name(name)
-    if name.isdigit():
-        raise UsageError(
-            f"{name!r} cannot be a new name: a number is a run's; add a letter, as in task-{name}"
-        )
-    if name[0] in "-.":
-        raise UsageError(
-            f"{name!r} cannot be a new name: what begins with a dash is an option, and what begins with a dot"
-            f" a hidden file; {name.lstrip('-.') or 'task'!r} would do"
-        )
+    if problem := TaskName().problem_of_new(name):
+        raise UsageError(problem)
 
 
 def require_queue(what: str, queue: Any) -> None:
@@ -156,13 +159,6 @@ def _require_sources(task: Definition, schedule: Schedule) -> None:
             raise ScheduleError(f"{task.schedule!r}: {short(name)} cannot be the name of a task")
     if schedule.event and len(schedule.event) > LONGEST_EVENT:
         raise ScheduleError(f"@on: the name of an event has at most {LONGEST_EVENT} characters")
-
-
-def _require_fields(task: Definition, checks: Iterable[_Check]) -> None:
-    for name, default, option, find_problem in checks:
-        value = getattr(task, name)
-        if value != default and (problem := find_problem(value)):
-            raise UsageError(f"{option}: {problem}")
 
 
 def _require_shape(what: str, value: Any, kind: type, right: str) -> None:

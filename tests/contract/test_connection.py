@@ -1,5 +1,6 @@
 """No machine in between gets the password, and no foreign operator runs with dcron's rights."""
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.engine import make_url
 
 from dcron import migrations
@@ -181,3 +182,25 @@ def test_a_role_that_may_make_no_schema_uses_the_one_it_has(postgres_url: str, p
         with admin_of(postgres_url) as admin:
             admin.execute(f"DROP OWNED BY {role} CASCADE")
             admin.execute(f"DROP ROLE {role}")
+
+
+def test_a_server_without_a_timeline_leaves_the_transaction_usable(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Database(postgres_url)) as database:
+        with database.write() as connection:
+            assert re.fullmatch("[0-9A-F]{8}", database.timeline(connection) or "")
+        monkeypatch.setattr("dcron.database.ids._TIMELINE", select(func.no_such_function()))
+        with database.write() as connection:
+            assert database.timeline(connection) is None
+            assert connection.scalar(text("SELECT 1")) == 1
+
+
+def test_after_a_reconnect_the_clock_of_the_last_server_is_forgotten(postgres_url: str) -> None:
+    with closing(Database(postgres_url)) as database:
+        with database.read() as connection:
+            database.read_clock(connection)
+        assert database.recent_now() is not None
+        database.close()
+        with database.read():
+            assert database.recent_now() is None

@@ -28,6 +28,10 @@ SHAPE_OF_POSTGRES = """
     FROM pg_constraint WHERE connamespace = 'dcron'::regnamespace
     UNION ALL
     SELECT 'index', tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'dcron'
+    UNION ALL
+    SELECT 'storage', relname, option_name, option_value
+    FROM pg_class, pg_options_to_table(reloptions)
+    WHERE relkind = 'r' AND relnamespace = 'dcron'::regnamespace
 """
 SHAPE_OF_SQLITE = """
     SELECT 'column', m.name, c.name, c.type || ' ' || c."notnull" || c.pk || ' ' || ifnull(c.dflt_value, '')

@@ -267,6 +267,17 @@ def test_the_first_runs_ever_are_found_by_their_ids(stage: Stage) -> None:
     assert not any(scans(stage, plan) for plan in explained(stage, act).values())
 
 
+def test_a_renewed_lease_changes_no_index(stage: Stage) -> None:
+    if stage.database.is_sqlite:
+        pytest.skip("SQLite writes to an index only if one of its columns changes")
+    node_id = stage.node()
+    in_place = text("SELECT pg_stat_get_xact_tuples_hot_updated('nodes'::regclass)")
+    with stage.database.write() as connection:
+        for later in range(5):
+            nodes.renew(connection, node_id, NOON + timedelta(seconds=later), 60)
+        assert connection.scalar(in_place) == 5
+
+
 @pytest.mark.slow
 def test_a_query_that_follows_no_index_is_noticed(full: Stage) -> None:
     def ask(connection: Connection) -> None:

@@ -12,6 +12,7 @@ from dcron import policy
 from dcron.model import Task
 from dcron.schema import runs
 from dcron.services.dead_letters import DeadLetters
+from dcron.services.fleet import Fleet
 from tests.support.stage import Stage as Agents
 from tests.support.tui import Screen, Stage
 
@@ -285,6 +286,26 @@ def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
             screen.app.clear_notifications()
             await screen.press("d")
             await screen.shows("is draining already")
+
+    play(look)
+
+
+def test_a_drained_node_is_undrained(morgue: Morgue) -> None:
+    morgue.stage.add("mail")
+    node = morgue.agents.node(lease=3600)
+    Fleet(morgue.stage.crontab).drain(node)
+
+    async def look() -> None:
+        async with morgue.stage.screen() as screen:
+            await screen.press("4")
+            await screen.until(lambda: screen.table.rows and screen.table.has_focus)
+            await screen.press("u")
+            await screen.shows(f"dcron undrain {node}")
+            await screen.until(lambda: "alive" in next(x for x in screen.lines() if node in x))
+            assert not morgue.stage.crontab.nodes()[0].draining
+            screen.app.clear_notifications()
+            await screen.press("u")
+            await screen.shows("is not draining: it is alive")
 
     play(look)
 

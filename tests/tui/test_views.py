@@ -183,16 +183,18 @@ def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
         node: dict[str, Any] = {"name": "web-1", "host": "web-1", "pid": 1, "slots": 4, "version": "9.9"}
         node |= {"tzdata": "2027a", "started_at": now, "draining": False, "died_at": None, "died_how": None}
         alive: dict[str, Any] = {"alive_until": now + timedelta(hours=1), "clock_offset": 5.0}
+        node |= {"account": "root", "any_account": True}
         nodes.register(connection, Node(id="web-1-00000000", **node, **alive))
 
     async def look() -> None:
-        async with stage.screen(awaited="no tasks") as screen:
+        async with stage.screen(awaited="no tasks", size=(140, 20)) as screen:
             await screen.press("4")
             await screen.shows("web-1-00000000")
             line = next(line for line in screen.lines() if "web-1" in line)
             assert "alive" in line
             assert "0/4" in line
             assert "+5.0s!" in line
+            assert "root+" in line
             await screen.press("enter")
             await screen.shows("> web-1-00000000")
 

@@ -5,6 +5,7 @@ A function imports what only one kind of database needs: psycopg, and with it ha
 not loaded for a SQLite file.
 """
 
+from dcron.database.condition import FileCondition, ServerCondition, TableRows
 from dcron.database.engine import Database
 from dcron.database.failures import is_refusal, is_transient, lacks_tables
 from dcron.database.relay import is_noted, note
@@ -16,9 +17,12 @@ __all__ = [
     "SCHEMA",
     "Columns",
     "Database",
+    "FileCondition",
     "Protection",
     "Replication",
     "Reply",
+    "ServerCondition",
+    "TableRows",
     "beside_id",
     "is_noted",
     "is_refusal",

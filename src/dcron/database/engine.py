@@ -30,7 +30,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import files, ids, rows, sizes
+from dcron.database import condition, files, ids, rows, sizes
+from dcron.database.condition import FileCondition, ServerCondition
 from dcron.database.failures import database_error, is_transient
 from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.pool import SIZE, FrugalPool
@@ -293,6 +294,19 @@ class Database:
             return None
         return float(connection.scalar(text(_OLDEST_TRANSACTION)) or 0.0)
 
+    def server_condition(self, connection: Connection) -> ServerCondition:
+        """Return the condition of a Postgres server."""
+        return condition.of_server(connection)
+
+    def file_condition(self, connection: Connection) -> FileCondition:
+        """Return the condition of a SQLite file."""
+        assert self.address.path
+        return condition.of_file(connection, self.address.path)
+
+    def damage(self, connection: Connection) -> str | None:
+        """Read a whole SQLite file; return the first damage. None for Postgres."""
+        return condition.damage_of_file(connection) if self.is_sqlite else None
+
     def lock_tables(self, connection: Connection, tables: Iterable[str]) -> None:
         """Keep all other transactions from these tables until this one ends.
 
@@ -378,6 +392,22 @@ class Database:
                 return 0
         with self._transaction("SELECT 1") as connection:
             return files.give_back_pages(_file_connection(connection), most)
+
+    def estimate_compaction(self) -> float | None:
+        """Return about how many seconds `compact` takes; None for Postgres."""
+        return files.estimate_compaction(self.address.path) if self.address.path else None
+
+    def compact(self) -> int:
+        """Rewrite the SQLite file without free pages; return by how many bytes it shrank.
+
+        Raises DatabaseError.
+        """
+        path = self.address.path
+        assert path
+        before = path.stat().st_size
+        with self._transaction("SELECT 1") as connection:
+            files.compact(_file_connection(connection))
+        return before - path.stat().st_size
 
     def close_unused(self) -> None:
         """Close connections to a Postgres server that were not needed for a while."""

@@ -5,11 +5,14 @@ A counter of the database issues each id once. It goes back only if the whole da
 
 from functools import cache
 
-from sqlalchemy import ColumnElement, Connection, Integer, literal_column, text
+from sqlalchemy import ColumnElement, Connection, Integer, func, literal_column, select, text
 from sqlalchemy.exc import DBAPIError
+
+from dcron.database.replies import Reply
 
 _SQLITE_ISSUED = "(SELECT seq FROM sqlite_sequence WHERE name = 'runs')"
 _POSTGRES_ISSUED = "(SELECT last_value FROM runs_id_seq)"
+_TIMELINE = select(func.substr(func.pg_walfile_name(func.pg_current_wal_lsn()), 1, 8))
 _LOCK = 0x6463726F6E03
 """Advisory lock of transactions that skip ids."""
 
@@ -41,9 +44,12 @@ def advance_postgres(connection: Connection, to: int) -> None:
 
 def postgres_timeline(connection: Connection) -> str | None:
     """Return the server's timeline, which changes at each failover; None if it reports none."""
+    Reply(connection, text("SAVEPOINT timeline"))
+    timeline = Reply(connection, _TIMELINE)
+    Reply(connection, text("RELEASE SAVEPOINT timeline"))
     try:
-        with connection.begin_nested():
-            found = connection.scalar(text("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"))
+        found = timeline.rows()[0][0]
     except DBAPIError:  # not every service compatible with Postgres has it
+        connection.execute(text("ROLLBACK TO SAVEPOINT timeline"))
         return None
     return found and str(found)

@@ -20,13 +20,14 @@ class Reply:
     """The result of a statement that was postponed. SQLite answers at once."""
 
     def __init__(
-        self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None
+        self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
     ) -> None:
         """Postpone the statement."""
         self._connection = connection
         self._statement = statement
         self._cursor: PipelinedCursor | None = None
         self._found: Sequence[Any] | None = None
+        self._rows: list[Any] | None = None
         result = connection.execute(statement, parameters, execution_options={_OPTION: self})
         if self._cursor is None:
             self._found = result.cursor.fetchall() if result.cursor else []
@@ -38,16 +39,18 @@ class Reply:
 
     def rows(self) -> list[Any]:
         """Return the rows as named tuples. What is still postponed is sent now."""
-        if self._found is None:
-            self._found = self._fetched()
-        return decode(self._statement, self._connection.dialect, self._found)
+        if self._rows is None:
+            found = self._fetched() if self._found is None else self._found
+            self._rows = decode(self._statement, self._connection.dialect, found)
+        return self._rows
 
     def _fetched(self) -> Sequence[Any]:
         assert self._cursor
         if self._cursor.is_postponed:
             # As a statement, so that SQLAlchemy handles an error like that of any statement.
             self._connection.exec_driver_sql("", execution_options={_OPTION: _SEND})
-        found = self._cursor.fetchall() if self._cursor.description else []
+        # `rownumber` is None without a result; `description` would describe each column.
+        found = self._cursor.fetchall() if self._cursor.rownumber is not None else []
         self._cursor.close()
         return found
 

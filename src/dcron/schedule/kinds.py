@@ -92,17 +92,17 @@ class Schedule:
         """Whether it runs when a node starts."""
         return any(isinstance(form, Reboot) for form in self.forms)
 
-    @property
+    @cached_property
     def delay(self) -> float | None:
         """Seconds from the end of one run to the next; None without `@delay`."""
         return next((form.seconds for form in self.forms if isinstance(form, Delay)), None)
 
-    @property
+    @cached_property
     def event(self) -> str | None:
         """The event that starts it; None without `@on`."""
         return next((form.event for form in self.forms if isinstance(form, OnEvent)), None)
 
-    @property
+    @cached_property
     def after(self) -> tuple[str, ...]:
         """Names of the upstream tasks."""
         return next((form.tasks for form in self.forms if isinstance(form, After)), ())

@@ -42,6 +42,7 @@ from dcron.schema.conditions import (
 from dcron.schema.constraints import (
     check_on,
     limit_times,
+    limit_times_at_once,
     of_types,
     one_day,
     one_line,
@@ -49,11 +50,12 @@ from dcron.schema.constraints import (
     one_word,
     partial_index,
     readable_time,
+    store,
     within,
 )
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0011"
+SCHEMA_VERSION = "0013"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
@@ -314,7 +316,8 @@ nodes = Table(
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
 )
-partial_index("nodes_alive", nodes.c.alive_until, where="died_at IS NULL")
+# Not by `alive_until`: Postgres updates a row in its place only if no index has a changed column.
+partial_index("nodes_alive", nodes.c.id, where="died_at IS NULL")
 partial_index("nodes_died", nodes.c.died_at, where="died_at IS NOT NULL")
 
 output = Table(
@@ -506,4 +509,18 @@ Index("archives_of_day", archives.c.day)
 Index("archives_of_run", archives.c.first_run, archives.c.last_run)
 
 for _table in metadata.tables.values():
-    limit_times(_table)
+    if _table is runs:
+        limit_times_at_once(runs)
+    else:
+        limit_times(_table)
+
+for _table in (runs, output):
+    # By default Postgres vacuums when a fifth of a table has changed: of a long history that is days of runs.
+    store(
+        _table,
+        autovacuum_vacuum_scale_factor=0.01,
+        autovacuum_vacuum_threshold=10000,
+        autovacuum_analyze_scale_factor=0.02,
+    )
+# Room for the new version of a row beside it: every claim and every heartbeat writes a node's row.
+store(nodes, fillfactor=50)

@@ -170,7 +170,8 @@ def _first_that_fit(found: list[ClaimedRun], offer: Capacity, room: dict[str, in
             continue
         if left is not None:
             room[run.lane.queue] = left - 1
-        free = policy.without(free, run.lane)
+        if run.lane.need:
+            free = policy.without(free, run.lane)
         taken.append(run)
     return taken
 

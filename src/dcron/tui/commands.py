@@ -126,6 +126,10 @@ def _drain(host: Host, name: str) -> None:
     host.fetch(_nodes_named(name), lambda found: nodes.drain(host, found))
 
 
+def _undrain(host: Host, name: str) -> None:
+    host.fetch(_nodes_named(name), lambda found: nodes.undrain(host, found))
+
+
 def _on_task(
     word: str, act: Callable[[Host, Sequence[Task]], None], *, asks: bool = False
 ) -> Callable[[Host, str], None]:
@@ -197,6 +201,7 @@ COMMANDS = {
         Command("retry", "RUN", "Retry a run that did not succeed.", _on_run(runs.retry)),
         Command("dismiss", "RUN", "Dismiss a dead letter.", _on_run(runs.dismiss)),
         Command("drain", "NODE", "Let a node take no new runs.", _drain),
+        Command("undrain", "NODE", "Let a drained node take runs again.", _undrain),
         Command(
             "filter",
             "[WORDS]",

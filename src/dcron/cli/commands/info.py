@@ -93,24 +93,17 @@ def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
 
 
 def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
-    """Yield what is unsafe about the connection, and the remedy."""
+    """Yield what is unsafe about the connection and when history is pruned, and the remedy."""
+    from dcron.services.doctor import unsafe_connection
+
     pruning = facts and facts.pruning
     if facts and pruning and pruning.begins_at and facts.keep_runs != "none":
         yield (
             f"history older than {facts.keep_runs} is pruned from {pruning.begins_at:%Y-%m-%d %H:%M} UTC on:"
-            " `dcron config set keep.runs none` keeps it"
+            " `dcron config set keep.runs none` keeps it, `dcron prune --dry-run` shows what goes"
         )
-    known = facts and facts.protection
-    if known and not known.is_local and not known.is_verified:
-        yield (
-            "the identity of the server is not verified: another machine that answers in its place gets the"
-            " password and can run commands on every node; leave out sslmode, or write ?sslmode=verify-full"
-        )
-    if known and known.others_may_create:
-        yield (
-            f"every role of the server may create objects in schema {known.schema}, and so run code with the"
-            f" rights of its users: as its owner, REVOKE CREATE ON SCHEMA {known.schema} FROM PUBLIC"
-        )
+    if facts and facts.protection:
+        yield from (finding.sentence for finding in unsafe_connection(facts.protection))
 
 
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:

@@ -31,7 +31,10 @@ _STYLES = {
 class NodesPane(TablePane):
     """The living nodes, and those that ended within a day."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "drain", "drain", id="nodes.drain")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "drain", "drain", id="nodes.drain"),
+        Binding("u", "undrain", "undrain", id="nodes.undrain"),
+    ]
     title = "Nodes"
     can_filter = False
     orders: ClassVar[Sequence[str]] = ("state", "name", "running", "since")
@@ -59,6 +62,7 @@ class NodesPane(TablePane):
             Column("version", "version", 8, lambda node, _: cell(node.version), rank=6),
             Column("tags", "tags", 12, _tags, rank=7, grows=True, from_width=90),
             Column("host", "host", 12, lambda node, _: cell(node.host), rank=8, most=24, from_width=100),
+            Column("account", "account", 8, _account, rank=9, most=16, from_width=110),
         )
 
     def parse(self, text: str) -> Sequence[Term]:
@@ -94,6 +98,9 @@ class NodesPane(TablePane):
 
     def action_drain(self) -> None:
         nodes.drain(self.host, self.table.chosen_rows())
+
+    def action_undrain(self) -> None:
+        nodes.undrain(self.host, self.table.chosen_rows())
 
     @on(RowTable.Chosen)
     def _open(self, message: RowTable.Chosen) -> None:
@@ -147,6 +154,10 @@ def _clock(node: Node, now: datetime) -> Cell:
 
 def _since(node: Node, now: datetime) -> Cell:
     return Cell(humanize.rough_span((now - node.started_at).total_seconds()))
+
+
+def _account(node: Node, now: datetime) -> Cell:
+    return cell(humanize.accounts(node))
 
 
 def _tags(node: Node, now: datetime) -> Cell:

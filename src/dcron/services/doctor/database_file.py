@@ -1,0 +1,58 @@
+"""A SQLite file: where it is, who can change it, and whether there is room."""
+
+from collections.abc import Iterator
+
+from dcron.database import FileCondition
+from dcron.quantities import format_size
+from dcron.services.doctor.finding import Finding
+
+_LEAST_FREE = 64 * 1024**2
+"""Bytes: enough for a rollback journal."""
+
+
+def examine(file: FileCondition) -> Iterator[Finding]:
+    """Yield what is wrong with the file."""
+    path = str(file.path)
+    if file.journal == "wal" and not file.wal_is_safe:
+        yield Finding(
+            "journal",
+            f"{path} uses a write-ahead log, and SQLite {file.library} has a bug there",
+            "several agents that write at once can damage the file",
+            f"stop all agents, then: sqlite3 {path} 'PRAGMA journal_mode=truncate'",
+            [path],
+        )
+    if file.is_networked:
+        yield Finding(
+            "network-fs",
+            f"{path} is on a network file system ({file.file_system})",
+            "its locks cannot be trusted, so a run can start twice and the file can be damaged",
+            "move the crontab to Postgres: `dcron dump` here, `dcron restore` there",
+            [path],
+        )
+    if file.others:
+        yield Finding(
+            "file-mode",
+            f"other accounts can change {path}: {file.others}",
+            "who can change the crontab can run commands as the accounts of all its agents",
+            f"let its owner alone write it: chmod 600 {path}",
+            [path],
+        )
+    if file.free < max(2 * file.size, _LEAST_FREE):
+        yield Finding(
+            "disk",
+            f"{format_size(file.free)} are free beside {path}, which has {format_size(file.size)}",
+            "when the disk is full, no run can start",
+            "make room, keep less history (`dcron config list`), or `dcron prune --compact`",
+            [path],
+        )
+
+
+def damaged(path: str, damage: str) -> Finding:
+    """Return the finding for a file that is damaged."""
+    return Finding(
+        "integrity",
+        f"{path} is damaged: {damage}",
+        "statements that reach the damaged part fail",
+        f"restore a backup, or save what is left: sqlite3 {path} .recover",
+        [path],
+    )

@@ -1,0 +1,58 @@
+"""Nodes that are missing, and tasks that no node serves."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from dcron.model import Node, NodeState
+from dcron.presentation import humanize
+from dcron.services.doctor.finding import Finding, named
+from dcron.store.cluster_figures import ClusterFigures
+
+
+def examine(figures: ClusterFigures, nodes: Sequence[Node]) -> Iterator[Finding]:
+    """Yield what is wrong with these nodes, of which no one has declared any dead."""
+    by_state = {state: [node for node in nodes if node.state(figures.now) is state] for state in NodeState}
+    living = by_state[NodeState.ALIVE] + by_state[NodeState.DRAINING]
+    if not living and figures.tasks["active"]:
+        yield Finding(
+            "no-agent",
+            "no agent is running",
+            f"{humanize.plural(figures.tasks['active'], 'task')} cannot start",
+            "start `dcron agent` on at least one server",
+        )
+    elif figures.tasks_unserved:
+        yield Finding(
+            "unserved",
+            f"no running agent can take the next run of {humanize.plural(figures.tasks_unserved, 'task')}",
+            "they do not run at all",
+            "`dcron why NAME` says what a task needs; `dcron list --late` shows those that are due",
+        )
+    yield from _late(by_state[NodeState.LATE], figures.now)
+    yield from _drained(by_state[NodeState.DRAINING])
+
+
+def _late(nodes: Sequence[Node], now: datetime) -> Iterator[Finding]:
+    if nodes:
+        yield Finding(
+            "node-late",
+            f"these nodes have not renewed their leases in time: {named(_names(nodes))}",
+            "their runs count as active and hold up others of the same task",
+            "any running agent declares them dead within a minute: start one if none runs",
+            [node.id for node in nodes],
+        )
+
+
+def _drained(nodes: Sequence[Node]) -> Iterator[Finding]:
+    idle = [node for node in nodes if not node.running]
+    if idle:
+        yield Finding(
+            "drained",
+            f"these nodes are drained and run nothing: {named(_names(idle))}",
+            "their slots are unused",
+            f"`dcron undrain {idle[0].name}` lets one work again, or stop its agent",
+            [node.id for node in idle],
+        )
+
+
+def _names(nodes: Sequence[Node]) -> list[str]:
+    return [node.name for node in nodes]

@@ -1,0 +1,56 @@
+"""This machine: the systemd unit of its agent."""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from dcron.services.doctor.finding import Finding
+
+UNIT = "dcron-agent.service"
+_PROPERTIES = ("LoadState", "Type", "KillMode", "Restart", "Delegate", "WatchdogUSec")
+_DEADLINE = 5.0
+_WANTED = {
+    "KillMode": ("mixed", "systemd kills the running commands at once when it stops the agent"),
+    "Restart": ("always", "after a crash, this server runs nothing until a person starts the agent"),
+    "Type": ("notify", "systemd does not know when the agent is ready, and its watchdog cannot work"),
+    "Delegate": (
+        "yes",
+        "commands get no cgroups, so --limit memory holds for each process, not for the command",
+    ),
+}
+"""The properties of the unit in docs/deploy, and what each other value causes."""
+
+
+def unit_properties() -> Mapping[str, str] | None:
+    """Return the properties of the agent's unit; None without systemd or without the unit."""
+    if not Path("/run/systemd/system").is_dir():
+        return None
+    words = ["systemctl", "show", UNIT, f"--property={','.join(_PROPERTIES)}"]
+    try:
+        shown = subprocess.run(words, capture_output=True, text=True, timeout=_DEADLINE, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    return found if found.get("LoadState") == "loaded" else None
+
+
+def examine(unit: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield what is wrong with the unit."""
+    for name, (wanted, effect) in _WANTED.items():
+        if (found := unit.get(name, wanted)) != wanted:
+            yield Finding(
+                "unit",
+                f"{UNIT} has {name}={found}",
+                effect,
+                f"write {name}={'memory pids' if name == 'Delegate' else wanted} as in docs/deploy/{UNIT},"
+                " then systemctl daemon-reload",
+                [UNIT],
+            )
+    if unit.get("Type") == "notify" and unit.get("WatchdogUSec", "") in ("0", "infinity"):
+        yield Finding(
+            "unit",
+            f"{UNIT} has no WatchdogSec",
+            "an agent that hangs is not restarted",
+            f"write WatchdogSec=180 as in docs/deploy/{UNIT}, then systemctl daemon-reload",
+            [UNIT],
+        )

@@ -1,0 +1,84 @@
+"""Examine the crontab, its nodes, its database and this machine."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from dcron import migrations
+from dcron.database import Database
+from dcron.errors import SchemaVersionError
+from dcron.policy.statistics import Totals, day_of
+from dcron.services.doctor import clocks, database_file, database_server, fleet, host, maintenance, tasks
+from dcron.services.doctor.finding import Finding
+from dcron.store import cluster_figures, daily_statistics, nodes
+from dcron.store import tasks as task_rows
+from dcron.store.cluster_figures import ClusterFigures
+
+_UNUSABLE = "this release of dcron cannot use it"
+_LOOK_BACK = timedelta(days=7)
+"""How far back durations are judged."""
+
+
+class Doctor:
+    """Looks for what needs an operator's attention. It changes nothing."""
+
+    def __init__(self, database: Database) -> None:
+        """Examine this database, whose tables may be of any version."""
+        self._database = database
+
+    def examine(self, *, deep: bool = False) -> list[Finding]:
+        """Return all findings. With `deep`, read a SQLite file whole. Raises DatabaseError."""
+        found = list(self._of_database(deep=deep))
+        problem = self._of_tables()
+        found += [problem] if problem else self._of_crontab()
+        if unit := host.unit_properties():
+            found += host.examine(unit)
+        return found
+
+    def _of_database(self, *, deep: bool) -> Iterator[Finding]:
+        with self._database.read() as connection:
+            if path := self._database.address.path:
+                yield from database_file.examine(self._database.file_condition(connection))
+                if deep and (damage := self._database.damage(connection)):
+                    yield database_file.damaged(str(path), damage)
+                return
+            condition = self._database.server_condition(connection)
+            age = self._database.oldest_transaction(connection) or 0.0
+            protection = self._database.protection(connection)
+        yield from database_server.examine(condition, age)
+        if protection:
+            yield from database_server.unsafe_connection(protection)
+
+    def _of_tables(self) -> Finding | None:
+        """Return what is wrong with the version of the tables."""
+        version = migrations.current_version(self._database)
+        if version is None:
+            return Finding("schema", "the database has no tables of dcron", _UNUSABLE, "type `dcron db init`")
+        try:
+            migrations.require_version(self._database, version)
+        except SchemaVersionError as error:
+            return Finding("schema", str(error), _UNUSABLE, "`dcron db --help` shows how to upgrade")
+        return None
+
+    def _of_crontab(self) -> Iterator[Finding]:
+        with self._database.read() as connection:
+            figures = cluster_figures.read(connection, self._database)
+            living = nodes.listing(connection, figures.now)
+            unstarted = task_rows.by_ids(connection, tasks.never_started(figures))
+            seconds = tasks.slowest(_totals(connection, figures))
+            slowest = task_rows.by_ids(connection, list(seconds))
+        yield from fleet.examine(figures, living)
+        yield from clocks.examine(living)
+        yield from maintenance.examine(figures.maintenance, figures.now)
+        yield from tasks.examine(figures)
+        yield from tasks.examine_unstarted(unstarted, figures.now)
+        yield from tasks.examine_durations(slowest, seconds, figures.now)
+
+
+def _totals(connection: Connection, figures: ClusterFigures) -> dict[int, Totals]:
+    """Return the totals of each task's last days that are summed up."""
+    totals: dict[int, Totals] = {}
+    for row in daily_statistics.read(connection, day_of(figures.now - _LOOK_BACK), day_of(figures.now)):
+        totals.setdefault(row.task_id, Totals()).merge(row.totals)
+    return totals
