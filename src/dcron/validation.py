@@ -9,7 +9,7 @@ from typing import Any
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError
 from dcron.fields import FIELDS
-from dcron.fields.kinds import NAME, short, text_problem
+from dcron.fields.kinds import NAME, TaskName, short, text_problem
 from dcron.fields.registry import MAX_COMMAND
 from dcron.model import COMMAND_FIELDS, REQUIRED_FIELDS, Definition
 from dcron.quantities import format_duration
@@ -107,15 +107,8 @@ def require_name(name: str) -> None:
 def require_new_name(name: str) -> None:
     """Raise UsageError unless a task may get this name now; tasks that have another one already keep it."""
     require_name(name)
-    if name.isdigit():
-        raise UsageError(
-            f"{name!r} cannot be a new name: a number is a run's; add a letter, as in task-{name}"
-        )
-    if name[0] in "-.":
-        raise UsageError(
-            f"{name!r} cannot be a new name: what begins with a dash is an option, and what begins with a dot"
-            f" a hidden file; {name.lstrip('-.') or 'task'!r} would do"
-        )
+    if problem := TaskName().problem_of_new(name):
+        raise UsageError(problem)
 
 
 def require_queue(what: str, queue: Any) -> None:

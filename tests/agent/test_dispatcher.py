@@ -41,6 +41,29 @@ def test_a_due_run_is_launched_and_its_task_has_the_next_one(world: World) -> No
     assert waiting.scheduled_for == NINE + 2 * MINUTE
 
 
+def test_only_what_the_database_reports_as_owned_starts(world: World) -> None:
+    """A node reads its ownership again: a write that did not happen starts nothing."""
+    world.add("tick"), world.add("kept")
+    node = world.node()
+    refused = "NEW.task = 'kept' AND NEW.state = 'running'"
+    with world.database.write() as connection:
+        if world.database.is_sqlite:
+            statements = [
+                f"CREATE TRIGGER refuse BEFORE UPDATE ON runs WHEN {refused} BEGIN SELECT RAISE(IGNORE); END"
+            ]
+        else:
+            body = f"BEGIN IF {refused} THEN RETURN NULL; END IF; RETURN NEW; END"
+            statements = [
+                f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$",
+                "CREATE TRIGGER refuse BEFORE UPDATE ON runs FOR EACH ROW EXECUTE FUNCTION refuse()",
+            ]
+        for statement in statements:
+            connection.execute(text(statement))
+    world.clock.forward(minutes=1)
+    (run_id,) = node.take_turns()
+    assert world.run(run_id).task == "tick"
+
+
 def test_two_nodes_share_the_runs_and_none_runs_twice(world: World) -> None:
     for number in range(6):
         world.add(f"task-{number}")

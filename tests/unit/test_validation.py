@@ -117,7 +117,7 @@ def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
         ({"jitter": 0.0}, "jitter: 0s is not valid; give a duration longer than nothing and up to a day"),
         ({"jitter": LONGEST_JITTER + 1}, "jitter: 1d1s is not valid"),
         ({"on_lost": "retry"}, "on-lost retry needs tries of 2 or more: a lost attempt counts"),
-        ({"queue": ""}, "queue: '' cannot be a queue's name; use 1 to 100 of"),
+        ({"queue": ""}, "queue: '' cannot be a queue's name: use 1 to 100 of"),
         ({"queue": "a b"}, "queue: 'a b' cannot be a queue's name"),
         ({"queue": "q" * 101}, "queue: .* cannot be a queue's name"),
         ({"queue": 7}, "queue: 7 cannot be a queue's name"),

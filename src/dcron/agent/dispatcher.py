@@ -378,6 +378,7 @@ class Dispatcher:
                 unclaimable.skip_orphans(connection, lanes, now, BATCH)
             self._in_doubt = result.started
             look = self._send_look(connection)
+        result.started = result.owned()
         self._in_doubt = result.started or None
         look()
         self._lease.extend(sent, renewal)

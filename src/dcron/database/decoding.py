@@ -22,6 +22,8 @@ def decode(statement: Executable, dialect: Dialect, rows: Sequence[Sequence[Any]
     """
     if not rows:
         return []
+    if not isinstance(statement, ReturnsRows):  # a text that names no types: the driver's values are right
+        return list(rows)
     named, readers = _columns(statement, dialect)
     columns = zip(zip(*rows, strict=True), readers, strict=True)
     decoded = (_read(column, reader) if reader else column for column, reader in columns)
@@ -34,12 +36,11 @@ def _read(column: Sequence[Any], reader: _Reader) -> Iterable[Any]:
 
 
 @lru_cache(maxsize=100)
-def _columns(statement: Executable, dialect: Dialect) -> tuple[_Reader, list[_Reader | None]]:
+def _columns(statement: ReturnsRows, dialect: Dialect) -> tuple[_Reader, list[_Reader | None]]:
     """Return what makes a named tuple of the statement's columns, and what decodes each column.
 
     None stands for a column whose values are right as the driver returns them.
     """
-    assert isinstance(statement, ReturnsRows)
     columns = list(statement.exported_columns)
     kinds = (column.type.dialect_impl(dialect) for column in columns)
     named = namedtuple("Row", [column.key for column in columns], rename=True)  # type: ignore[misc]

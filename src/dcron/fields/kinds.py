@@ -17,6 +17,9 @@ from dcron.unreadable import Unreadable
 NONE = "none"
 """The text of no value, where a field may have none."""
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
+"""The names of tasks, queues and calendars."""
+NAME_RULE = "1 to 100 of A-Z a-z 0-9 . _ -"
+"""The same for people."""
 SHORTEST = 0.001
 """Seconds. The shortest time that counts."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -166,10 +169,18 @@ class TaskName(Kind):
         """Return what a name looks like, for any other text."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return None
-        return (
-            f"{value!r} cannot be a task's name: use 1 to 100 of the letters A-Z a-z, digits, dot, dash"
-            " and underscore"
-        )
+        return f"{value!r} cannot be a task's name: use {NAME_RULE}"
+
+    def problem_of_new(self, name: str) -> Problem:
+        """Return why no task gets this name any more; tasks that have such a name keep it."""
+        if name.isdigit():
+            return f"{name!r} cannot be a new name: a number is a run's; add a letter, as in task-{name}"
+        if name[0] in "-.":
+            return (
+                f"{name!r} cannot be a new name: what begins with a dash is an option, and what begins with a"
+                f" dot a hidden file; {name.lstrip('-.') or 'task'!r} would do"
+            )
+        return None
 
 
 class QueueName(Kind):
@@ -183,7 +194,7 @@ class QueueName(Kind):
         """Return what a name looks like, for any other value."""
         if isinstance(value, str) and NAME.fullmatch(value):
             return None
-        return f"{short(value)} cannot be a queue's name; use 1 to 100 of A-Z a-z 0-9 . _ -"
+        return f"{short(value)} cannot be a queue's name: use {NAME_RULE}"
 
 
 class CalendarName(Kind):
@@ -196,7 +207,7 @@ class CalendarName(Kind):
     def read(self, word: str | None) -> str:
         """Return the name."""
         if not NAME.fullmatch(required(word)):
-            raise UsageError("a name is 1 to 100 letters, digits, dots, dashes and underscores")
+            raise UsageError(f"{short(required(word))} cannot be a calendar's name: use {NAME_RULE}")
         return required(word)
 
     def problem(self, value: Any) -> Problem:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from dcron.model import Block, SkipCode, Task, Trigger
-from dcron.policy.skips import Skip
-from dcron.quantities import format_duration
+from dcron.model import Block, Task, Trigger
+from dcron.policy.skips import Skip, expired_skip, overlap_skip
 
 _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 """Runs that another run will follow, or a person watches: these may be skipped. All others wait."""
@@ -42,8 +41,7 @@ def admit(
     if task.overlap == "skip" and alive - backfilled < task.max_running:
         return Wait(Block.LIMIT)  # backfills give way to what is due
     if task.overlap == "skip" and trigger is not Trigger.EVENT:
-        runs = "the previous run is" if alive == 1 else f"{alive} runs are"
-        return Skip(SkipCode.OVERLAP, f"overlap: {runs} still alive")
+        return overlap_skip(alive)
     return Wait(Block.LIMIT, replaces=task.overlap == "replace")
 
 
@@ -51,5 +49,4 @@ def expired(task: Task, expires_at: datetime | None, now: datetime) -> Skip | No
     """Return the skip of a run that is too late to start; None while it may start."""
     if expires_at is None or now <= expires_at:
         return None
-    within = f" within {format_duration(task.deadline)}" if task.deadline else " in time"
-    return Skip(SkipCode.EXPIRED, f"expired: not started{within}")
+    return expired_skip(task)

@@ -49,6 +49,17 @@ def limit_times(table: Table) -> None:
             table.append_constraint(check_on(f"{table.name}_{column.name}_range", within, "postgresql"))
 
 
+def limit_times_at_once(table: Table) -> None:
+    """Refuse the same times with one check. A migration that adds a column of times has to replace it.
+
+    Postgres reads the text of each check for each statement that writes to the table: ten checks took a tenth
+    of the server's time for a run that is claimed alone.
+    """
+    times = ", ".join(column.name for column in table.columns if isinstance(column.type, Instant))
+    within = f"LEAST({times}) >= '{FIRST_TIME}' AND GREATEST({times}) <= '{LAST_TIME}'"
+    table.append_constraint(check_on(f"{table.name}_times_range", within, "postgresql"))
+
+
 def within(column: str, least: int, most: float) -> CheckConstraint:
     """Return a check of a number's bounds. It refuses texts and blobs, which SQLite sorts above numbers."""
     return CheckConstraint(f"{column} BETWEEN {least} AND {most}", name=f"crontab_{column}")

@@ -42,6 +42,7 @@ from dcron.schema.conditions import (
 from dcron.schema.constraints import (
     check_on,
     limit_times,
+    limit_times_at_once,
     of_types,
     one_day,
     one_line,
@@ -54,7 +55,7 @@ from dcron.schema.constraints import (
 )
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0012"
+SCHEMA_VERSION = "0013"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
@@ -508,7 +509,10 @@ Index("archives_of_day", archives.c.day)
 Index("archives_of_run", archives.c.first_run, archives.c.last_run)
 
 for _table in metadata.tables.values():
-    limit_times(_table)
+    if _table is runs:
+        limit_times_at_once(runs)
+    else:
+        limit_times(_table)
 
 for _table in (runs, output):
     # By default Postgres vacuums when a fifth of a table has changed: of a long history that is days of runs.

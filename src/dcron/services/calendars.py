@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from dcron.errors import NotFound, Refused, UsageError
-from dcron.fields.kinds import NAME
+from dcron.fields.kinds import NAME, NAME_RULE
 from dcron.model import StoredCalendar
 from dcron.presentation.humanize import first_few
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
@@ -106,7 +106,7 @@ def _missing(name: str) -> NotFound:
 
 def _require_name(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise UsageError(f"{name[:60]!r} cannot be a calendar's name: use 1 to 100 of A-Z a-z 0-9 . _ -")
+        raise UsageError(f"{name[:60]!r} cannot be a calendar's name: use {NAME_RULE}")
 
 
 def require_reasonable(calendar: Calendar) -> None:

@@ -137,7 +137,7 @@ class TaskWriter:
         dependency_rules.require_no_downstream(self.connection, task, removed)
         if not tasks.remove(self.connection, task):
             raise self.conflict(task)
-        planning.withdraw(self.connection, task, self.now, f"no longer wanted: removed by {self._actor}")
+        planning.withdraw(self.connection, task, self.now, self._actor)
         audit_log.record(self.connection, self.now, self._actor, "rm", before=task)
 
     def pause(self, task: Task, reason: str | None, until: datetime | None) -> Task:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, 
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import Block, SkipCode, Task, Trigger
-from dcron.policy import Skip
+from dcron.model import Block, Task, Trigger
+from dcron.policy import skips
 from dcron.schema import ALIVE, BLOCKED, DUE, runs
 from dcron.store import skipping, tasks, unclaimable
 
@@ -36,7 +36,7 @@ def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> i
             unblocked += _unblock_task(connection, task, now)
         else:
             orphans = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
-            unclaimable.skip_all(connection, orphans.limit(_UNBLOCKED_AT_ONCE), unclaimable.REMOVED, now)
+            unclaimable.skip_all(connection, orphans.limit(_UNBLOCKED_AT_ONCE), skips.removed_skip(), now)
     return unblocked
 
 
@@ -132,8 +132,7 @@ def _after_limit(connection: Connection, task: Task, row: Row[Any], now: datetim
         return {}
     if resumed.runs_at is None or resumed.missed is None:
         return {}
-    overlap = "overlap: the run before was still alive"
-    skipping.record(connection, [(task, Skip(SkipCode.OVERLAP, overlap, covers=resumed.missed))], now)
+    skipping.record(connection, [(task, skips.overlapped_skip(resumed.missed))], now)
     due_at = policy.due_at(task, resumed.runs_at)
     return {
         "scheduled_for": resumed.runs_at,

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from dcron import policy
-from dcron.database import Columns, Database, beside_id, locked
+from dcron.database import Columns, Database, Reply, beside_id, locked
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import Block, RunState, SkipCode, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
@@ -55,7 +55,7 @@ class ClaimResult:
     """When it decided, by the database's clock."""
     claimed: list[ClaimedRun] = field(default_factory=list)
     started: list[ClaimedRun] = field(default_factory=list)
-    """Runs whose start the claim records. Their commands may begin after its commit."""
+    """Runs whose start the claim records. Their commands may begin after its commit, if `owned` has them."""
     skipped: list[tuple[ClaimedRun, Skip]] = field(default_factory=list)
     blocked: list[tuple[ClaimedRun, Block]] = field(default_factory=list)
     spread: list[ClaimedRun] = field(default_factory=list)
@@ -66,6 +66,17 @@ class ClaimResult:
     """Ranges of missed occurrences, each recorded in one row."""
     unplannable: dict[int, tuple[Task, str]] = field(default_factory=dict)
     """Tasks without a next run, by id, each with the error."""
+
+    written: Reply | None = None
+    """The ids of the runs on which the claim wrote this node's ID and the start."""
+
+    def owned(self) -> list[ClaimedRun]:
+        """Re-read the ownership: return the started runs that the database reports as written.
+
+        Call it after the commit.
+        """
+        ids = {row.id for row in self.written.rows()} if self.written else set()
+        return [run for run in self.started if run.id in ids]
 
     @property
     def moved_on(self) -> bool:
@@ -327,8 +338,9 @@ def _write_owner(
         if group:
             given = {"state": state, "started_at": started_at, "node_id": node_id, "now": now}
             ids = database.values(_OWNED, ([run.id] for run in group))
-            # All of them are locked, so all are written.
-            database.send(connection, _own(database.rows(_OWNED)), given | ids)
+            written = database.send(connection, _own(database.rows(_OWNED)), given | ids)
+            if state is RunState.RUNNING:
+                result.written = written
     # A released run waits for the occurrence to which the claim moved it.
     both = (*result.started, *result.claimed)
     moved = [(run.id, run.scheduled_for, run.expires_at) for run in both if run.moved]
@@ -344,7 +356,8 @@ _MOVED = Columns(id=BigInteger(), scheduled_for=Instant(), expires_at=Instant())
 def _own(batch: FromClause) -> Executable:
     named = {"state": "state", "started_at": "started_at", "owner": "node_id", "claimed_at": "now"}
     mine: dict[str, Any] = {column: bindparam(name) for column, name in named.items()}
-    return update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+    written = update(runs).where(runs.c.id == batch.c.id, is_in_state(RunState.WAITING)).values(mine)
+    return written.returning(runs.c.id)
 
 
 @cache

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import BindParameter, Connection, Executable, bindparam, insert, select, update
 
 from dcron.database import Database
-from dcron.model import RunState, SkipCode, Task
-from dcron.policy import Skip
+from dcron.model import RunState, Task
+from dcron.policy import Skip, skips
 from dcron.policy.dependencies import Graph, cannot_run, downstream_of, missing, roots
 from dcron.schema import crontab, runs, subscriptions
 from dcron.store import new_runs, skipping, tasks
@@ -47,17 +47,8 @@ def step_ended(
         for name in following:
             _start_if_ready(connection, database, graph, downstream, name, flow, step.scheduled_for, now)
     else:
-        reason = f"{step.task} {_ENDS[state]} (run {step.run_id})"
-        skip = Skip(SkipCode.UPSTREAM, reason, caused_by=step.run_id)
+        skip = skips.upstream_skip(step.task, state, step.run_id)
         _record_skipped(connection, downstream, downstream, flow, step.scheduled_for, skip, now)
-
-
-_ENDS = {
-    RunState.FAILED: "failed",
-    RunState.LOST: "was lost",
-    RunState.CANCELLED: "was cancelled",
-    RunState.SKIPPED: "was skipped",
-}
 
 
 def step_skipped(connection: Connection, database: Database, step: Step, now: datetime) -> None:
@@ -182,8 +173,7 @@ def _close(
     for name in downstream:
         absent = sorted(roots(graph, [name]) - present.keys())
         if absent and name not in present:
-            reason = f"{', '.join(absent)} did not run before {step.task} ran again (run {step.run_id})"
-            skip = Skip(SkipCode.FLOW_CLOSED, reason)
+            skip = skips.flow_begun_again_skip(absent, step.task, step.run_id)
             _record_skipped(connection, downstream, [name], flow, step.scheduled_for, skip, now)
 
 
@@ -204,7 +194,7 @@ def _start_if_ready(
     succeeded = [each for each, states in present.items() if RunState.SUCCEEDED in states]
     pending = missing(graph, name, succeeded)
     if not pending and name in downstream and (error := downstream[name].error):
-        skip = Skip(SkipCode.FLOW_CLOSED, f"{name} is suspended: {error}")
+        skip = skips.flow_suspended_skip(name, error)
         _record_skipped(
             connection, downstream, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now
         )
@@ -215,9 +205,7 @@ def _start_if_ready(
         return
     impossible = [each for each in pending if each not in present and cannot_run(graph, each, present)]
     if impossible:
-        are = "is" if len(impossible) == 1 else "are"
-        reason = f"{', '.join(impossible)} {are} not part of flow {flow}, which began further on"
-        skip = Skip(SkipCode.FLOW_CLOSED, reason)
+        skip = skips.outside_flow_skip(impossible, flow)
         _record_skipped(
             connection, downstream, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now
         )

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, select, text, update
 from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
-from dcron.model import Event, SkipCode, Task
-from dcron.policy import Skip
+from dcron.model import Event, Task
+from dcron.policy import skips
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
 from dcron.store import new_runs, skipping, tasks
 from dcron.validation import require_text
@@ -65,11 +65,10 @@ def handle(
     for task in listeners:
         values = new_runs.of_event(task, event.id, event.payload, now)
         if problem:
-            reason = f"no command can be given what event {event.id} carries: {problem}"
-            values |= {"payload": None, **skipping.columns(Skip(SkipCode.OTHER, reason), now)}
+            skip = skips.payload_skip(event.id, problem)
+            values |= {"payload": None, **skipping.columns(skip, now)}
         elif task.error:
-            suspended = Skip(SkipCode.SUSPENDED, f"suspended: {task.error}")
-            values |= skipping.columns(suspended, now)
+            values |= skipping.columns(skips.suspended_skip(task.error), now)
         elif not task.enabled:
             values |= skipping.columns(policy.paused_skip(task), now)
         connection.execute(database.insert_if_absent(runs).values(values))

@@ -6,13 +6,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, select, text, update
 
-from dcron.model import RunState, SkipCode
-from dcron.policy import Lane, Skip
+from dcron.model import RunState
+from dcron.policy import Lane, Skip, skips
 from dcron.schema import DUE, crontab, nodes, runs
 from dcron.store import skipping
 
-REMOVED = Skip(SkipCode.REMOVED, "no longer wanted: removed")
-_NODE_GONE = Skip(SkipCode.NODE_GONE, "its node is gone")
 _LOOKED_AT = 1000
 """Due runs that one call searches for runs without a task."""
 
@@ -26,7 +24,7 @@ def skip_orphans(connection: Connection, lanes: Collection[Lane], now: datetime,
         due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
         first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
         gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), task_id.is_(None)).limit(limit)
-        skipped += skip_all(connection, gone, REMOVED, now)
+        skipped += skip_all(connection, gone, skips.removed_skip(), now)
     return skipped + skip_nodeless(connection, now, limit)
 
 
@@ -35,7 +33,7 @@ def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
     node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
     gone = node.correlate(runs).scalar_subquery().is_(None)
     waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
-    return skip_all(connection, select(runs.c.id).where(*waits).limit(limit), _NODE_GONE, now)
+    return skip_all(connection, select(runs.c.id).where(*waits).limit(limit), skips.NODE_GONE, now)
 
 
 def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:

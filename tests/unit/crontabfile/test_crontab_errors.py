@@ -37,8 +37,7 @@ def refused(text: str, *, system: bool = False) -> str:
         ('#dcron: cwd="\\u0000"\n@daily x', "1:14: a NUL character cannot be handed to any command"),
         (
             '#dcron: name="a b"\n@daily x',
-            "1:15: name=\"a b\": 'a b' cannot be a task's name: use 1 to 100 of the letters A-Z a-z,"
-            " digits, dot, dash and underscore",
+            "1:15: name=\"a b\": 'a b' cannot be a task's name: use 1 to 100 of A-Z a-z 0-9 . _ -",
         ),
         ("#dcron: name\n@daily x", "1:9: name: it needs a value"),
         (
