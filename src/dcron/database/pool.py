@@ -35,7 +35,7 @@ class FrugalPool(QueuePool):
     _is_far = False
 
     def _do_get(self) -> ConnectionPoolEntry:
-        entry = self._existing() or self._opened()
+        entry = self._existing() or super()._do_get()
         if self.checkedout() > 1:
             self._shared_at = time.monotonic()
         return entry
@@ -47,9 +47,9 @@ class FrugalPool(QueuePool):
             return self._pool.get(wait > 0, min(wait, self._timeout))
         return None
 
-    def _opened(self) -> ConnectionPoolEntry:
+    def _create_connection(self) -> ConnectionPoolEntry:
         began = time.monotonic()
-        entry = super()._do_get()
+        entry = super()._create_connection()
         self._is_far = time.monotonic() - began > _FAR
         return entry
 
