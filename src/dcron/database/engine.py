@@ -393,6 +393,22 @@ class Database:
         with self._transaction("SELECT 1") as connection:
             return files.give_back_pages(_file_connection(connection), most)
 
+    def estimate_compaction(self) -> float | None:
+        """Return about how many seconds `compact` takes; None for Postgres."""
+        return files.estimate_compaction(self.address.path) if self.address.path else None
+
+    def compact(self) -> int:
+        """Rewrite the SQLite file without free pages; return by how many bytes it shrank.
+
+        Raises DatabaseError.
+        """
+        path = self.address.path
+        assert path
+        before = path.stat().st_size
+        with self._transaction("SELECT 1") as connection:
+            files.compact(_file_connection(connection))
+        return before - path.stat().st_size
+
     def close_unused(self) -> None:
         """Close connections to a Postgres server that were not needed for a while."""
         if isinstance(self.engine.pool, FrugalPool):

@@ -100,8 +100,7 @@ class Totals:
         self, state: RunState, due_at: datetime, started_at: datetime | None, finished_at: datetime
     ) -> None:
         """Count a run that has ended."""
-        name = state.value
-        setattr(self, name, getattr(self, name) + 1)
+        self.__dict__[state.value] += 1
         if started_at is None:
             return
         duration = _milliseconds(finished_at - started_at)
