@@ -136,8 +136,8 @@ def correct(connection: Connection, late: LateEnds, written: Collection[int], no
     A run that was lost is taken away first. The days have to be archived once more.
     """
     # A job that counts or archives one of these days finds that it is due again, and begins the day again.
-    jobs = update(maintenance_jobs).where(maintenance_jobs.c.name.in_((ARCHIVE_JOB, JOB)))
-    connection.execute(jobs.values(due_at=now))
+    for job in (JOB, ARCHIVE_JOB):  # in the order in which `mark` locks them
+        connection.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == job).values(due_at=now))
     changes: list[tuple[TaskDay, int]] = []
     for row in late.before:
         if row.id in written:
