@@ -11,7 +11,7 @@ from sqlalchemy import delete, insert, select, update
 
 from dcron.errors import ArchiveError
 from dcron.model import RunState
-from dcron.schema import archives, output, runs, summed_days
+from dcron.schema import archives, maintenance_jobs, output, runs, summed_days
 from dcron.services.archives import Archives
 from dcron.services.settings import SharedSettings
 from dcron.services.statistics import RunStatistics
@@ -198,6 +198,16 @@ def test_the_newer_object_of_a_day_wins(stage: Stage, folder: Path) -> None:
     assert found
     assert found.run.state is RunState.SUCCEEDED
     assert len(objects(folder)) == 2
+
+
+def test_a_day_is_archived_as_soon_as_it_is_summed_up(stage: Stage, folder: Path) -> None:
+    do_round(stage.database, ArchiveDays())
+    with stage.database.write() as connection:
+        connection.execute(update(maintenance_jobs).values(due_at=stage.now + timedelta(hours=1)))
+    fill(stage)
+    with stage.database.read() as connection:
+        due = select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == "archive")
+        assert connection.scalar(due) == stage.now
 
 
 def test_an_archive_that_cannot_be_written_leaves_the_day_to_do(stage: Stage, folder: Path) -> None:

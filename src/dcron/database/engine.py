@@ -34,7 +34,7 @@ from dcron.database import condition, files, ids, rows, sizes
 from dcron.database.condition import FileCondition, ServerCondition
 from dcron.database.failures import database_error, is_transient
 from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
-from dcron.database.pool import SIZE, FrugalPool
+from dcron.database.pool import SIZE_IF_FAR, FrugalPool
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
@@ -484,7 +484,7 @@ class Database:
             isolation_level="AUTOCOMMIT",  # transactions begin and end in PipelinedConnection
             use_native_hstore=False,
             poolclass=FrugalPool,
-            pool_size=SIZE,
+            pool_size=SIZE_IF_FAR,
             pool_timeout=self._patience,
         )
 

@@ -20,7 +20,7 @@ SHORTEST = 20
 """Milliseconds below which all durations are in one class. The last class begins at 27 hours."""
 _BOUNDS = [round(SHORTEST * FACTOR**number) for number in range(CLASSES - 1)]
 SETTLED_AFTER = timedelta(hours=6)
-"""How long after its end a day is summed up. Most ends that were recorded late are there by then."""
+"""How long after its end a day is summed up. Until then, most ends that are recorded late have come in."""
 DAY = timedelta(days=1)
 FEWEST = 5
 """Fewest successful runs in each of two spans whose durations are compared."""
