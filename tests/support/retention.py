@@ -67,14 +67,14 @@ def trust_clock(stage: Stage) -> None:
 
 
 def prune(stage: Stage, job: Prune | None = None) -> Mapping[str, int]:
-    """Do a round of the job; return what it did."""
+    """Do a round of the job; return how many rows it handled."""
     trust_clock(stage)
     agent = Maintenance(stage.database, "web-1", [])
     agent.do(job or Prune(lambda: stage.now.timestamp()), Restless())
     found = job_row(stage)
     assert found.error is None, found.error
     assert found.holder is None
-    return dict(found.done)
+    return {kind: number for kind, number in found.done.items() if kind != "bytes"}
 
 
 def job_row(stage: Stage) -> Any:
