@@ -75,8 +75,28 @@ ARCHIVE_URL = Setting(
     "runs are pruned without an archive",
     _archive_url,
 )
+MOST_TASK_SERIES = 100_000
+
+
+def _task_count(value: Any) -> int:
+    """Read a typed or stored number of tasks."""
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or int(text[:9]) > MOST_TASK_SERIES:
+        raise UsageError(f"monitor.tasks: give 0 to {MOST_TASK_SERIES:,}, not {text[:60]!r}")
+    return int(text)
+
+
+MONITOR_TASKS = Setting(
+    "monitor.tasks",
+    "Most tasks with figures of their own in /cluster, the first by name.",
+    "5000",
+    _task_count,
+)
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {each.name: each for each in (TIMEZONE, ARCHIVE_URL, *(_keep_setting(*kept) for kept in _KEPT.items()))}
+    {
+        each.name: each
+        for each in (TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, *(_keep_setting(*kept) for kept in _KEPT.items()))
+    }
 )
 
 

@@ -1,6 +1,7 @@
 """The dispatcher of a node, step by step."""
 
 from datetime import timedelta
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -12,6 +13,7 @@ from dcron.model import Definition, RunState, Trigger
 from dcron.policy import Lane
 from dcron.store import queues
 from dcron.store.candidates import Capacity
+from dcron.store.claims import ClaimResult
 from tests.support.node import NINE, World
 
 MINUTE = timedelta(minutes=1)
@@ -423,3 +425,25 @@ def test_a_step_works_out_the_free_capacity_once(world: World, monkeypatch: pyte
     monkeypatch.setattr(node.active_runs, "free_capacity", free)
     node.dispatcher.step()
     assert len(node.launched) == free.call_count == 1
+
+
+def test_after_a_slow_claim_that_took_most_slots_the_next_one_waits_for_quick_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        world.add(f"task-{number}")
+    node = world.node()
+    world.clock.forward(minutes=1)
+    claim = node.dispatcher._claim
+
+    def slow_claim(*given: Any) -> ClaimResult:
+        result = claim(*given)
+        world.clock.forward(seconds=0.8)
+        return result
+
+    monkeypatch.setattr(node.dispatcher, "_claim", slow_claim)
+    assert node.dispatcher.step() == 0
+    assert node.dispatcher.step() == pytest.approx(0.1)
+    node.end(*node.active_runs.ids())
+    assert node.dispatcher.step() == 0
+    assert len(node.launched) == 8

@@ -11,10 +11,13 @@ from sqlalchemy import delete, insert, select, update
 
 from dcron.errors import ArchiveError
 from dcron.model import RunState
-from dcron.schema import archives, output, runs, summed_days
+from dcron.schema import archives, maintenance_jobs, output, runs, summed_days
 from dcron.services.archives import Archives
 from dcron.services.settings import SharedSettings
+from dcron.services.statistics import RunStatistics
 from dcron.store.archives import ArchiveDays
+from dcron.store.prune import Prune
+from tests.support import retention
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import do_round, ended_run, insert_runs, sum_up, take
 
@@ -92,6 +95,23 @@ def test_a_pruned_run_comes_back_from_the_archive_byte_for_byte(stage: Stage, fo
     assert service.find(max(ids) + 1) is None
     assert service.find(2**70) is None
     assert do_round(stage.database, ArchiveDays())["days"] == 0
+
+
+def test_nothing_is_pruned_that_is_not_archived(stage: Stage, folder: Path) -> None:
+    task = stage.task("a", "@on never", keep={"last": 0})
+    old = NOON - timedelta(days=40)
+    ids = insert_runs(stage.database, [ended_run(old, task_id=task.id), ended_run(old, task_id=task.id)])
+    sum_up(stage.database)
+    statistics = RunStatistics(stage.crontab)
+    before = statistics.by_task(NOON - timedelta(days=60)).found
+    job = Prune(lambda: stage.now.timestamp())
+    assert "runs" not in retention.prune(stage, job)
+    assert do_round(stage.database, ArchiveDays()) == {"days": 1, "objects": 1}
+    stage.forward(hours=25)  # a round that begins with the oldest runs
+    assert retention.prune(stage, job)["runs"] == 2
+    assert all(Archives(stage.crontab).find(run_id) for run_id in ids)
+    assert statistics.by_task(NOON - timedelta(days=60)).found[0].now == before[0].now
+    assert statistics.by_node(NOON - timedelta(days=60)).pruned_until == old.date()
 
 
 def test_a_day_becomes_several_objects_page_by_page(
@@ -178,6 +198,16 @@ def test_the_newer_object_of_a_day_wins(stage: Stage, folder: Path) -> None:
     assert found
     assert found.run.state is RunState.SUCCEEDED
     assert len(objects(folder)) == 2
+
+
+def test_a_day_is_archived_as_soon_as_it_is_summed_up(stage: Stage, folder: Path) -> None:
+    do_round(stage.database, ArchiveDays())
+    with stage.database.write() as connection:
+        connection.execute(update(maintenance_jobs).values(due_at=stage.now + timedelta(hours=1)))
+    fill(stage)
+    with stage.database.read() as connection:
+        due = select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == "archive")
+        assert connection.scalar(due) == stage.now
 
 
 def test_an_archive_that_cannot_be_written_leaves_the_day_to_do(stage: Stage, folder: Path) -> None:

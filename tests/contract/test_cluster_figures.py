@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import insert, update
 
+from dcron.errors import UsageError
 from dcron.model import RunState
 from dcron.schema import maintenance_jobs, nodes
 from dcron.services.fleet import Fleet
+from dcron.services.settings import SharedSettings
 from dcron.store import cluster_figures
 from dcron.store.cluster_figures import ClusterFigures, TaskFigures
 from tests.support.stage import Stage
@@ -161,14 +163,29 @@ def test_a_task_that_has_failed_for_ever_is_not_searched_for_ever(
     cluster_figures._failure_query.cache_clear()
 
 
-def test_tasks_beyond_the_most_are_counted_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_figures, "MOST_TASKS", 2)
+def test_tasks_beyond_the_most_are_counted_only(stage: Stage) -> None:
+    SharedSettings(stage.crontab).set("monitor.tasks", "2")
     for name in "cab":
         stage.task(name)
     ended(stage, stage.task("d").id, [FAILED])
     found = figures(stage)
     assert [task.name for task in found.of_tasks] == ["a", "b"]
     assert (found.tasks_left_out, found.tasks_failed) == (2, 1)
+
+
+@pytest.mark.parametrize("value", ["-1", "many", "100001", "1.5", ""])
+def test_no_other_value_says_how_many_tasks(stage: Stage, value: str) -> None:
+    with pytest.raises(UsageError, match="0 to 100,000"):
+        SharedSettings(stage.crontab).set("monitor.tasks", value)
+
+
+@pytest.mark.parametrize("stored", ["true", "[]", "no JSON", "-7"])
+def test_a_number_of_tasks_written_by_hand_does_no_harm(stage: Stage, stored: str) -> None:
+    stage.task("a")
+    SharedSettings(stage.crontab).set("monitor.tasks", "0")
+    assert figures(stage).of_tasks == []
+    stage.sql("UPDATE settings SET value = :stored WHERE name = 'monitor.tasks'", stored=stored)
+    assert [task.name for task in figures(stage).of_tasks] == ["a"]
 
 
 def test_maintenance_jobs_have_their_last_round(stage: Stage) -> None:

@@ -66,6 +66,15 @@ def test_who_waits_for_long_gets_a_connection_of_its_own(database: Database) -> 
     until(lambda: count(database) == pool.SIZE)
 
 
+def test_a_third_connection_to_a_server_far_away_is_kept(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_FAR", 0.0)
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(lambda _: work(database, 2), range(3)))
+    assert count(database) == pool.SIZE_IF_FAR
+
+
 def test_an_unused_connection_is_closed(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = [threading.Thread(target=work, args=(database, 0.5)) for _ in range(2)]
     for thread in threads:

@@ -72,14 +72,14 @@ def test_a_day_is_counted_page_by_page(stage: Stage, monkeypatch: pytest.MonkeyP
     assert report(stage) == expected
 
 
-moments = st.builds(
+times = st.builds(
     lambda day, second: TODAY - timedelta(days=day) + timedelta(seconds=second),
     st.integers(-1, 2 * DAYS),
     st.integers(0, 40_000) | st.integers(0, 86_399),
 )
 ends = st.builds(
     lambda at, state, seconds, task: ended_run(at, state, seconds, task_id=task, task=f"t{task}"),
-    moments,
+    times,
     st.sampled_from([state.value for state in RunState if state.is_final]),
     st.floats(0, 100_000, allow_nan=False),
     st.integers(1, 3),

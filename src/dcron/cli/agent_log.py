@@ -6,8 +6,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal, TextIO, get_args
 
+from dcron.database.url import redact
 from dcron.safetext import safe
 
 LogFormat = Literal["text", "json"]
@@ -42,12 +44,12 @@ class AgentLog(logging.Handler):
     def _text(self, record: logging.LogRecord) -> list[str]:
         """Return `2026-11-21T02:13:22Z info node web-1-3f9c2a7e: …`; for the journal, the message alone."""
         message, trace = _texts(record)
-        head = "" if self._to_journal else f"{_stamp(record)}Z {record.levelname.lower()} "
+        head = "" if self._to_journal else f"{_stamp(int(record.created))}Z {record.levelname.lower()} "
         return [f"{head}{message}", *trace.splitlines()]
 
     def _json(self, record: logging.LogRecord) -> list[str]:
         message, trace = _texts(record)
-        time_of = f"{_stamp(record)}.{int(record.msecs):03}Z"
+        time_of = f"{_stamp(int(record.created))}.{int(record.msecs):03}Z"
         found: dict[str, Any] = {"time": time_of, "level": record.levelname.lower(), "message": message}
         facts = {"node": self.node()} | {name: getattr(record, name, None) for name in FACTS[1:]}
         found |= {name: value for name, value in facts.items() if value is not None}
@@ -75,14 +77,13 @@ def is_journal(stream: TextIO) -> bool:
 
 def _texts(record: logging.LogRecord) -> tuple[str, str]:
     """Return the message and its traceback, if any."""
-    from dcron.database.url import redact
-
     trace = "".join(logging.Formatter().formatException(record.exc_info)) if record.exc_info else ""
     return safe(redact(record.getMessage())), redact(trace)
 
 
-def _stamp(record: logging.LogRecord) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+@lru_cache(maxsize=1)  # a busy agent logs thousands of messages in one second
+def _stamp(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def _priority(level: int) -> int:

@@ -34,7 +34,7 @@ from dcron.database import condition, files, ids, rows, sizes
 from dcron.database.condition import FileCondition, ServerCondition
 from dcron.database.failures import database_error, is_transient
 from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
-from dcron.database.pool import SIZE, FrugalPool
+from dcron.database.pool import SIZE_IF_FAR, FrugalPool
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
 from dcron.database.server import Protection, Replication
@@ -393,6 +393,22 @@ class Database:
         with self._transaction("SELECT 1") as connection:
             return files.give_back_pages(_file_connection(connection), most)
 
+    def estimate_compaction(self) -> float | None:
+        """Return about how many seconds `compact` takes; None for Postgres."""
+        return files.estimate_compaction(self.address.path) if self.address.path else None
+
+    def compact(self) -> int:
+        """Rewrite the SQLite file without free pages; return by how many bytes it shrank.
+
+        Raises DatabaseError.
+        """
+        path = self.address.path
+        assert path
+        before = path.stat().st_size
+        with self._transaction("SELECT 1") as connection:
+            files.compact(_file_connection(connection))
+        return before - path.stat().st_size
+
     def close_unused(self) -> None:
         """Close connections to a Postgres server that were not needed for a while."""
         if isinstance(self.engine.pool, FrugalPool):
@@ -468,7 +484,7 @@ class Database:
             isolation_level="AUTOCOMMIT",  # transactions begin and end in PipelinedConnection
             use_native_hstore=False,
             poolclass=FrugalPool,
-            pool_size=SIZE,
+            pool_size=SIZE_IF_FAR,
             pool_timeout=self._patience,
         )
 

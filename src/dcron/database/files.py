@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+import time
 from pathlib import Path
 
 from dcron import trust
@@ -97,6 +98,32 @@ def give_back_pages(connection: sqlite3.Connection, most: int) -> int:
     except sqlite3.OperationalError:  # others have locked the file, or the disk is full
         return 0
     return before - _pragma(connection, "page_count")
+
+
+_SAMPLE = 50 * 1024 * 1024
+"""Bytes whose reading is timed."""
+
+
+def estimate_compaction(path: Path) -> float:
+    """Return about how many seconds it takes to rewrite the file, by the time to read a part of it.
+
+    Call it outside transactions: closing the file ends this process's locks on it.
+    """
+    began, read = time.monotonic(), 0
+    with path.open("rb") as file:
+        while read < _SAMPLE and (data := file.read(1024 * 1024)):
+            read += len(data)
+    seconds_a_byte = max((time.monotonic() - began) / max(read, 1), 1 / 200e6)
+    return 4 * seconds_a_byte * path.stat().st_size  # it reads, sorts and writes, and writes once more
+
+
+def compact(connection: sqlite3.Connection) -> None:
+    """Rewrite the file without free pages. From then on it can shrink step by step. Raises DatabaseError."""
+    try:
+        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        connection.execute("VACUUM")
+    except sqlite3.OperationalError as error:
+        raise DatabaseError(f"the database cannot be compacted: {error}") from error
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

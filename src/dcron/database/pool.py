@@ -9,10 +9,15 @@ from sqlalchemy.util.queue import Empty
 
 SIZE = 2
 """Connections that are kept: an agent claims runs with one and records results with the other."""
+SIZE_IF_FAR = 3
+"""Connections that are kept if the server is far away: transactions take so long that three overlap."""
+_FAR = 0.3
+"""Seconds to open a connection to a server that is far away."""
 _SHORT_WAIT = 0.1
 """Seconds to wait for the first connection before a second one is opened."""
 _LONG_WAIT = 0.5
-"""Seconds to wait for one of `SIZE` connections before another one is opened, which closes after its use.
+"""Seconds to wait for one of `SIZE` connections before another one is opened, which closes after its use,
+except if the server is far away.
 
 So a heartbeat never waits for a lock that holds up the other two.
 """
@@ -27,6 +32,7 @@ class FrugalPool(QueuePool):
     """Opens another connection only for a caller that has waited for one."""
 
     _shared_at = 0.0
+    _is_far = False
 
     def _do_get(self) -> ConnectionPoolEntry:
         entry = self._existing() or super()._do_get()
@@ -40,6 +46,21 @@ class FrugalPool(QueuePool):
         with suppress(Empty):
             return self._pool.get(wait > 0, min(wait, self._timeout))
         return None
+
+    def _create_connection(self) -> ConnectionPoolEntry:
+        began = time.monotonic()
+        entry = super()._create_connection()
+        self._is_far = time.monotonic() - began > _FAR
+        return entry
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        if self.checkedin() < SIZE or self._is_far:
+            super()._do_return_conn(record)
+            return
+        try:
+            record.close()
+        finally:
+            self._dec_overflow()
 
     def close_unused(self) -> None:
         """Close all connections but one if one has been enough for a while."""

@@ -106,7 +106,7 @@ class ClusterPage:
             answer = self._new_answer()
         except DatabaseError as problem:
             error = str(problem)
-        except Exception as problem:  # such as a value that somebody wrote by hand
+        except Exception as problem:  # such as a value that was written by hand
             error = unexpected(problem)
         if error:
             self._database.close()  # the next reading opens the database that is there then

@@ -20,7 +20,7 @@ SHORTEST = 20
 """Milliseconds below which all durations are in one class. The last class begins at 27 hours."""
 _BOUNDS = [round(SHORTEST * FACTOR**number) for number in range(CLASSES - 1)]
 SETTLED_AFTER = timedelta(hours=6)
-"""How long after its end a day is summed up. Most ends that were recorded late are there by then."""
+"""How long after its end a day is summed up. Until then, most ends that are recorded late have come in."""
 DAY = timedelta(days=1)
 FEWEST = 5
 """Fewest successful runs in each of two spans whose durations are compared."""
@@ -100,8 +100,7 @@ class Totals:
         self, state: RunState, due_at: datetime, started_at: datetime | None, finished_at: datetime
     ) -> None:
         """Count a run that has ended."""
-        name = state.value
-        setattr(self, name, getattr(self, name) + 1)
+        self.__dict__[state.value] += 1
         if started_at is None:
             return
         duration = _milliseconds(finished_at - started_at)

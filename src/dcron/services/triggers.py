@@ -8,7 +8,7 @@ from dcron import policy
 from dcron.errors import Refused, UsageError
 from dcron.model import Event, Run, Task
 from dcron.services.service import Service
-from dcron.store import audit_log, blocked, events, finishing, planning, runs
+from dcron.store import audit_log, blocked, events, finishing, planning, retention, runs
 from dcron.validation import require_event, require_runnable, require_text
 
 MOST_OCCURRENCES = 10_000
@@ -53,10 +53,13 @@ class Triggers(Service):
             self.database.notify(connection)
             return Emitted(event, runs.of_event(connection, event.id))
 
-    def backfill(self, task: Task, first: datetime, last: datetime, *, dry_run: bool = False) -> Backfill:
+    def backfill(
+        self, task: Task, first: datetime, last: datetime, *, dry_run: bool = False, force: bool = False
+    ) -> Backfill:
         """Make runs for the task's occurrences from `first` to `last`, both included, that never succeeded.
 
-        They start within the task's limits, after runs that are due now. Raises UsageError.
+        They start within the task's limits, after runs that are due now. Raises UsageError; and Refused,
+        unless with `force`, if runs of that time were pruned: whether they succeeded is unknown.
         """
         require_runnable(task)
         if not policy.is_timed(task):
@@ -69,6 +72,11 @@ class Triggers(Service):
             finishing.lock_tasks(connection, {task.id: task.name})
             done = runs.occurrences_done(connection, task.id, first, last)
             missing = [occurrence for occurrence in requested if occurrence not in done]
+            if missing and not force and retention.was_pruned(connection, missing[0], missing[-1]):
+                raise Refused(
+                    f"runs of that time have been pruned, and {task.name} may have succeeded then: begin"
+                    " later, or repeat it with --force"
+                )
             if missing and not dry_run:
                 planning.add_backfill(connection, task, missing, now)
                 blocked.unblock(connection, [task.id], now)

@@ -86,7 +86,7 @@ class _Day:
     day: str
     url: str
     due_at: datetime | None
-    """When the job was due. A late end makes it due anew."""
+    """When the job was due. A late end makes it due again."""
     after: Place | None = None
     lines: _Lines = field(default_factory=_Lines)
     parts: list[Part] = field(default_factory=list)

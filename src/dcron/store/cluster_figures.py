@@ -10,17 +10,17 @@ from sqlalchemy import BindParameter, Connection, Executable, Integer, bindparam
 
 from dcron import policy
 from dcron.database import Database
+from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Node, NodeState, Queue, RunState
 from dcron.schema import ALIVE, BLOCKED, DEAD, DUE, WAITING, crontab, maintenance_jobs, runs
 from dcron.schema import nodes as node_table
-from dcron.store import listings, nodes, planning, queues
+from dcron.settings import MONITOR_TASKS
+from dcron.store import listings, nodes, planning, queues, settings
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
 LOOK_BACK = 100
 """How many of its newest runs are searched for a task's last success. So a task that has failed 40,000 times
 costs no more than others."""
-MOST_TASKS = 5_000
-"""Most tasks with figures of their own."""
 MOST_QUEUES = 500
 _MOST_JOBS = 100
 _ENDED_WITHIN = timedelta(days=1)
@@ -101,7 +101,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
     now = database.now(connection)
     living = nodes.listing(connection, now)
     tasks = _count_tasks(connection)
-    of_tasks = _tasks(connection)
+    of_tasks = _tasks(connection, _most_tasks(connection))
     left_out = sum(tasks.values()) - len(of_tasks)
     unblocked, oldest_due = connection.execute(_UNBLOCKED).one()
     alive = {row.state: row for row in connection.execute(_ALIVE)}
@@ -191,10 +191,19 @@ def _lane_heads(connection: Connection) -> Iterator[planning.LaneHead]:
             return
 
 
-def _tasks(connection: Connection) -> list[TaskFigures]:
+def _most_tasks(connection: Connection) -> int:
+    """Return how many tasks get figures of their own: the default if the stored value is unusable."""
+    stored = settings.by_name(connection, MONITOR_TASKS.name)
+    try:
+        return int(MONITOR_TASKS.read(MONITOR_TASKS.unset if stored is None else stored.value))
+    except (UsageError, *ROW_ERRORS):
+        return int(MONITOR_TASKS.unset)
+
+
+def _tasks(connection: Connection, most: int) -> list[TaskFigures]:
     found: dict[int, TaskFigures] = {}
     failed: list[int] = []
-    for row in connection.execute(_task_query(), {"most": MOST_TASKS}):
+    for row in connection.execute(_task_query(), {"most": most}):
         took = row.finished_at - row.started_at if row.finished_at and row.started_at else None
         succeeded = row.state == RunState.SUCCEEDED
         found[row.id] = TaskFigures(

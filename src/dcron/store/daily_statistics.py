@@ -97,8 +97,10 @@ def write(connection: Connection, found: Collection[TaskDay]) -> None:
 
 
 def mark(connection: Connection, day: date, now: datetime) -> None:
-    """Record that the day is summed up."""
+    """Record that the day is summed up. The job that archives it is then due."""
     connection.execute(insert(summed_days).values(day=day.isoformat(), summed_at=now))
+    archiving = (maintenance_jobs.c.name == ARCHIVE_JOB, maintenance_jobs.c.due_at > now)
+    connection.execute(update(maintenance_jobs).where(*archiving).values(due_at=now))
 
 
 def forget_after(connection: Connection, last: date) -> None:
@@ -133,9 +135,9 @@ def correct(connection: Connection, late: LateEnds, written: Collection[int], no
 
     A run that was lost is taken away first. The days have to be archived once more.
     """
-    # A job that counts or archives one of these days finds that it is due anew, and begins the day again.
-    jobs = update(maintenance_jobs).where(maintenance_jobs.c.name.in_((ARCHIVE_JOB, JOB)))
-    connection.execute(jobs.values(due_at=now))
+    # A job that counts or archives one of these days finds that it is due again, and begins the day again.
+    for job in (JOB, ARCHIVE_JOB):  # in the order in which `mark` locks them
+        connection.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == job).values(due_at=now))
     changes: list[tuple[TaskDay, int]] = []
     for row in late.before:
         if row.id in written:

@@ -96,9 +96,9 @@ class Hold:
         due_at = now + timedelta(seconds=pause)
         self._let_go(connection, due_at=due_at, position={}, error=error[:_LONGEST_ERROR])
 
-    def release(self, connection: Connection) -> None:
-        """Let another node continue the round at once. Raises HoldLost."""
-        self._let_go(connection)
+    def release(self, connection: Connection, position: Mapping[str, Any] | None = None) -> None:
+        """Let another node continue the round at once, at this position if one is given. Raises HoldLost."""
+        self._let_go(connection, **({} if position is None else {"position": dict(position)}))
 
     def _let_go(self, connection: Connection, **values: Any) -> None:
         if connection.execute(self._held().values(holder=None, held_until=None, **values)).rowcount != 1:

@@ -43,6 +43,16 @@ Position = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class ByHand:
+    """A round that a person asks for: it takes in all of the history, and trusts the clock."""
+
+    given: Mapping[str, Any]
+    """What replaces the settings `keep.*` and what tasks keep."""
+    task_id: int | None
+    """The only task whose history is pruned."""
+
+
+@dataclass(frozen=True)
 class Pruning:
     """The last round of pruning, and when the first one begins."""
 
@@ -72,8 +82,13 @@ class Prune:
     interval = 600.0
     work: type["Work"]
 
-    def __init__(self, boottime: Callable[[], float] = lambda: clock_gettime(CLOCK_BOOTTIME)) -> None:
+    def __init__(
+        self,
+        boottime: Callable[[], float] = lambda: clock_gettime(CLOCK_BOOTTIME),
+        by_hand: ByHand | None = None,
+    ) -> None:
         """`boottime` is a clock that cannot be set, in seconds."""
+        self._by_hand = by_hand
         self.work = Work
         self._boottime = boottime
         self._last_round: tuple[datetime, float] | None = None
@@ -88,7 +103,7 @@ class Prune:
         work = self.work(database, hold, dict(position))
         if self._history is None:  # this node continues the round of another one
             with database.read() as connection:
-                self._history = _history(connection, work.position)
+                self._history = _history(connection, work.position, self._by_hand)
             self._bad, self._left = None, None
         if not work.stages:
             return self._end(database, work)
@@ -105,9 +120,9 @@ class Prune:
             now = database.now(connection)
             hold.renew(connection, now, position)
             row = maintenance.last_round(connection, JOB)
-            history = _history(connection, position)
+            history = _history(connection, position, self._by_hand)
             whole, parts = retention.durations(connection, history)
-            until = self._wait_until(row.ran_at if row else None, now, position)
+            until = None if self._by_hand else self._wait_until(row.ran_at if row else None, now, position)
         if until:
             self._last_round = now, self._boottime()
             left = {**_between_rounds(position), "wait_until": until.isoformat()}
@@ -116,6 +131,8 @@ class Prune:
                 " or no agent ran for a day"
             )
             return Step(None, {}, next_round=left, note=why if row and row.ran_at else None)
+        if self._by_hand:
+            return self._begin_by_hand(position, history, whole | parts, whole)
         stages = ["dead", "many-dead"]
         if whole and _is_full_due(position, now):
             position["full_at"] = now.isoformat()
@@ -124,7 +141,20 @@ class Prune:
         else:
             stages += [f"all:{age}" for age in sorted(whole, reverse=True)]
         stages += [f"output:{age}" for age in sorted(parts, reverse=True)]
-        stages += ["events", "nodes", "statistics", "changes", "pages"]
+        stages += _OTHERS
+        return self._planned(position, history, stages, whole)
+
+    def _begin_by_hand(
+        self, position: Position, history: History, ages: set[float], whole: set[float]
+    ) -> Step:
+        """Plan a round that walks through all of the history, for runs and output alike."""
+        stages = [f"full:{min(ages)}"] if ages else []
+        if self._by_hand and self._by_hand.task_id is None:
+            stages = ["dead", "many-dead", *stages, *_OTHERS]
+            self._bad = Counter()
+        return self._planned(position, history, stages, whole)
+
+    def _planned(self, position: Position, history: History, stages: list[str], whole: set[float]) -> Step:
         self._history, self._left = history, None
         position |= {"stages": stages, "ages": sorted(whole), "after": None, "size": FIRST_SIZE, "done": {}}
         position.setdefault("crossed", {})
@@ -166,7 +196,7 @@ class Prune:
         if batch:
             with work.transaction() as (connection, now):
                 deleted = history.delete(connection, work.database, batch, now)
-            work.count(runs=deleted.runs, outputs=deleted.outputs)
+            work.count(runs=deleted.runs, outputs=deleted.outputs, bytes=deleted.bytes)
         if stage == "full" and self._bad is not None and is_rest:
             self._bad.update(page.bad)
         rest = replace(page, candidates=page.candidates[len(batch) :])
@@ -176,7 +206,9 @@ class Prune:
         key = f"{stage}:{age}"
         with work.database.read() as connection:
             now = work.database.now(connection)
-            latest = now if stage == "output" else min(now, retention.summed_until(connection))
+            # By hand, output goes in the same walk; it need not be summed up.
+            is_output = stage == "output" or self._by_hand
+            latest = now if is_output else min(now, retention.summed_until(connection))
             before = min(latest, retention.shift(now, age))
             after = work.place or (None if stage == "full" else _place(work.position["crossed"].get(key)))
             after = after or Place(EARLIEST, 0)
@@ -418,6 +450,7 @@ def _give_back_pages(work: Work, _: History) -> None:
 
 
 _WALKS = ("full", "all", "output")
+_OTHERS = ("events", "nodes", "statistics", "changes", "pages")
 _STAGES: Mapping[str, Callable[[Work, History], None]] = {
     "dead": _dismiss_old,
     "many-dead": _dismiss_many,
@@ -433,9 +466,13 @@ def _is_held() -> Any:
     return retention.exists(holds.c.run_id == runs.c.id) | retention.exists(holds.c.task_id == runs.c.task_id)
 
 
-def _history(connection: Connection, position: Position) -> History:
-    kept = retention.settings_kept(connection)
-    history = History(kept, needs_archive=retention.needs_archive(connection))
+def _history(connection: Connection, position: Position, by_hand: ByHand | None) -> History:
+    history = History(
+        retention.settings_kept(connection),
+        given=by_hand.given if by_hand else None,
+        task_id=by_hand.task_id if by_hand else None,
+        needs_archive=retention.needs_archive(connection),
+    )
     history.bad_kept = {int(task_id): int(run_id) for task_id, run_id in position.get("bad_kept", {}).items()}
     return history
 

@@ -84,6 +84,8 @@ class Deleted:
     runs: int
     outputs: int
     """Runs of which only the output was deleted."""
+    bytes: int
+    """Of output."""
 
 
 class History:
@@ -138,7 +140,8 @@ class History:
         if whole:
             connection.execute(delete(runs).where(runs.c.id.in_([each.id for each in whole])))
             _mark_pruned(connection, {day_of(each.finished_at).isoformat() for each in whole}, now)
-        return Deleted(len(whole), len(checked) - len(whole))
+        size = sum(each.bytes for each in checked.values())
+        return Deleted(len(whole), len(checked) - len(whole), size)
 
     def _page(self, after: Place, before: datetime, limit: int) -> Select[Any]:
         columns = (runs.c.id, runs.c.task_id, runs.c.state, runs.c.started_at, runs.c.finished_at)
@@ -234,6 +237,14 @@ def summed_until(connection: Connection) -> datetime:
         return start_of(datetime.fromisoformat(newest).date() + DAY) if newest else EARLIEST
     except ValueError:
         return EARLIEST
+
+
+def was_pruned(connection: Connection, first: datetime, last: datetime) -> bool:
+    """Return whether runs that ended between these times, or on the day after, have been pruned."""
+    day = summed_days.c.day
+    between = (day >= str(day_of(first)), day <= str(day_of(last) + DAY))
+    query = select(day).where(*between, summed_days.c.pruned_at.is_not(None)).limit(1)
+    return connection.scalar(query) is not None
 
 
 def shift(now: datetime, seconds: float) -> datetime:

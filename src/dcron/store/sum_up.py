@@ -28,7 +28,7 @@ class _Count:
 
     day: date
     due_at: datetime | None
-    """When the job was due. A late end makes it due anew."""
+    """When the job was due. A late end makes it due again."""
     after: Place | None = None
     totals: dict[int, Totals] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
@@ -136,5 +136,5 @@ def _first_day_to_do(connection: Connection, last: date) -> date | None:
 
 
 def _due_at(connection: Connection) -> datetime | None:
-    """Return when the job was due. A late end makes it due anew (`daily_statistics.correct`)."""
+    """Return when the job was due. A late end makes it due again (`daily_statistics.correct`)."""
     return connection.scalar(select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == JOB))

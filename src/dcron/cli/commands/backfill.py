@@ -30,6 +30,10 @@ def command(
         str, typer.Option("--to", metavar="TIME", help="Last time, included; a date alone is its midnight.")
     ],
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("-f", "--force", help="Also where runs, perhaps successful, have been pruned."),
+    ] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -51,7 +55,7 @@ def command(
         task = to_change(crontab, "backfill", name)
         here, now = zone(task.timezone), crontab.now()
         begin, end = past_time(first, here, now), past_time(last, here, now)
-        filled = Triggers(crontab).backfill(task, begin, end, dry_run=dry_run)
+        filled = Triggers(crontab).backfill(task, begin, end, dry_run=dry_run, force=force)
         if as_json:
             console.emit(json_output.backfill_shape(task.name, begin, end, filled, dry_run=dry_run))
         else:

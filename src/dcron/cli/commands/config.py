@@ -6,10 +6,11 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Verb, group
+from dcron.cli.options import Db, Force, Json, Verb, group
 from dcron.cli.tables import TableColumn, print_table
 
 if TYPE_CHECKING:
+    from dcron.services.crontab import Crontab
     from dcron.services.settings import SettingValue
 
 
@@ -49,6 +50,7 @@ def list_settings(as_json: Json = False, db: Db = None) -> None:
 def set_setting(
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.", show_default=False)],
+    force: Force = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -56,17 +58,35 @@ def set_setting(
 
     \b
     dcron config set timezone Europe/Berlin
+    dcron config set keep.runs 90d
 
-    Existing tasks do not change.
+    Existing tasks do not change. A shorter `keep.*` deletes history soon: on a terminal it asks first.
     """
     from dcron.services.settings import SharedSettings
 
     with opened_crontab(db, creates=True) as crontab:
+        if name.startswith("keep."):
+            _confirm_shorter(crontab, name, value, force=force)
         current = SharedSettings(crontab).set(name, value)
     if as_json:
         console.emit(_shape(current))
     else:
         console.data(f"{name}: {current.text}")
+
+
+def _confirm_shorter(crontab: "Crontab", name: str, value: str, *, force: bool) -> None:
+    """Say what goes if history is kept for a shorter time; ask if there is a terminal. Raises Refused."""
+    from dcron.cli.commands.prune import amounts
+    from dcron.services.retention import MOST_COUNTED, Retention
+    from dcron.settings import find
+
+    amount = Retention(crontab).shortened(name.removeprefix("keep."), find(name).read(value))
+    if amount is None or amount.is_nothing:
+        return
+    least = " or more" if amount.runs + amount.outputs >= MOST_COUNTED else ""
+    console.note(f"with {name} {value}, {', '.join(amounts(amount))}{least} will be pruned")
+    if console.is_attended():
+        console.require_consent(f"set {name} to {value}", force=force)
 
 
 @command.command("unset", cls=Verb)

@@ -100,7 +100,7 @@ def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
     if facts and pruning and pruning.begins_at and facts.keep_runs != "none":
         yield (
             f"history older than {facts.keep_runs} is pruned from {pruning.begins_at:%Y-%m-%d %H:%M} UTC on:"
-            " `dcron config set keep.runs none` keeps it"
+            " `dcron config set keep.runs none` keeps it, `dcron prune --dry-run` shows what goes"
         )
     if facts and facts.protection:
         yield from (finding.sentence for finding in unsafe_connection(facts.protection))

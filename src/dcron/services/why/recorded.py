@@ -7,6 +7,7 @@ from typing import Any
 
 from dcron import policy
 from dcron.errors import UsageError
+from dcron.fields.retention import DEFAULTS, format_value
 from dcron.model import Definition, Run, RunState, SkipCode, Trigger
 from dcron.schedule import Schedule, upcoming, zone
 from dcron.schedule import explain as in_words
@@ -22,7 +23,7 @@ from dcron.services.why.context import (
     schedule_of,
 )
 from dcron.services.why.messages import RUNS_SHOWN, Cause, named
-from dcron.store import epochs, history, runs, tasks
+from dcron.store import epochs, history, retention, runs, tasks
 from dcron.store.history import AuditEntry
 
 _NEAR_RUNS = 5
@@ -230,6 +231,7 @@ def _past_occurrence(context: Context, at: datetime) -> Cause:
         _covered(context, at)
         or _paused_or_suspended_since(context, at)
         or _paused_then(context, at)
+        or _pruned(context, at)
         or _held_up(context, at)
         or _unplanned(context, at)
         or _nothing_on_record(context, at)
@@ -316,6 +318,15 @@ def _next_on_record(context: Context, at: datetime) -> Run | None:
     if found := history.nearest(context.connection, context.task_id, at, later=True):
         later.append(found)
     return min(later, key=lambda run: run.scheduled_for, default=None)
+
+
+def _pruned(context: Context, at: datetime) -> Cause | None:
+    """Return that runs of that time have been pruned."""
+    if not retention.was_pruned(context.connection, at, at):
+        return None
+    keep = format_value("runs", retention.settings_kept(context.connection).get("runs", DEFAULTS["runs"]))
+    text = f"its record has been pruned; runs are kept for {keep} (`dcron config list`, `--keep`)"
+    return context.cause(at, "pruned", text, {"keep_runs": keep})
 
 
 def _nothing_on_record(context: Context, at: datetime) -> Cause:

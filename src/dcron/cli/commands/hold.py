@@ -1,0 +1,100 @@
+"""`hold`: keep history from being pruned."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import to_change
+from dcron.cli.options import Db, Json, run_number
+from dcron.cli.tables import TableColumn, print_table
+from dcron.errors import UsageError
+from dcron.presentation import humanize
+from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.store.holds import Held
+
+COLUMNS = [
+    TableColumn("ON HOLD", least=10),
+    TableColumn("SINCE", right=True),
+    TableColumn("BY", spare=True),
+    TableColumn("REASON", least=10),
+]
+
+
+def command(
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|NAME",
+            help="Number of a run, or whole name of a task for all its runs.",
+            show_default=False,
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why it is kept.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Keep a run, or all runs of a task, from being pruned.
+
+    \b
+    dcron hold 1307 --reason "incident 42"
+    dcron hold payroll --reason audit
+    dcron hold
+
+    It lasts until `dcron unhold`, also when the task is removed. Without an argument, list what is on hold.
+    """
+    if which is None and reason is not None:
+        raise UsageError("--reason: give the number of a run, or the name of a task")
+    with opened_crontab(db) as crontab:
+        from dcron.services.retention import Retention
+
+        retention = Retention(crontab)
+        if which is None:
+            found = retention.holds()
+            if as_json:
+                console.emit_list(map(shape, found))
+            elif not print_table(COLUMNS, [_row(each, crontab.now()) for each in found]):
+                console.note("nothing is on hold")
+            return
+        if reason is None:
+            raise UsageError("give a --reason: people will ask why it is kept")
+        if is_run(which):
+            held = retention.hold_run(run_number(which), reason)
+        else:
+            held = retention.hold_task(to_change(crontab, "hold", which), reason)
+    if as_json:
+        console.emit(shape(held))
+    else:
+        console.data(safe(f"on hold  {named(held)}: {held.reason}"))
+
+
+def is_run(which: str) -> bool:
+    """Return whether this is the number of a run."""
+    return which.isascii() and which.isdigit()
+
+
+def named(held: "Held") -> str:
+    """Return what is on hold, for people."""
+    return f"all runs of {held.task}" if held.run_id is None else f"run {held.run_id} of {held.task}"
+
+
+def shape(held: "Held") -> dict[str, Any]:
+    """Return a hold as JSON."""
+    from dcron.cli.json_output import instant
+
+    return {
+        "task": held.task,
+        "run": held.run_id,
+        "reason": held.reason,
+        "created_at": instant(held.created_at),
+        "created_by": held.created_by,
+    }
+
+
+def _row(held: "Held", now: Any) -> list[str]:
+    return [named(held), humanize.ago(held.created_at, now), held.created_by or "", held.reason]

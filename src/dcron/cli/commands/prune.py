@@ -1,0 +1,135 @@
+"""`prune`: delete old history by hand, or show what would be deleted."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import to_change
+from dcron.cli.options import Db, Force, Json
+from dcron.errors import UsageError
+from dcron.presentation import humanize
+
+if TYPE_CHECKING:
+    from dcron.services.retention import Amount
+
+OTHERS = ("dismissed", "events", "nodes", "statistics", "changes")
+
+
+def command(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Whole name of the only task whose history is pruned; a prefix needs your confirmation.",
+            show_default=False,
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="runs=7d",
+            help="Keep this instead of what settings and tasks say; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Only show which runs and output would go.")
+    ] = False,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Then rewrite the SQLite file without its free space.")
+    ] = False,
+    force: Force = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Delete history that is older than settings and tasks say.
+
+    \b
+    dcron prune --dry-run
+    dcron prune
+    dcron prune poll --keep runs=1d --keep last=5
+    dcron prune --compact
+
+    Agents do the same by themselves every ten minutes. This needs no agent, and does not wait for the day
+    after an upgrade on which they begin. With --keep it asks first.
+    """
+    from dcron.fields.retention import parse_keep
+
+    given = parse_keep(keep or [])
+    if dry_run and compact:
+        raise UsageError("--dry-run shows what would go; leave out --compact")
+    with opened_crontab(db) as crontab:
+        from dcron.services.retention import Retention
+
+        retention = Retention(crontab)
+        task = None if name is None else to_change(crontab, "prune", name, force=force, asks=bool(given))
+        if dry_run:
+            amount, freed = retention.preview(task, given), None
+        else:
+            if given:
+                _require_consent(retention.preview(task, given), force=force)
+            amount = retention.prune(task, given)
+            freed = retention.compact() if compact else None
+        now = crontab.now()
+    if as_json:
+        console.emit(_shape(amount, task.name if task else None, dry_run, freed))
+        return
+    _print(amount, dry_run=dry_run, now=now)
+    if freed is not None:
+        console.data(f"compacted  the file is {max(0, freed) / 2**20:,.1f} MiB smaller")
+
+
+def _require_consent(amount: "Amount", *, force: bool) -> None:
+    if amount.runs or amount.outputs:
+        console.require_consent(f"prune {', '.join(amounts(amount))}", force=force)
+
+
+def _print(amount: "Amount", *, dry_run: bool, now: datetime) -> None:
+    parts = [*amounts(amount), *_others(amount.others)]
+    if not parts:
+        console.note("there is nothing to prune")
+        return
+    console.data(f"{'would prune' if dry_run else 'pruned'}  {', '.join(parts)}")
+    if dry_run and amount.oldest:
+        console.note(f"the oldest ended {humanize.ago(amount.oldest, now)}")
+
+
+def amounts(amount: "Amount") -> Iterator[str]:
+    """Yield how many runs and outputs, and how many bytes, as words."""
+    if amount.runs:
+        yield humanize.plural(amount.runs, "run")
+    if amount.outputs:
+        yield f"the output of {humanize.plural(amount.outputs, 'run')}"
+    if amount.bytes:
+        yield f"{amount.bytes / 2**20:,.1f} MiB of output in all"
+
+
+def _others(others: Mapping[str, int]) -> Iterator[str]:
+    words = {
+        "dismissed": "dead letters dismissed",
+        "changes": "entries of the audit log",
+        "statistics": "rows of statistics",
+        "pages": "free pages of the file",
+    }
+    for kind, number in others.items():
+        yield f"{number:,} {words.get(kind, kind)}"
+
+
+def _shape(amount: "Amount", task: str | None, dry_run: bool, freed: int | None) -> dict[str, Any]:
+    from dcron.cli.json_output import instant
+
+    return {
+        "dry_run": dry_run,
+        "task": task,
+        "runs": amount.runs,
+        "outputs": amount.outputs,
+        "bytes": amount.bytes,
+        "oldest": instant(amount.oldest),
+        **{kind: None if dry_run else amount.others.get(kind, 0) for kind in OTHERS},
+        "compacted": freed,
+    }

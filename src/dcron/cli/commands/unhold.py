@@ -1,0 +1,46 @@
+"""`unhold`: let retention decide again about what is on hold."""
+
+from typing import Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.commands.hold import is_run, named, shape
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, run_number
+from dcron.safetext import safe
+
+
+def command(
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|NAME",
+            help="Number of a run, or whole name of a task, as `dcron hold` lists it.",
+            show_default=False,
+        ),
+    ],
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Let a run, or all runs of a task, be pruned again.
+
+    \b
+    dcron unhold 1307
+    dcron unhold payroll
+
+    A run whose time has passed goes within a day.
+    """
+    with opened_crontab(db) as crontab:
+        from dcron.services.retention import Retention
+
+        retention = Retention(crontab)
+        if is_run(which):
+            ended = [retention.unhold_run(run_number(which))]
+        else:
+            ended = retention.unhold_task(which)
+    if as_json:
+        console.emit_one_or_list([shape(each) for each in ended])
+        return
+    for each in ended:
+        console.data(safe(f"no longer on hold  {named(each)}"))
