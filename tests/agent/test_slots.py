@@ -44,7 +44,7 @@ def test_the_next_runs_start_while_ends_cannot_be_recorded(
 ) -> None:
     node, started = busy_node(world, tasks=6, slots=2)
     with monkeypatch.context() as broken:
-        broken.setattr("dcron.store.finishing.finish", refuse)
+        broken.setattr("dcron.store.finishing.send_ends", refuse)
         for _ in range(2):
             node.end(*started)
             with pytest.raises(DatabaseError):
