@@ -8,6 +8,7 @@ from benchmarks import (
     bench_lateness,
     bench_log,
     bench_network_delay,
+    bench_retention,
     bench_same_minute,
     bench_schedule,
     bench_spawns,
@@ -32,6 +33,7 @@ def main() -> None:
     with postgres_server() as server:
         bench_turns.report(server, seconds=3 if quick else 8)
         bench_claims.report(server, history=100_000 if quick else 1_000_000)
+        bench_retention.report(server, runs=100_000 if quick else 1_000_000, seconds=20 if quick else 60)
         bench_spawns.report(server, runs=500 if quick else 3000)
         bench_lateness.report(server, seconds=15 if quick else 60)
         bench_network_delay.report(server, seconds=5 if quick else 20)

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from dcron.agent.maintenance import Maintenance
 from dcron.database import Database
 from dcron.errors import DatabaseError
 from dcron.schema import maintenance_jobs
-from dcron.store import maintenance
+from dcron.store import maintenance, prune
 from dcron.store.maintenance import HOLD, Hold, HoldLost, Step
 from tests.support.node import StandingClock, World
 
@@ -227,3 +228,16 @@ def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Co
     thread.join(20)
     assert not thread.is_alive()
     assert job.seen == [0, 1, 2]
+
+
+def test_the_first_pruning_is_announced(world: World, clock: StandingClock) -> None:
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [prune.JOB], clock.now)
+        week = clock.now + timedelta(days=7)
+        connection.execute(update(maintenance_jobs).values(due_at=week))
+    with world.database.read() as connection:
+        begins_at = prune.pruning(connection, clock.now).begins_at
+    assert begins_at == week + prune.CLOCK_WAIT
+    clock.forward(days=9)
+    with world.database.read() as connection:
+        assert prune.pruning(connection, clock.now).begins_at is None

@@ -43,6 +43,7 @@ from dcron.store.candidates import Capacity
 from dcron.store.claims import ClaimResult
 from dcron.store.finished_runs import Place
 from dcron.store.finishing import RunResult
+from dcron.store.retention import EARLIEST, History
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.store.step_snapshot import take_snapshot
@@ -202,6 +203,9 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "dead letters that still are": lambda connection, stage: listings.dead_ids(connection, 7),
     "what a task waits for": lambda connection, stage: listings.waiting_runs(connection, 7, 20),
+    "what may be pruned": lambda connection, stage: History({}).look(
+        connection, Place(EARLIEST, 0), NOON + timedelta(days=900), NOON + timedelta(days=900), 500
+    ),
     "output of a run": lambda connection, stage: output.read(connection, 7, 1000),
     "output after its head": lambda connection, stage: output.first_after_head(connection, 7),
     "size of output": lambda connection, stage: output.size(connection, 7),

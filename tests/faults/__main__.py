@@ -37,7 +37,9 @@ def _play(names: list[str], given: argparse.Namespace, server: PostgresServer) -
     for name in names:
         for database in given.database or BOTH:
             if database in FAULTS[name].databases:
-                row = play(FAULTS[name], database, given.seed, given.seconds, server)
+                row = play(
+                    FAULTS[name], database, given.seed, given.seconds, server, with_prune=given.with_prune
+                )
                 print(row, flush=True)
                 violated += [f"{name}, {each}: {message}" for each, message in row.verdict.violations.items()]
     print("\n".join(violated), file=sys.stderr)
@@ -61,6 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=30, help="how long each fault lasts")
     parser.add_argument("--recovery", type=int, default=0, metavar="TIMES", help="measure recovery so often")
     parser.add_argument("--growth", type=int, default=0, metavar="JOBS", help="measure growth over so many")
+    parser.add_argument("--with-prune", action="store_true", help="let agents prune old history meanwhile")
     given = parser.parse_args()
     if not (given.fault or given.all or given.list or given.recovery or given.growth):
         parser.error("name a --fault, or say --all, --recovery or --growth")

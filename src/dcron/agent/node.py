@@ -33,6 +33,7 @@ from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
 from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
 from dcron.store.finishing import RunResult
+from dcron.store.prune import pruning
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
 
@@ -159,10 +160,17 @@ class NodeSession:
             nodes.register(connection, _node(self.node_id, self._settings, now))
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
+            begins_at = pruning(connection, now).begins_at
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
         self.is_registered = True
+        if begins_at:
+            log.warning(
+                "old history is pruned from %s on: `dcron prune --dry-run` shows what goes, `dcron config set"
+                " keep.runs none` keeps it",
+                f"{begins_at:%Y-%m-%dT%H:%M:%SZ}",
+            )
         log.info(
             "node %s: %d slots, lease %gs",
             *(self.node_id, self._settings.slots, self._settings.lease),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.campaign import checks, leftovers
+from tests.faults.campaign import checks, leftovers, pruning
 from tests.faults.campaign.checks import Verdict
 from tests.faults.campaign.stage import Stage, stage
 from tests.support.databases import PostgresServer
@@ -94,10 +94,17 @@ def play(
     seconds: float,
     server: PostgresServer | None,
     directory: Path | None = None,
+    *,
+    with_prune: bool = False,
 ) -> Row:
-    """Play the fault, let everything come to rest, end the agents, and judge."""
+    """Play the fault, let everything come to rest, end the agents, and judge.
+
+    With `with_prune`, agents prune old history meanwhile.
+    """
     given = server if database == "postgres" else None
     with stage(given, seed, seconds, directory) as played:
+        if with_prune:
+            pruning.prepare(played)
         began = time.monotonic()
         try:
             figures = fault.act(played) or {}
@@ -121,7 +128,9 @@ def play(
         verdict.add("I6", [f"{zombies} zombies"] if zombies else [])
         if verdict.violations:
             keep_evidence(played, fault, database, seed, verdict)
-    return Row(fault, database, seed, seconds, verdict, _usual(verdict, rest) | figures, took=took)
+    return Row(
+        fault, database, seed, seconds, verdict, _usual(verdict, rest) | figures | played.figures, took=took
+    )
 
 
 def _usual(verdict: Verdict, rest: float | None) -> Figures:

@@ -54,6 +54,8 @@ class Stage:
     """What is to be done when the agents have ended, before all is judged."""
     problems: list[str] = field(default_factory=list)
     """What the fault itself found wrong."""
+    figures: dict[str, object] = field(default_factory=dict)
+    """What is shown besides the figures of the fault."""
 
     def require(self, holds: object, problem: str) -> None:
         """Note what is wrong unless it holds."""
