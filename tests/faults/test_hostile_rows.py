@@ -29,6 +29,8 @@ READING = (
     ("preview", "--all"),
     ("lint",),
     ("info",),
+    ("stats", "--since", "400d", "--json"),
+    ("stats", "--by", "hour", "--since", "400d"),
     ("logs", VICTIM),
 )
 
