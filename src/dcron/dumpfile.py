@@ -172,16 +172,19 @@ def _object(kind: Callable[..., Any], hints: Mapping[str, Any], document: Any, w
 
 def _value(hint: Any, value: Any, where: str) -> Any:
     """Return the value of a field of this type. Raises UsageError for one of another type."""
-    for kind in get_args(hint) if isinstance(hint, UnionType) else (hint,):
-        if (found := _read(kind, value)) is not _WRONG:
-            return found
-    raise UsageError(f"{where}: {_short(value)} is not {_kind(hint)}")
+    found = _read(hint, value)
+    if found is _WRONG:
+        raise UsageError(f"{where}: {_short(value)} is not {_kind(hint)}")
+    return found
 
 
 _WRONG = object()
 
 
 def _read(kind: Any, value: Any) -> Any:
+    if isinstance(kind, UnionType):
+        read = (_read(each, value) for each in get_args(kind))
+        return next((found for found in read if found is not _WRONG), _WRONG)
     origin = get_origin(kind)
     if origin is Literal:
         return value if value in get_args(kind) else _WRONG

@@ -355,7 +355,7 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
         (["--tries", "many"], "--tries"),
         (["--backoff", "soon"], "--backoff: 'soon' is not a duration"),
         (["--backoff", "2h"], "backoff: 2h is longer than backoff-max, 1h"),
-        (["--backoff-factor", "nan"], "backoff-factor: nan"),
+        (["--backoff-factor", "nan"], "backoff-factor: 'nan' is not a number"),
         (["--backoff-max", "none"], "--backoff-max: 'none' is not a duration"),
         (["--deadline", "0s"], "deadline: 0s is not valid; give a duration longer than nothing"),
         (["--catch-up", "some"], "--catch-up"),
@@ -368,7 +368,7 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
         (["--need", "slots=1"], "slots are counted by themselves"),
         (["--limit", "mem=0"], "--limit: mem: give from 1"),
         (["--limit", "ram=1"], "--limit: 'ram' cannot be limited; there are mem"),
-        (["--no-such-option"], "no such option"),
+        (["--no-such-option"], "there is no option --no-such-option"),
         (["--timeout"], "requires"),
     ],
 )

@@ -18,7 +18,7 @@ def examine(file: FileCondition) -> Iterator[Finding]:
             "journal",
             f"{path} uses a write-ahead log, and SQLite {file.library} has a bug there",
             "several agents that write at once can damage the file",
-            f"stop all agents, then: sqlite3 {path} 'PRAGMA journal_mode=truncate'",
+            "stop all programs that use the file: the next one that opens it switches the log off",
             [path],
         )
     if file.is_networked:
@@ -53,6 +53,6 @@ def damaged(path: str, damage: str) -> Finding:
         "integrity",
         f"{path} is damaged: {damage}",
         "statements that reach the damaged part fail",
-        f"restore a backup, or save what is left: sqlite3 {path} .recover",
+        "restore a backup; `dcron dump` may still save the crontab without its history",
         [path],
     )
