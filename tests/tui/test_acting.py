@@ -259,7 +259,7 @@ def test_a_word_that_starts_something_asks_about_a_name_that_was_only_begun(stag
             await screen.press("colon")
             await screen.type("run deploy")
             await screen.press("enter")
-            await screen.shows("deploy-prod, deploy-test begin")
+            await screen.shows("deploy-prod, deploy-test")
             assert len(states(stage)) == 1
 
     asyncio.run(look())

@@ -106,7 +106,7 @@ class Database:
         self._file: tuple[int, int] | None = None
         self._was_open = False
         self.has_created_file = False
-        """Whether this object has created the SQLite file."""
+        """Whether this object has created the SQLite file that it has open."""
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
@@ -417,7 +417,7 @@ class Database:
     def close(self) -> None:
         """Close all connections. The next transaction opens the file that is there then."""
         self.engine.dispose()
-        self._file = None
+        self._file, self.has_created_file = None, False
 
     @contextmanager
     def _transaction(self, on_sqlite: str | None, *on_postgres: str) -> Iterator[Connection]:
@@ -531,7 +531,7 @@ class Database:
         @event.listens_for(engine, "connect")
         def set_up(connection: DBAPIConnection, _: object) -> None:
             assert isinstance(connection, sqlite3.Connection)
-            files.set_up(connection)
+            files.set_up(connection, is_new=self.has_created_file)
 
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:

@@ -130,10 +130,14 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def set_up(connection: sqlite3.Connection) -> None:
-    """Configure a connection: we begin transactions ourselves, and a commit survives a power cut."""
+def set_up(connection: sqlite3.Connection, *, is_new: bool = False) -> None:
+    """Configure a connection: we begin transactions ourselves, and a commit survives a power cut.
+
+    A file that this program has made can shrink (`is_new`). This writes to the file, so an empty file that
+    another program has made stays as it is: it may be a copy that is not complete.
+    """
     connection.isolation_level = None
-    if _pragma(connection, "page_count") == 0:  # a new file; later this setting has no effect
+    if is_new and _pragma(connection, "page_count") == 0:  # later this setting has no effect
         connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
     # Text that is not UTF-8 must not fail the rows around it. Validation refuses the result.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
