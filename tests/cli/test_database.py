@@ -162,8 +162,8 @@ def test_a_full_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None
     sqlite.done("db", "init")
     set_up = files.set_up
 
-    def leave_no_room(connection: sqlite3.Connection) -> None:
-        set_up(connection)
+    def leave_no_room(connection: sqlite3.Connection, **given: bool) -> None:
+        set_up(connection, **given)
         connection.execute("PRAGMA max_page_count = 1")
 
     monkeypatch.setattr(files, "set_up", leave_no_room)
@@ -190,8 +190,8 @@ def test_a_read_only_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) ->
     sqlite.done("add", "-n", "x", "@daily", "ls")
     set_up = files.set_up
 
-    def forbid_writing(connection: sqlite3.Connection) -> None:
-        set_up(connection)
+    def forbid_writing(connection: sqlite3.Connection, **given: bool) -> None:
+        set_up(connection, **given)
         connection.execute("PRAGMA query_only = ON")
 
     monkeypatch.setattr(files, "set_up", forbid_writing)
