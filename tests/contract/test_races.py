@@ -218,7 +218,7 @@ def test_a_cancellation_waits_for_whoever_is_at_work_on_the_line(database_url: s
     """Else both would put a turn in the place of the one that is cancelled."""
     turn = stage.turn(stage.task("contended"))
     assert turn
-    impatient = Database(database_url, clock=lambda: stage.now, patience=0.05)
+    impatient = Database(database_url, clock=lambda: stage.now, patience=0.3)
     try:
         service = Crontab(impatient, "cy")
         with stage.database.write() as connection:
