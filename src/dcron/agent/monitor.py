@@ -6,14 +6,13 @@ nothing about the database: its outage must not make a service manager kill heal
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
 from prometheus_client import Metric, ProcessCollector
 from prometheus_client.core import (
-    CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     InfoMetricFamily,
@@ -28,6 +27,7 @@ from dcron.database import Database
 from dcron.model import node_name
 from dcron.monitoring.address import ListenAddress
 from dcron.monitoring.cluster import ClusterPage
+from dcron.monitoring.families import counts_by, gauge
 from dcron.monitoring.server import MonitorServer, Page
 from dcron.schedule import tzdata_version
 
@@ -92,8 +92,8 @@ class NodeMetrics:
         """Yield all metrics of the agent."""
         counters = self._agent.counters
         yield from self._of_node()
-        yield _counts("dcron_runs_started", "Runs started.", "trigger", counters.started)
-        yield _counts("dcron_runs_finished", "Runs whose end was recorded.", "state", counters.finished)
+        yield counts_by("dcron_runs_started", "Runs started.", "trigger", counters.started)
+        yield counts_by("dcron_runs_finished", "Runs whose end was recorded.", "state", counters.finished)
         yield _histogram(
             "dcron_run_start_lateness_seconds",
             "From the time at which a run was due until its start was recorded.",
@@ -109,7 +109,7 @@ class NodeMetrics:
             took.add_metric([name], timer.count, timer.seconds)
         yield took
         errors = {loop.name: loop.database_errors for loop in counters.loops}
-        yield _counts("dcron_database_errors", "Failed steps of a loop.", "loop", errors)
+        yield counts_by("dcron_database_errors", "Failed steps of a loop.", "loop", errors)
         overdue = GaugeMetricFamily(
             "dcron_node_loop_overdue_seconds",
             "How long a loop's step has taken, or how late its next one is.",
@@ -126,47 +126,36 @@ class NodeMetrics:
         if session:
             node |= {"node": session.node_id, "name": node_name(session.node_id)}
         yield InfoMetricFamily("dcron_node", "The node.", value=node)
-        yield _gauge("dcron_node_slots", "Most runs at once.", settings.slots)
-        yield _gauge(
+        yield gauge("dcron_node_slots", "Most runs at once.", settings.slots)
+        yield gauge(
             "dcron_node_up",
             "Whether the loops of the agent go on, as /healthz says.",
             why_unhealthy(self._agent) is None,
         )
         ready = session is not None and session.why_not_ready() is None
-        yield _gauge("dcron_node_ready", "Whether the node takes runs, as /readyz says.", ready)
-        yield _gauge("dcron_node_lease_seconds", "Length of the lease.", settings.lease)
+        yield gauge("dcron_node_ready", "Whether the node takes runs, as /readyz says.", ready)
+        yield gauge("dcron_node_lease_seconds", "Length of the lease.", settings.lease)
         if session:
             active = session.active_runs
-            yield _gauge("dcron_node_slots_used", "Runs that take slots.", active.count)
-            yield _gauge("dcron_node_draining", "Whether the node drains.", session.dispatcher.draining)
-            yield _gauge(
+            yield gauge("dcron_node_slots_used", "Runs that take slots.", active.count)
+            yield gauge("dcron_node_draining", "Whether the node drains.", session.dispatcher.draining)
+            yield gauge(
                 "dcron_node_lease_left_seconds",
                 "Until the lease ends; below 0 once it ended.",
                 max(session.lease.left, -settings.lease),
             )
-            yield _gauge(
+            yield gauge(
                 "dcron_spool_undelivered",
                 "Ended runs whose end is not in the database yet.",
                 active.unrecorded,
             )
         if counters.clock_offset is not None:
-            yield _gauge(
+            yield gauge(
                 "dcron_node_clock_offset_seconds",
                 "How far this machine's clock is ahead of the database's.",
                 counters.clock_offset,
             )
-        yield _gauge("dcron_spool_bytes", "Size of the files in the spool.", _bytes_below(settings.spool))
-
-
-def _gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, help_text, value=value)
-
-
-def _counts(name: str, help_text: str, label: str, counts: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(name, help_text, labels=[label])
-    for value_of_label, count in counts.items():
-        family.add_metric([value_of_label], count)
-    return family
+        yield gauge("dcron_spool_bytes", "Size of the files in the spool.", _bytes_below(settings.spool))
 
 
 def _histogram(name: str, help_text: str, values: Distribution) -> Metric:

@@ -1,11 +1,11 @@
 """The figures of a crontab as metrics for Prometheus."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
 
+from dcron.monitoring.families import gauge, gauges_by
 from dcron.store.cluster_figures import ClusterFigures, MaintenanceFigures, TaskFigures
 
 _JOB = "maintenance_job"
@@ -14,47 +14,47 @@ _JOB = "maintenance_job"
 
 def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
     """Yield all metrics of the crontab."""
-    yield _by("dcron_tasks", "Tasks, by what the crontab says of them.", "state", figures.tasks)
-    yield _gauge(
+    yield gauges_by("dcron_tasks", "Tasks, by what the crontab says of them.", "state", figures.tasks)
+    yield gauge(
         "dcron_tasks_failed", "Tasks whose last finished run failed or was lost.", figures.tasks_failed
     )
-    yield _gauge(
+    yield gauge(
         "dcron_tasks_late",
         "Tasks with a run that has been due for more than 15 s, up to 1,000.",
         figures.tasks_late,
     )
-    yield _gauge(
+    yield gauge(
         "dcron_tasks_unserved",
         "Tasks with a waiting run that no living node can take.",
         figures.tasks_unserved,
     )
-    yield _by("dcron_runs", "Runs that have not ended.", "state", figures.runs)
-    yield _gauge(
+    yield gauges_by("dcron_runs", "Runs that have not ended.", "state", figures.runs)
+    yield gauge(
         "dcron_due_oldest_seconds",
         "For how long the first waiting run has been due; 0 if none is due.",
         _age(figures, figures.oldest_due),
     )
-    yield _gauge(
+    yield gauge(
         "dcron_oldest_run_seconds",
         "For how long the oldest active run has been running; 0 if none is.",
         _age(figures, figures.oldest_start),
     )
-    yield _gauge("dcron_dead_letters", "Failed and lost runs without further attempts.", figures.dead_letters)
-    yield _by("dcron_nodes", "Nodes; those that ended, within a day.", "state", figures.nodes)
-    yield _gauge("dcron_slots", "Slots of all living nodes.", figures.slots)
-    yield _gauge("dcron_slots_used", "Active runs on all living nodes.", figures.slots_used)
+    yield gauge("dcron_dead_letters", "Failed and lost runs without further attempts.", figures.dead_letters)
+    yield gauges_by("dcron_nodes", "Nodes; those that ended, within a day.", "state", figures.nodes)
+    yield gauge("dcron_slots", "Slots of all living nodes.", figures.slots)
+    yield gauge("dcron_slots_used", "Active runs on all living nodes.", figures.slots_used)
     running = {queue.name: queue.alive for queue in figures.queues}
     limits = {queue.name: queue.max_running for queue in figures.queues if queue.max_running is not None}
-    yield _by("dcron_queue_running", "Active runs of a queue.", "queue", running)
-    yield _by("dcron_queue_limit", "Most active runs of a queue.", "queue", limits)
-    yield _by(
+    yield gauges_by("dcron_queue_running", "Active runs of a queue.", "queue", running)
+    yield gauges_by("dcron_queue_limit", "Most active runs of a queue.", "queue", limits)
+    yield gauges_by(
         "dcron_database_bytes",
         "Size of a table with its indexes; of a SQLite file, its whole size as *.",
         "table",
         figures.database_bytes,
     )
     if figures.oldest_transaction is not None:
-        yield _gauge(
+        yield gauge(
             "dcron_oldest_transaction_seconds",
             "For how long the oldest transaction of the database has been open; 0 if none is.",
             figures.oldest_transaction,
@@ -65,21 +65,23 @@ def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
 
 def freshness(age: float, seconds: float | None, *, failed: bool) -> Iterator[Metric]:
     """Yield how old the figures are, how long their reading took, and whether the last reading succeeded."""
-    yield _gauge("dcron_cluster_up", "Whether the last reading of the database succeeded.", not failed)
-    yield _gauge("dcron_cluster_age_seconds", "Age of the figures on this page.", age)
+    yield gauge("dcron_cluster_up", "Whether the last reading of the database succeeded.", not failed)
+    yield gauge("dcron_cluster_age_seconds", "Age of the figures on this page.", age)
     if seconds is not None:
-        yield _gauge("dcron_cluster_read_seconds", "How long the reading of the figures took.", seconds)
+        yield gauge("dcron_cluster_read_seconds", "How long the reading of the figures took.", seconds)
 
 
 def _of_maintenance(jobs: Sequence[MaintenanceFigures]) -> Iterator[Metric]:
     ran = {job.name: job.ran_at.timestamp() for job in jobs if job.ran_at}
     seconds = {job.name: job.seconds for job in jobs if job.seconds is not None}
-    yield _by("dcron_maintenance_ran_timestamp_seconds", "When a job's last good round ended.", _JOB, ran)
-    yield _by("dcron_maintenance_duration_seconds", "How long that round took.", _JOB, seconds)
+    yield gauges_by(
+        "dcron_maintenance_ran_timestamp_seconds", "When a job's last good round ended.", _JOB, ran
+    )
+    yield gauges_by("dcron_maintenance_duration_seconds", "How long that round took.", _JOB, seconds)
     due = {job.name: job.due_at.timestamp() for job in jobs}
-    yield _by("dcron_maintenance_due_timestamp_seconds", "When a job's next round is due.", _JOB, due)
+    yield gauges_by("dcron_maintenance_due_timestamp_seconds", "When a job's next round is due.", _JOB, due)
     failed = {job.name: float(job.failed) for job in jobs}
-    yield _by("dcron_maintenance_failed", "Whether a job's latest round failed.", _JOB, failed)
+    yield gauges_by("dcron_maintenance_failed", "Whether a job's latest round failed.", _JOB, failed)
 
 
 def _of_tasks(figures: ClusterFigures) -> Iterator[Metric]:
@@ -108,19 +110,8 @@ def _of_tasks(figures: ClusterFigures) -> Iterator[Metric]:
     ]
     for name, help_text, value_of in columns:
         values = {task.name: value for task in figures.of_tasks if (value := value_of(task)) is not None}
-        yield _by(f"dcron_task_{name}", help_text, "task", values)
-    yield _gauge("dcron_task_series_left_out", "Tasks without figures of their own.", figures.tasks_left_out)
-
-
-def _gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, help_text, value=value)
-
-
-def _by(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(name, help_text, labels=[label])
-    for value_of_label, value in values.items():
-        family.add_metric([value_of_label], value)
-    return family
+        yield gauges_by(f"dcron_task_{name}", help_text, "task", values)
+    yield gauge("dcron_task_series_left_out", "Tasks without figures of their own.", figures.tasks_left_out)
 
 
 def _stamp(at: datetime | None) -> float | None:
