@@ -51,7 +51,23 @@ class ChangeWatch(Protocol):
         """Close the connection."""
 
 
-class SqliteWatch:
+class _PacedWatch:
+    """Leaves a pause between two wake-ups."""
+
+    _next = 0.0
+
+    def wait(self, stop: threading.Event) -> bool:
+        stop.wait(max(0.0, self._next - time.monotonic()))
+        changed = self._wait(stop)
+        self._next = time.monotonic() + _SHORTEST_INTERVAL
+        return changed
+
+    def _wait(self, stop: threading.Event) -> bool:
+        """Wait like `wait`, without the pause."""
+        raise NotImplementedError
+
+
+class SqliteWatch(_PacedWatch):
     """Reads SQLite's counter of changes by other connections after the file was written."""
 
     def __init__(self, path: Path) -> None:
@@ -59,13 +75,6 @@ class SqliteWatch:
         self._connection: sqlite3.Connection | None = None
         self._events: FileEvents | None = None
         self._seen: int | None = None
-        self._next = 0.0
-
-    def wait(self, stop: threading.Event) -> bool:
-        time.sleep(max(0.0, self._next - time.monotonic()))
-        changed = self._wait(stop)
-        self._next = time.monotonic() + _SHORTEST_INTERVAL
-        return changed
 
     def _wait(self, stop: threading.Event) -> bool:
         while not stop.is_set():
@@ -103,20 +112,13 @@ class SqliteWatch:
             self._events = None
 
 
-class PostgresWatch:
+class PostgresWatch(_PacedWatch):
     """Listens for the notifications of writers (LISTEN/NOTIFY)."""
 
     def __init__(self, address: Address, channel: str) -> None:
         self._address = address
         self._channel = channel
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._next = 0.0
-
-    def wait(self, stop: threading.Event) -> bool:
-        stop.wait(max(0.0, self._next - time.monotonic()))
-        changed = self._wait(stop)
-        self._next = time.monotonic() + _SHORTEST_INTERVAL
-        return changed
 
     def _wait(self, stop: threading.Event) -> bool:
         if self._address.transaction_pooling:  # a pooler would take the listening connection away
