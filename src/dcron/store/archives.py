@@ -20,9 +20,9 @@ from dcron.archive.storage import Storage
 from dcron.database import Database
 from dcron.model import LAST_RUN, Run
 from dcron.policy.statistics import DAY, Span, start_of
-from dcron.schema import FINISHED, archives, maintenance_jobs, output, runs, summed_days
+from dcron.schema import FINISHED, archives, output, runs, summed_days
 from dcron.settings import ARCHIVE_URL
-from dcron.store import settings
+from dcron.store import maintenance, settings
 from dcron.store.daily_statistics import ARCHIVE_JOB
 from dcron.store.finished_runs import Place
 from dcron.store.maintenance import Hold, Step
@@ -139,7 +139,7 @@ class ArchiveDays:
             hold.renew(connection, database.now(connection), {})
             url = archive_url(connection)
             day = _first_day_to_do(connection) if url else None
-            self._day = _Day(day, url, _due_at(connection)) if day and url else None
+            self._day = _Day(day, url, maintenance.due_at(connection, ARCHIVE_JOB)) if day and url else None
         if self._day is None:
             return Step(None, self._done)
         return Step(self._day.position)
@@ -174,10 +174,6 @@ MOST_PARTS = 100
 def _first_day_to_do(connection: Connection) -> str | None:
     summed = select(summed_days.c.day).where(summed_days.c.archived_at.is_(None))
     return connection.scalar(summed.order_by(summed_days.c.day).limit(1))
-
-
-def _due_at(connection: Connection) -> datetime | None:
-    return connection.scalar(select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == ARCHIVE_JOB))
 
 
 def _write_page(database: Database, day: _Day) -> None:
@@ -261,7 +257,7 @@ def _record(database: Database, hold: Hold, day: _Day) -> bool:
     with database.write() as connection:
         now = database.now(connection)
         hold.renew(connection, now, day.position)  # from here on, late ends wait
-        if _due_at(connection) != day.due_at:
+        if maintenance.due_at(connection, ARCHIVE_JOB) != day.due_at:
             return False
         urls = [f"{day.url}/{part.name}" for part in day.parts]
         known = set(connection.scalars(select(archives.c.url).where(archives.c.url.in_(urls))))

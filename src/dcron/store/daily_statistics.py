@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, update
 
 from dcron.model import RunState
 from dcron.policy.statistics import DAY, Durations, Totals, day_of, last_settled_day, start_of
@@ -50,9 +50,7 @@ class TaskDay:
 
 def days(connection: Connection, first: date, last: date) -> set[date]:
     """Return the days from `first` to `last` that are summed up."""
-    found = summed_days.c.day
-    query = select(found).where(found >= first.isoformat(), found <= last.isoformat())
-    return {day for text in connection.scalars(query) if (day := _day(text))}
+    return _days(connection, first, last)
 
 
 def newest(connection: Connection, last: date) -> date | None:
@@ -64,10 +62,13 @@ def newest(connection: Connection, last: date) -> date | None:
 
 def pruned(connection: Connection, first: date, last: date) -> set[date]:
     """Return the days from `first` to `last` of which runs were pruned."""
+    return _days(connection, first, last, summed_days.c.pruned_at.is_not(None))
+
+
+def _days(connection: Connection, first: date, last: date, *conditions: ColumnElement[bool]) -> set[date]:
     found = summed_days.c.day
-    query = select(found).where(found >= first.isoformat(), found <= last.isoformat())
-    days_pruned = connection.scalars(query.where(summed_days.c.pruned_at.is_not(None)))
-    return {day for text in days_pruned if (day := _day(text))}
+    query = select(found).where(found >= first.isoformat(), found <= last.isoformat(), *conditions)
+    return {day for text in connection.scalars(query) if (day := _day(text))}
 
 
 def read(

@@ -156,6 +156,11 @@ def last_round(connection: Connection, name: str) -> Row[Any] | None:
     return connection.execute(select(maintenance_jobs).where(maintenance_jobs.c.name == name)).first()
 
 
+def due_at(connection: Connection, name: str) -> datetime | None:
+    """Return when the job is due; None if it has no row."""
+    return connection.scalar(select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == name))
+
+
 def due() -> Select[Any]:
     """Select the name of a job that is due and free. The parameters are those of `due_values`."""
     of_these = maintenance_jobs.c.name.in_(bindparam("jobs", expanding=True))

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Select, delete, func, select, text
 from dcron.database import Database
 from dcron.policy.retention import FIRST_SIZE, MOST_BAD, is_clock_trusted, next_size, seconds_of
 from dcron.policy.statistics import day_of
-from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, holds, nodes, runs
+from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, nodes, runs
 from dcron.store import audit_log, maintenance, retention, tasks
 from dcron.store import runs as store_runs
 from dcron.store.finished_runs import Place
@@ -306,7 +306,7 @@ def _dismiss_old(work: Work, history: History) -> None:
     if age < inf:
         with work.database.read() as connection:
             before = retention.shift(work.database.now(connection), age)
-            old = (text(DEAD), runs.c.dead_at < before, runs.c.id > work.after, ~_is_held())
+            old = (text(DEAD), runs.c.dead_at < before, runs.c.id > work.after, ~retention.is_held())
             query = select(runs.c.id).where(*old).order_by(runs.c.id).limit(work.size)
             found = list(connection.scalars(query))
     is_full = len(found) == work.size
@@ -328,7 +328,7 @@ def _dismiss_many(work: Work, history: History) -> None:
         if task_id is not None:
             own = select(runs.c.id).where(text(DEAD), runs.c.task_id == task_id)
             newest = own.order_by(runs.c.id.desc()).offset(MOST_BAD - 1).limit(1).scalar_subquery()
-            older = own.where(runs.c.id < newest, ~_is_held()).order_by(runs.c.id).limit(work.size)
+            older = own.where(runs.c.id < newest, ~retention.is_held()).order_by(runs.c.id).limit(work.size)
             found = list(connection.scalars(older))
     if not found:
         # What is left of this task is on hold.
@@ -460,10 +460,6 @@ _STAGES: Mapping[str, Callable[[Work, History], None]] = {
     "changes": _delete_changes,
     "pages": _give_back_pages,
 }
-
-
-def _is_held() -> Any:
-    return retention.exists(holds.c.run_id == runs.c.id) | retention.exists(holds.c.task_id == runs.c.task_id)
 
 
 def _history(connection: Connection, position: Position, by_hand: ByHand | None) -> History:

@@ -330,9 +330,8 @@ def _conditions(batch: FromClause, with_archive: bool) -> Select[Any]:
 def _facts(with_archive: bool) -> Select[Any]:
     """Return the query for what decides whether a run may go, apart from its age."""
     day = summed_days.c.day == DayOf(runs.c.finished_at)
-    is_held = or_(exists(holds.c.run_id == runs.c.id), exists(holds.c.task_id == runs.c.task_id))
     is_archived = exists(day, summed_days.c.archived_at.is_not(None))
-    is_free = and_(~is_held, is_archived) if with_archive else ~is_held
+    is_free = and_(~is_held(), is_archived) if with_archive else ~is_held()
     retry, flow, newer = (runs.alias(name) for name in ("retry", "flow", "newer"))
     is_retried = exists(retry.c.retry_of == runs.c.id, retry.c.finished_at.is_(None))
     is_open = or_(flow.c.dead_at.is_not(None), flow.c.finished_at.is_(None))
@@ -345,6 +344,11 @@ def _facts(with_archive: bool) -> Select[Any]:
     is_closed = and_(exists(day), ~is_retried, is_over)
     columns = (runs.c.id, runs.c.state, runs.c.finished_at, runs.c.dead_at)
     return select(*columns, is_free.label("is_free"), is_closed.label("is_closed"))
+
+
+def is_held() -> ColumnElement[bool]:
+    """Return the condition that a run, or its task, is on hold."""
+    return or_(exists(holds.c.run_id == runs.c.id), exists(holds.c.task_id == runs.c.task_id))
 
 
 def exists(*conditions: ColumnElement[bool], of: FromClause = runs) -> ColumnElement[bool]:

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from dcron.database import Database
 from dcron.policy.statistics import DAY, Span, Totals, day_of, last_settled_day, start_of
-from dcron.schema import maintenance_jobs
-from dcron.store import daily_statistics, finished_runs
+from dcron.store import daily_statistics, finished_runs, maintenance
 from dcron.store.daily_statistics import JOB, TaskDay
 from dcron.store.finished_runs import Place
 from dcron.store.maintenance import Hold, Step
@@ -84,7 +83,7 @@ class SumUpDays:
             last = last_settled_day(now)
             daily_statistics.forget_after(connection, last)
             day = _first_day_to_do(connection, last)
-            self._count = _Count(day, _due_at(connection)) if day else None
+            self._count = _Count(day, maintenance.due_at(connection, JOB)) if day else None
         if self._count is None:
             return Step(None, {"days": self._days})
         return Step(self._count.position)
@@ -109,7 +108,8 @@ def _write(database: Database, hold: Hold, count: _Count) -> bool:
         with database.write() as connection:
             now = database.now(connection)
             hold.renew(connection, now, count.position)  # from here on, late ends wait
-            if _due_at(connection) != count.due_at:
+            # A late end makes the job due again (`daily_statistics.correct`).
+            if maintenance.due_at(connection, JOB) != count.due_at:
                 return False
             if number == 0:
                 daily_statistics.clear(connection, count.day)
@@ -133,8 +133,3 @@ def _first_day_to_do(connection: Connection, last: date) -> date | None:
             day += DAY
         since = start_of(day)
     return None
-
-
-def _due_at(connection: Connection) -> datetime | None:
-    """Return when the job was due. A late end makes it due again (`daily_statistics.correct`)."""
-    return connection.scalar(select(maintenance_jobs.c.due_at).where(maintenance_jobs.c.name == JOB))
