@@ -226,7 +226,7 @@ class Retention(Service):
 
     @contextmanager
     def _holding(self) -> Iterator[tuple[Hold, Mapping[str, Any]]]:
-        """Take the job from whoever has it, so that only one process prunes. Raises Conflict."""
+        """Take the job from the process that holds it, so that only one prunes. Raises Conflict."""
         hold = Hold(JOB, f"{self.actor}-{token_hex(4)}")
         try:
             with self.database.write() as connection:
