@@ -1,0 +1,164 @@
+"""Pings: in order for each URL, tried three times, and never in the way of the runs."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from dcron.agent.pings import MOST_WAITING, ClusterPings, Ping, PingQueue
+from dcron.notifying.ping import PingError
+
+CHECK, OTHER = "https://hc.example.org/a", "https://hc.example.org/b"
+AT_ONCE = (0.0, 0.0)
+
+
+def until(condition: Callable[[], object], within: float = 30) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+class Sender:
+    """Sends nothing, and fails as a test wants."""
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+        self.failures: dict[str, list[Exception]] = {}
+        self.held = threading.Event()
+        self.held.set()
+        self.under_way = 0
+        self.most_under_way = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, url: str, body: bytes) -> None:
+        with self._lock:
+            self.tried.append(url)
+            self.under_way += 1
+            self.most_under_way = max(self.most_under_way, self.under_way)
+        self.held.wait(30)
+        with self._lock:
+            self.under_way -= 1
+        if failures := self.failures.get(url):
+            raise failures.pop(0)
+
+
+@pytest.fixture
+def sender() -> Sender:
+    return Sender()
+
+
+@pytest.fixture
+def queue(sender: Sender) -> PingQueue:
+    return PingQueue(sender, AT_ONCE)
+
+
+def add(queue: PingQueue, check: str, ending: str = "") -> None:
+    queue.add(check, Ping(check + ending, b"", "backup"))
+
+
+def test_pings_of_one_url_are_sent_in_order(sender: Sender, queue: PingQueue) -> None:
+    for number in range(20):
+        add(queue, CHECK, f"/{number}")
+    queue.close(30)
+    assert sender.tried == [f"{CHECK}/{number}" for number in range(20)]
+    assert sender.most_under_way == 1
+
+
+def test_a_ping_is_tried_three_times_before_the_next_one(
+    sender: Sender, queue: PingQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender.failures[f"{CHECK}/start"] = [PingError("HTTP 503")] * 3
+    add(queue, CHECK, "/start"), add(queue, CHECK)
+    queue.close(30)
+    assert sender.tried == [f"{CHECK}/start"] * 3 + [CHECK]
+    (record,) = caplog.records
+    assert record.getMessage() == "ping of backup to hc.example.org failed: HTTP 503"
+    assert record.__dict__["event"] == "ping-failed"
+
+
+def test_a_second_try_that_succeeds_is_not_reported(
+    sender: Sender, queue: PingQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender.failures[CHECK] = [PingError("no answer within 10s")]
+    add(queue, CHECK)
+    queue.close(30)
+    assert sender.tried == [CHECK] * 2
+    assert not caplog.records
+
+
+def test_an_answer_that_is_final_is_not_tried_again(sender: Sender, queue: PingQueue) -> None:
+    sender.failures[CHECK] = [PingError("HTTP 404", is_final=True)]
+    add(queue, CHECK)
+    queue.close(30)
+    assert sender.tried == [CHECK]
+
+
+def test_a_failure_is_reported_once_until_a_ping_arrives(
+    sender: Sender, queue: PingQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender.failures[CHECK] = [PingError("HTTP 404", is_final=True)] * 3
+    for _ in range(4):
+        add(queue, CHECK)
+    until(lambda: len(sender.tried) == 4)
+    sender.failures[CHECK] = [PingError("HTTP 404", is_final=True)]
+    add(queue, CHECK)
+    queue.close(30)
+    assert len(caplog.records) == 2
+
+
+def test_an_error_of_the_sender_itself_costs_no_thread(sender: Sender, queue: PingQueue) -> None:
+    sender.failures[CHECK] = [RuntimeError("a bug")]
+    add(queue, CHECK), add(queue, CHECK)
+    queue.close(30)
+    assert sender.tried == [CHECK, CHECK]
+
+
+def test_a_host_that_does_not_answer_leaves_threads_to_others(sender: Sender, queue: PingQueue) -> None:
+    sender.held.clear()
+    for number in range(50):
+        add(queue, f"https://dead.example.org/{number}")
+    add(queue, CHECK)
+    until(lambda: CHECK in sender.tried)
+    assert sender.most_under_way <= 5
+    sender.held.set()
+    queue.close(30)
+    assert len(sender.tried) == 51
+
+
+def test_adding_never_waits_and_too_many_pings_are_dropped(
+    sender: Sender, queue: PingQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    sender.held.clear()
+    for _ in range(MOST_WAITING + 100):
+        add(queue, CHECK)
+    assert [record.__dict__["event"] for record in caplog.records] == ["ping-dropped"]
+    sender.held.set()
+    queue.close(60)
+    assert len(sender.tried) == MOST_WAITING
+
+
+def test_an_agent_that_stops_does_not_wait_for_a_dead_host(sender: Sender, queue: PingQueue) -> None:
+    sender.held.clear()
+    add(queue, CHECK), add(queue, OTHER)
+    queue.close(0.05)
+    add(queue, OTHER)
+    sender.held.set()
+    until(lambda: not sender.under_way)
+    assert sender.tried.count(OTHER) <= 1
+
+
+def test_an_agent_without_pings_has_no_thread_for_them(queue: PingQueue) -> None:
+    queue.close()
+    assert not queue._threads
+
+
+def test_the_cluster_is_pinged_at_most_once_a_minute(sender: Sender, queue: PingQueue) -> None:
+    now = 1000.0
+    pings = ClusterPings(CHECK, queue, lambda: now)
+    for now in (1000.0, 1015.0, 1059.0, 1061.0, 1075.0):  # noqa: B007 - the clock reads it
+        pings.healthy()
+    ClusterPings(None, queue).healthy()
+    queue.close(30)
+    assert sender.tried == [CHECK, CHECK]
