@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import get_args
 
-from dcron.fields import channel_kinds, collection_kinds, kinds
+from dcron.fields import channel_kinds, collection_kinds, kinds, names
 from dcron.fields.expectations import format_expect, parse_expect, require_expect
 from dcron.fields.field import Field
 from dcron.fields.kinds import SHORTEST
@@ -53,7 +53,7 @@ def _what() -> Iterator[Field]:
     yield Field(
         name="name",
         group="what",
-        kind=kinds.TaskName(),
+        kind=names.TaskName(),
         help="Name of the task",
         example="A-Z a-z 0-9 . _ -",
         metavar="NAME",
@@ -152,7 +152,7 @@ def _when() -> Iterator[Field]:
         yield Field(
             name=f"{key}_calendar",
             group="when",
-            kind=kinds.CalendarName(),
+            kind=names.CalendarName(),
             key=key,
             help="Skip the dates of a calendar, or run only on them",
             example="holidays, none",
@@ -316,7 +316,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="queue",
         group="where",
-        kind=kinds.QueueName(),
+        kind=names.QueueName(),
         help="Queue whose concurrency limit applies",
         metavar="QUEUE",
         phrase="{}",
