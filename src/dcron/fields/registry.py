@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import get_args
 
-from dcron.fields import collection_kinds, kinds
+from dcron.fields import collection_kinds, kinds, names
 from dcron.fields.field import Field
 from dcron.fields.kinds import SHORTEST
 from dcron.fields.retention import format_keep, parse_keep, require_keep
@@ -51,7 +51,7 @@ def _what() -> Iterator[Field]:
     yield Field(
         name="name",
         group="what",
-        kind=kinds.TaskName(),
+        kind=names.TaskName(),
         help="Name of the task",
         example="A-Z a-z 0-9 . _ -",
         metavar="NAME",
@@ -150,7 +150,7 @@ def _when() -> Iterator[Field]:
         yield Field(
             name=f"{key}_calendar",
             group="when",
-            kind=kinds.CalendarName(),
+            kind=names.CalendarName(),
             key=key,
             help=f"{what} the dates of this calendar",
             example="holidays, none",
@@ -314,7 +314,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="queue",
         group="where",
-        kind=kinds.QueueName(),
+        kind=names.QueueName(),
         help="Queue whose concurrency limit applies",
         metavar="QUEUE",
         phrase="{}",

@@ -13,7 +13,7 @@ from dcron.errors import UsageError, ZoneError
 from dcron.model import DEFINITION_FIELDS, TIMES_FIELDS, Definition, Node, NodeState, Run, RunState, Task
 from dcron.policy import INSTANT
 from dcron.schedule import Schedule, clock_transitions, zone
-from dcron.services.why.messages import Cause, Clock
+from dcron.services.why.run_causes import Cause, Clock
 from dcron.store import history, nodes, tasks
 from dcron.store.history import AuditEntry
 from dcron.unreadable import Unreadable
