@@ -30,7 +30,12 @@ def history(stage: Stage) -> dict[str, Task]:
     rows: list[dict[str, Any]] = []
 
     def add(name: str, hours: float, state: str = "succeeded", seconds: float = 1, **values: Any) -> None:
-        common = {"skip_code": None, "covers_from": None, "covers_until": None, "covers_count": None}
+        common: dict[str, Any] = {
+            "skip_code": None,
+            "covers_from": None,
+            "covers_until": None,
+            "covers_count": None,
+        }
         common |= {"dead_at": None, "exit_code": None, "task_id": tasks[name].id, "task": name}
         rows.append(ended_run(TODAY + hours * HOUR, state, seconds, **common | values))
 
@@ -41,7 +46,11 @@ def history(stage: Stage) -> dict[str, Task]:
     add("broken", 2, "lost", dead_at=TODAY + 2 * HOUR)
     for hour in (3, 4, 5):
         add("busy", hour, "skipped", skip_code="overlap")
-    missed = {"covers_from": TODAY + 6 * HOUR, "covers_until": TODAY + 8 * HOUR, "covers_count": 17}
+    missed: dict[str, Any] = {
+        "covers_from": TODAY + 6 * HOUR,
+        "covers_until": TODAY + 8 * HOUR,
+        "covers_count": 17,
+    }
     add("busy", 8, "skipped", skip_code="missed", **missed)
     for _ in range(6):
         add("slow", -30, seconds=60)
