@@ -70,7 +70,8 @@ def test_a_ping_is_tried_three_times_before_the_next_one(
     sender: Sender, queue: PingQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender.failures[f"{CHECK}/start"] = [PingError("HTTP 503")] * 3
-    add(queue, CHECK, "/start"), add(queue, CHECK)
+    add(queue, CHECK, "/start")
+    add(queue, CHECK)
     queue.close(30)
     assert sender.tried == [f"{CHECK}/start"] * 3 + [CHECK]
     (record,) = caplog.records
@@ -110,7 +111,8 @@ def test_a_failure_is_reported_once_until_a_ping_arrives(
 
 def test_an_error_of_the_sender_itself_costs_no_thread(sender: Sender, queue: PingQueue) -> None:
     sender.failures[CHECK] = [RuntimeError("a bug")]
-    add(queue, CHECK), add(queue, CHECK)
+    add(queue, CHECK)
+    add(queue, CHECK)
     queue.close(30)
     assert sender.tried == [CHECK, CHECK]
 
@@ -141,7 +143,8 @@ def test_adding_never_waits_and_too_many_pings_are_dropped(
 
 def test_an_agent_that_stops_does_not_wait_for_a_dead_host(sender: Sender, queue: PingQueue) -> None:
     sender.held.clear()
-    add(queue, CHECK), add(queue, OTHER)
+    add(queue, CHECK)
+    add(queue, OTHER)
     queue.close(0.05)
     add(queue, OTHER)
     sender.held.set()

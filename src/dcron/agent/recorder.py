@@ -164,11 +164,11 @@ class Recorder:
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
         claimed = {each.run.id: each.run for each in active}
         for each, result in zip(ended, results, strict=True):
-            run = claimed.get(each.id)
-            if run and each.id in recorded:
-                self._pings.ended(run, each)
+            claim = claimed.get(each.id)
+            if claim and each.id in recorded:
+                self._pings.ended(claim, each)
             self._pings.forget(each.id)
-            self._settle(each, run.task.name if run else None, recorded=each.id in recorded)
+            self._settle(each, claim.task.name if claim else None, recorded=each.id in recorded)
             self._counters.finished[each.state] += each.id in recorded
             if result.started_at:
                 self._counters.duration.add(result.finished_at - result.started_at)
