@@ -28,7 +28,7 @@ class TuiConfig:
     """Keys by the name of the key binding: `[tui.keys]`."""
 
 
-AGENT_TEXTS = ("name", "spool", "lease", "grace", "monitor", "ping", "log-format")
+AGENT_TEXTS = ("name", "spool", "lease", "grace", "monitor", "log-format")
 AGENT_LISTS = ("queue", "tag", "capacity")
 AGENT_NUMBERS = ("slots",)
 AGENT_KEYS = (*AGENT_TEXTS, *AGENT_LISTS, *AGENT_NUMBERS)

@@ -1,13 +1,22 @@
 """Pings: in order for each URL, tried three times, and never in the way of the runs."""
 
+import dataclasses
 import threading
 import time
+import uuid
 from collections.abc import Callable
+from unittest.mock import Mock
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from dcron.agent.pings import MOST_WAITING, ClusterPings, Ping, PingQueue
+from dcron.agent.pings import LONGEST_BODY, MOST_WAITING, Ping, PingQueue, RunPings, url_of
+from dcron.model import Definition, RunState, Task, Trigger
 from dcron.notifying.ping import PingError
+from dcron.store.candidates import ClaimedRun
+from dcron.store.finishing import RunResult
+from dcron.store.output import Chunk
+from tests.support.node import NINE
 
 CHECK, OTHER = "https://hc.example.org/a", "https://hc.example.org/b"
 AT_ONCE = (0.0, 0.0)
@@ -157,11 +166,93 @@ def test_an_agent_without_pings_has_no_thread_for_them(queue: PingQueue) -> None
     assert not queue._threads
 
 
-def test_the_cluster_is_pinged_at_most_once_a_minute(sender: Sender, queue: PingQueue) -> None:
-    now = 1000.0
-    pings = ClusterPings(CHECK, queue, lambda: now)
-    for now in (1000.0, 1015.0, 1059.0, 1061.0, 1075.0):  # noqa: B007 - the clock reads it
-        pings.healthy()
-    ClusterPings(None, queue).healthy()
-    queue.close(30)
-    assert sender.tried == [CHECK, CHECK]
+class Collecting(PingQueue):
+    """Sends nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added: list[tuple[str, Ping]] = []
+
+    def add(self, check: str, ping: Ping) -> None:
+        self.added.append((check, ping))
+
+    @property
+    def endings(self) -> list[str]:
+        """What follows the URL of the check, without the query."""
+        return [ping.url.removeprefix(check).partition("?")[0] for check, ping in self.added]
+
+
+@pytest.fixture
+def collected() -> Collecting:
+    return Collecting()
+
+
+def run_of(*, ping: str | None = CHECK, tries: int = 1) -> ClaimedRun:
+    """Return a run of a task with a ping."""
+    given = Definition(
+        name="backup", schedule="@daily", timezone="UTC", command="true", ping=ping, tries=tries
+    )
+    task = Mock(spec=Task, id=1, **vars(given))
+    task.name = "backup"
+    return ClaimedRun(7, task, Trigger.SCHEDULE, 1, NINE, None, {})
+
+
+@pytest.mark.parametrize(
+    ("result", "ending"),
+    [
+        (RunResult(7, RunState.SUCCEEDED, NINE, exit_code=0), ""),
+        (RunResult(7, RunState.FAILED, NINE, "exit 3", 3), "/3"),
+        (RunResult(7, RunState.FAILED, NINE, "killed by SIGKILL", None, 9), "/137"),
+        (RunResult(7, RunState.FAILED, NINE, "timeout", 0, timed_out=True), "/fail"),
+        (RunResult(7, RunState.FAILED, NINE, "could not be started", 127, never_begun=True), "/fail"),
+        (RunResult(7, RunState.LOST, NINE, "its warden died"), "/fail"),
+        (RunResult(7, RunState.CANCELLED, NINE, "cancelled by ann"), "/log"),
+    ],
+)
+def test_a_run_pings_its_start_and_its_end(collected: Collecting, result: RunResult, ending: str) -> None:
+    pings = RunPings(collected)
+    pings.started(run_of())
+    pings.ended(run_of(), result)
+    assert collected.endings == ["/start", ending]
+    start, end = (parse_qs(urlsplit(ping.url).query)["rid"] for _, ping in collected.added)
+    assert start == end
+    assert str(uuid.UUID(start[0])) == start[0]
+
+
+def test_a_failure_that_is_retried_is_only_logged(collected: Collecting) -> None:
+    pings, failed = RunPings(collected), RunResult(7, RunState.FAILED, NINE, "exit 1", 1)
+    pings.ended(run_of(tries=2), failed)
+    pings.ended(dataclasses.replace(run_of(tries=2), attempt=2), failed)
+    assert collected.endings == ["/log", "/1"]
+
+
+def test_a_ping_carries_the_end_of_the_output(collected: Collecting) -> None:
+    pings = RunPings(collected)
+    pings.started(run_of())
+    pings.printed(7, [Chunk(7, 0, "out", NINE, b"x" * 20_000)])
+    pings.printed(7, [Chunk(7, 20_000, "err", NINE, b"disk full\n")])
+    pings.printed(8, [Chunk(8, 0, "out", NINE, b"of another task")])
+    pings.ended(run_of(), RunResult(7, RunState.FAILED, NINE, "exit 1", 1))
+    body = collected.added[-1][1].body
+    assert len(body) == LONGEST_BODY
+    assert body.endswith(b"xxx" + b"disk full\n")
+    pings.ended(run_of(), RunResult(7, RunState.LOST, NINE, "its warden died"))
+    body = collected.added[-1][1].body
+    assert (len(body), body[:16]) == (LONGEST_BODY, b"its warden died\n")
+    pings.forget(7)
+    assert not pings._tails
+
+
+def test_a_task_without_a_url_pings_nothing(collected: Collecting) -> None:
+    pings = RunPings(collected)
+    pings.started(run_of(ping=None))
+    pings.ended(run_of(ping=None), RunResult(7, RunState.SUCCEEDED, NINE))
+    assert not collected.added
+    assert not pings._tails
+
+
+def test_the_url_of_a_ping_keeps_the_query() -> None:
+    rid = uuid.UUID(int=1)
+    assert url_of("https://a.org/x/?create=1", "start", rid) == f"https://a.org/x/start?create=1&rid={rid}"
+    assert url_of("https://a.org/x/", "", rid) == f"https://a.org/x/?rid={rid}"
+    assert url_of("https://a.org", "3", rid) == f"https://a.org/3?rid={rid}"

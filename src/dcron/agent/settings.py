@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dcron.errors import UsageError
-from dcron.fields.kinds import web_address_problem
 from dcron.monitoring.address import ListenAddress
 from dcron.quantities import SLOTS
 from dcron.validation import require_amounts, require_queue, require_tags
@@ -48,8 +47,6 @@ class AgentSettings:
     """Whether commands run in a PID namespace that ends with the agent."""
     monitor: ListenAddress | None = None
     """Where the agent serves its figures."""
-    ping: str | None = None
-    """The URL that the agent requests while the cluster is healthy."""
     account: Account = field(default_factory=own_account)
     """The account it runs as, and whether it may run commands as others."""
 
@@ -67,8 +64,6 @@ class AgentSettings:
             raise UsageError(f"--grace: {self.grace:g}s is not valid; give 0s or more")
         if self.isolate and (reason := why_unavailable()):
             raise UsageError(f"--isolate: commands cannot be isolated here: {reason}")
-        if problem := web_address_problem(self.ping):
-            raise UsageError(f"--ping: {problem}")
         require_tags("--tag", self.tags)
         for queue in self.queues:
             require_queue("--queue", queue)
