@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from dcron import __version__
+from dcron.cli import contexts
 from dcron.cli.help import VERB
 
 SECTIONS: dict[str, dict[str, str]] = {
@@ -80,6 +81,11 @@ COMMAND_LAST = ("add", "at", "in")
 
 class Verbs(TyperGroup):
     """The verbs, each loaded when it is used: `dcron --help` is quick, `dcron preview` needs no database."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Add the option that chooses a context."""
+        super().__init__(*args, **options)
+        self.params.insert(1, contexts.context_option(hidden=False))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all verbs."""
