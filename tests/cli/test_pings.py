@@ -40,7 +40,10 @@ def test_an_agent_pings_the_starts_and_ends_of_runs(dcron: Dcron, server: WebSer
 
 @pytest.mark.slow
 def test_a_server_that_hangs_delays_neither_runs_nor_their_ends(sqlite: Dcron, server: WebServer) -> None:
-    server.answer = lambda _, __: server.released.wait(60) and None
+    def hang(*_: object) -> None:
+        server.released.wait(60)
+
+    server.answer = hang
     for number in range(3):
         sqlite.done("add", "-n", f"t{number}", "--ping", server.url(f"/{number}"), "0 0 1 1 *", "true")
         sqlite.done("run", f"t{number}")
