@@ -11,7 +11,8 @@ from typing import Any
 
 import platformdirs
 
-from dcron import trust
+from dcron import channels, trust
+from dcron.channels import Channel
 from dcron.errors import UsageError
 
 SITE_CONFIG = Path("/etc/dcron/config.toml")
@@ -51,6 +52,8 @@ class Config:
     """Which files other accounts can change, and how. Root ignores such files."""
     database_file: Path | None = field(default=None, compare=False)
     """The file that names the database."""
+    notify: Mapping[str, Channel] = field(default_factory=dict)
+    """Where this machine's agent sends notifications: [notify.NAME]."""
 
 
 def config_paths() -> list[Path]:
@@ -81,6 +84,7 @@ def load_config() -> Config:
     unread: list[str] = []
     distrusted: list[str] = []
     database_file = None
+    notify: dict[str, Channel] = {}
     for path in config_paths():
         if _is_there(path) and (problem := trust.problem_with(path)):
             if os.geteuid() == trust.ROOT:
@@ -91,6 +95,8 @@ def load_config() -> Config:
         try:
             content = _content_of(path)
             _require_right(content, path)
+            # A channel is never put together from two files: each holds its own secrets.
+            notify |= _channels_from(content, path)
         except UsageError as error:
             if path != SITE_CONFIG:
                 raise
@@ -107,7 +113,7 @@ def load_config() -> Config:
         for name, value in merged.get("agent", {}).items()
     }
     values = (merged.get("database"), merged.get("timezone"), agent, _tui_from(merged))
-    return Config(*values, tuple(unread), tuple(distrusted), database_file)
+    return Config(*values, tuple(unread), tuple(distrusted), database_file, notify)
 
 
 def _content_of(path: Path) -> dict[str, Any]:
@@ -151,7 +157,7 @@ def _merged(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str,
 
 def _require_right(content: Mapping[str, Any], path: Path) -> None:
     """Raise UsageError for an unknown setting, or a value of the wrong type."""
-    _require_known(content, ("database", "timezone", "agent", "tui"), path, "")
+    _require_known(content, ("database", "timezone", "agent", "tui", "notify"), path, "")
     for name in ("database", "timezone"):
         if not isinstance(content.get(name, ""), str):  # it may hold a password, so it is not quoted
             raise UsageError(f"{path}: {name} is not a text in quotes")
@@ -184,6 +190,14 @@ def _is_right(name: str, value: Any) -> bool:
     if name in AGENT_LISTS and isinstance(value, list):
         return all(isinstance(each, str) for each in value)
     return isinstance(value, str)
+
+
+def _channels_from(content: Mapping[str, Any], path: Path) -> dict[str, Channel]:
+    """Return the channels of a file. Raises UsageError."""
+    tables = content.get("notify", {})
+    if not isinstance(tables, dict):
+        raise UsageError(f'{path}: [notify] takes tables such as  [notify.ops]  with  kind = "mail"')
+    return {name: channels.parse(name, table, path) for name, table in tables.items()}
 
 
 def _tui_from(content: Mapping[str, Any]) -> TuiConfig:
