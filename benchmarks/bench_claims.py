@@ -33,11 +33,11 @@ def report(server: str, *, history: int = 1_000_000, in_the_way: int = 10_000) -
             _settle(database)
             _measure(database, now)  # what is made once, statements and connections, is made by then
             bare = _measure(database, now)
-            for told, add in _burdens(history, in_the_way).items():
+            for message, add in _burdens(history, in_the_way).items():
                 add(database, now)
                 _settle(database)
                 took = _measure(database, now)
-                print(f"  {kind:9} {took:6.2f} ({bare:.2f}): ratio {took / bare:.2f}  and {told}")
+                print(f"  {kind:9} {took:6.2f} ({bare:.2f}): ratio {took / bare:.2f}  and {message}")
             database.close()
     print()
 

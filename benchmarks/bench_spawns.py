@@ -33,8 +33,8 @@ def agent_spawns(team: Cluster, runs: int, slots: int) -> float:
     names = [f"true-{n}" for n in range(runs)]
     team.crontab.import_tasks([Definition(**{**line.__dict__, "name": name}) for name in names])
     team.start_agent("bench", lease=60, slots=slots)
-    wanted = RunFilter(states=[RunState.WAITING, RunState.CLAIMED, RunState.RUNNING])
-    wait_for(lambda: not team.crontab.runs(wanted, 1), 180, "all have run")
+    expected = RunFilter(states=[RunState.WAITING, RunState.CLAIMED, RunState.RUNNING])
+    wait_for(lambda: not team.crontab.runs(expected, 1), 180, "all have run")
     done = team.runs(RunState.SUCCEEDED)
     assert len(done) == runs
     ends = [run.finished_at for run in done if run.finished_at]

@@ -82,10 +82,10 @@ def under(ours: Warden, argv: tuple[str, ...], *, read: bool = False, user: str 
     """Run a command under the warden, asking for a new one whenever one has finished, as the agent does."""
     asked = finished = 0
     while finished < RUNS:
-        wanted = min(AT_A_TIME - (asked - finished), RUNS - asked)
-        if wanted:
-            ours.start([Job(run_id=asked + i, argv=argv, env=ENV, user=user) for i in range(wanted)])
-            asked += wanted
+        expected = min(AT_A_TIME - (asked - finished), RUNS - asked)
+        if expected:
+            ours.start([Job(run_id=asked + i, argv=argv, env=ENV, user=user) for i in range(expected)])
+            asked += expected
         for event in ours.events(5):
             if isinstance(event, Finished):
                 finished += 1

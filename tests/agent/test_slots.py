@@ -1,16 +1,23 @@
 """Slots: a run takes one until its process has ended; the record of the end follows in a batch."""
 
+import os
 from datetime import timedelta
 
 import pytest
 
 from dcron.agent import running
 from dcron.agent.running import ActiveRuns
+from dcron.agent.settings import default_slots
 from dcron.errors import DatabaseError
 from dcron.model import RunState, Trigger
 from dcron.store.candidates import ClaimedRun
 from tests.support.definitions import task
 from tests.support.node import NINE, HandNode, World
+
+
+def test_an_agent_has_eight_slots_per_core_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    assert default_slots() == 24
 
 
 def busy_node(world: World, tasks: int, slots: int) -> tuple[HandNode, list[int]]:

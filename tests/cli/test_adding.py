@@ -32,11 +32,11 @@ def test_add_and_set_warn_of_a_minute_at_which_many_start(dcron: Dcron) -> None:
     for words in (["*/5 * * * *"], ["-n", "b", "1 3 * * *"], ["-n", "p", "--queue", "mail", "H 4 * * *"]):
         assert "same-minute" not in dcron.done("add", *words, "x").err
     added = dcron.done("add", "-n", "c", "--queue", "mail", "--json", "0 3 * * *", "x")
-    told = re.search(
+    message = re.search(
         r"warning: (10 tasks start at .* 03:00 UTC \(a1, a2, a3, …\); .*) \[same-minute\]", added.err
     )
-    assert told
-    assert told[1] in dcron("lint").out
+    assert message
+    assert message[1] in dcron("lint").out
     changed = dcron.done("set", "b", "--schedule", "0 3 * * *")
     assert "11 tasks start at" in changed.err
     assert "same-minute" not in dcron.done("set", "b", "--timeout", "5m").err
@@ -167,8 +167,8 @@ def test_what_is_not_given_has_the_defaults_of_the_contract(dcron: Dcron) -> Non
 def test_the_policies_are_told_in_words(sqlite: Dcron) -> None:
     words = ["--tries", "3", "--queue", "mail", "--need", "gpu=1", "--timeout", "30m", "--max-running", "2"]
     added = sqlite.done("add", "-n", "one", *words, "@daily", "run it").out
-    told = " ".join(added[added.index("with ") :].split())
-    assert told == (
+    message = " ".join(added[added.index("with ") :].split())
+    assert message == (
         "with stopped after 30m; up to 2 alive at once; up to 3 tries, 1s apart and doubling, to 1h;"
         " queue mail; needs gpu=1"
     )
@@ -180,7 +180,7 @@ def test_the_policies_are_told_in_words(sqlite: Dcron) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--tries", "2", "--backoff", "5m"], "up to 2 tries, 5m apart"),
         (["--tries", "3", "--backoff", "0s"], "up to 3 tries, one right after the other"),
@@ -203,9 +203,9 @@ def test_the_policies_are_told_in_words(sqlite: Dcron) -> None:
         (["--max-running", "none"], "any number alive at once"),
     ],
 )
-def test_each_policy_has_its_words(sqlite: Dcron, words: list[str], told: str) -> None:
+def test_each_policy_has_its_words(sqlite: Dcron, words: list[str], message: str) -> None:
     assert re.search(
-        f"^with +{re.escape(told)}$", sqlite.done("add", *words, "@daily", "x").out, re.MULTILINE
+        f"^with +{re.escape(message)}$", sqlite.done("add", *words, "@daily", "x").out, re.MULTILINE
     )
 
 
@@ -228,19 +228,19 @@ def test_after_as_an_option_explains_itself(sqlite: Dcron, words: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("schedule", "told"),
+    ("schedule", "message"),
     [
         ("@on deploy", "when the event deploy is sent"),
         ("@after dump,copy", "after dump and copy have succeeded"),
         ("@reboot", "when a node starts"),
     ],
 )
-def test_what_follows_no_clock_is_told_as_what_comes_next(sqlite: Dcron, schedule: str, told: str) -> None:
+def test_what_follows_no_clock_is_told_as_what_comes_next(sqlite: Dcron, schedule: str, message: str) -> None:
     for name in ("dump", "copy"):
         sqlite.done("add", "-n", name, "@yearly", "true")
     for shown in (sqlite.done("add", "-n", "one", schedule, "x").out, sqlite.done("view", "one").out):
-        assert re.search(f"^when +{told}$", shown, re.MULTILINE)
-        assert re.search(f"^next +{told}$", shown, re.MULTILINE)
+        assert re.search(f"^when +{message}$", shown, re.MULTILINE)
+        assert re.search(f"^next +{message}$", shown, re.MULTILINE)
 
 
 def test_a_fixed_delay_has_a_next_run_and_no_series(sqlite: Dcron) -> None:
@@ -296,7 +296,7 @@ def test_every_form_of_schedule_can_be_added(sqlite: Dcron, schedule: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("schedule", "told"),
+    ("schedule", "message"),
     [
         ("99 * * * *", "minute"),
         ("* 25 * * *", "hour"),
@@ -315,10 +315,10 @@ def test_every_form_of_schedule_can_be_added(sqlite: Dcron, schedule: str) -> No
         ("0 9 * * *\n", "column"),
     ],
 )
-def test_a_bad_schedule_is_refused_naming_what_is_wrong(sqlite: Dcron, schedule: str, told: str) -> None:
+def test_a_bad_schedule_is_refused_naming_what_is_wrong(sqlite: Dcron, schedule: str, message: str) -> None:
     refused = sqlite("add", "-n", "job", schedule, "job")
     assert refused.code == 2
-    assert told in refused.err.lower()
+    assert message in refused.err.lower()
     assert refused.err.startswith("dcron: ")
     assert refused.out == ""
     assert sqlite.done("list", "--json").json == []
@@ -330,7 +330,7 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["-z", "Europe/Berln"], "Europe/Berlin"),
         (["-z", "Mars/Base"], "not a time zone"),
@@ -372,10 +372,10 @@ def test_a_schedule_without_quotes_is_recognised(sqlite: Dcron) -> None:
         (["--timeout"], "requires"),
     ],
 )
-def test_a_bad_option_is_refused(sqlite: Dcron, words: list[str], told: str) -> None:
+def test_a_bad_option_is_refused(sqlite: Dcron, words: list[str], message: str) -> None:
     refused = sqlite("add", *words, "@daily", "job") if words[-1] != "--timeout" else sqlite("add", *words)
     assert refused.code == 2
-    assert told.lower() in refused.err.lower()
+    assert message.lower() in refused.err.lower()
     assert sqlite.done("list", "--json").json == []
 
 
@@ -417,13 +417,13 @@ def test_in_makes_a_task_of_one_run(dcron: Dcron) -> None:
 def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
     task = sqlite.done("at", "--json", "-z", "Asia/Tokyo", "2060-01-01 09:00", "party").json
     assert task["next_run_at"] == "2060-01-01T00:00:00Z"
-    told = sqlite.done("at", "-z", "Asia/Tokyo", "2060-01-01 09:00", "party")
-    assert "party-2" in told.out
-    assert "2060-01-01 09:00:00 JST +09:00" in told.out
+    result = sqlite.done("at", "-z", "Asia/Tokyo", "2060-01-01 09:00", "party")
+    assert "party-2" in result.out
+    assert "2060-01-01 09:00:00 JST +09:00" in result.out
 
 
 @pytest.mark.parametrize(
-    ("when", "due", "told"),
+    ("when", "due", "message"),
     [
         ("2055-03-28 02:30", "2055-03-28T01:00:00Z", "02:30 does not exist on 2055-03-28: runs at 03:00"),
         ("2055-10-31 02:30", "2055-10-31T00:30:00Z", "02:30 comes twice on 2055-10-31: runs the first time"),
@@ -432,10 +432,10 @@ def test_at_takes_a_time_in_the_zone_that_is_named(sqlite: Dcron) -> None:
     ],
 )
 def test_at_tells_what_a_clock_change_does_to_its_time(
-    sqlite: Dcron, when: str, due: str, told: str | None
+    sqlite: Dcron, when: str, due: str, message: str | None
 ) -> None:
     added = sqlite.done("at", "-n", "one", "-z", "Europe/Berlin", when, "x").out
-    assert told in added if told else "exist" not in added and "twice" not in added
+    assert message in added if message else "exist" not in added and "twice" not in added
     assert sqlite.done("view", "one", "--json").json["next_run_at"] == due
 
 
@@ -478,11 +478,11 @@ def test_the_real_command_adds_too(dcron: Dcron) -> None:
 
 
 def test_add_and_set_say_what_the_next_clock_changes_do(sqlite: Dcron) -> None:
-    told = "clock change Sun 20"
-    assert told in sqlite.done("add", "-n", "night", "-z", "Europe/Berlin", "30 2 * * *", "x").err
-    assert told in sqlite.done("set", "night", "--gap", "skip").err
-    assert told not in sqlite.done("set", "night", "-z", "UTC").err
-    assert told not in sqlite.done("add", "-n", "often", "-z", "Europe/Berlin", "*/5 * * * *", "x").err
+    message = "clock change Sun 20"
+    assert message in sqlite.done("add", "-n", "night", "-z", "Europe/Berlin", "30 2 * * *", "x").err
+    assert message in sqlite.done("set", "night", "--gap", "skip").err
+    assert message not in sqlite.done("set", "night", "-z", "UTC").err
+    assert message not in sqlite.done("add", "-n", "often", "-z", "Europe/Berlin", "*/5 * * * *", "x").err
     hours = sqlite.done("add", "-n", "hours", "-z", "Europe/Berlin", "0 */2 * * *", "x").err
     assert "hours-at-change" in hours
-    assert told not in hours  # the warning says it already
+    assert message not in hours  # the warning says it already

@@ -96,14 +96,14 @@ def test_a_task_keeps_to_the_dates_of_its_calendar(sqlite: Dcron) -> None:
 
 def test_a_calendar_that_is_not_there_or_leaves_nothing_is_refused(dcron: Dcron) -> None:
     dcron.done("calendar", "add", "past", "2020-01-01")
-    for words, told, code in (
+    for words, message, code in (
         (["--only", "past"], "never fires.*calendar past", 2),
         (["--except", "nowhere"], "no calendar 'nowhere'", 4),
         (["--only", "\x1b[31m"], "control character", 2),
     ):
         refused = dcron("add", *words, "@yearly", "x")
         assert refused.code == code, words
-        assert re.search(told, refused.err)
+        assert re.search(message, refused.err)
         assert "\x1b" not in refused.err
     dcron.done("add", "-n", "one", "@daily", "x")
     assert dcron("set", "one", "--only", "nowhere").code == 4
@@ -170,14 +170,19 @@ def test_every_bad_entry_is_told_with_its_line_and_nothing_is_written(sqlite: Dc
     bad.write_text("2027-01-01\n2027-02-30\n\n\x1b[31m\nRRULE:FREQ=NEVER\n")
     refused = sqlite("calendar", "add", "x", f"@{bad}", "soon")
     assert refused.code == 2
-    for told in (f"{bad}:2: '2027-02-30'", f"{bad}:4: '\\x1b[31m'", f"{bad}:5: RRULE: FREQ", "'soon' is not"):
-        assert told in refused.err
+    for message in (
+        f"{bad}:2: '2027-02-30'",
+        f"{bad}:4: '\\x1b[31m'",
+        f"{bad}:5: RRULE: FREQ",
+        "'soon' is not",
+    ):
+        assert message in refused.err
     assert "\x1b" not in refused.err
     assert sqlite.done("calendar", "list", "--json").json == []
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["x"], "empty"),
         (["none", "sat"], "none"),
@@ -191,9 +196,9 @@ def test_every_bad_entry_is_told_with_its_line_and_nothing_is_written(sqlite: Dc
         (["x", "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30"], "no date"),
     ],
 )
-def test_a_bad_calendar_is_refused(sqlite: Dcron, words: list[str], told: str) -> None:
+def test_a_bad_calendar_is_refused(sqlite: Dcron, words: list[str], message: str) -> None:
     refused = sqlite("calendar", "add", *words)
-    assert (refused.code, told in refused.err) == (2, True), refused
+    assert (refused.code, message in refused.err) == (2, True), refused
     assert len(refused.err) < 1000
     assert sqlite.done("calendar", "list", "--json").json == []
 
@@ -228,10 +233,10 @@ def test_a_calendar_that_can_no_longer_be_read_is_told_beside_the_others(dcron: 
     database.close()
     listed = dcron.done("calendar", "list")
     assert [line.split()[0] for line in listed.out.splitlines()] == ["CALENDAR", "new", "old"]
-    told = "calendar old: RRULE: BYDAY counts to 5"
-    assert listed.err.startswith(told)
+    message = "calendar old: RRULE: BYDAY counts to 5"
+    assert listed.err.startswith(message)
     viewed = dcron.done("calendar", "view", "old")
-    assert ("BYDAY=9MO" in viewed.out, viewed.err.startswith(told)) == (True, True)
+    assert ("BYDAY=9MO" in viewed.out, viewed.err.startswith(message)) == (True, True)
     assert re.search(r"^job +@daily ", dcron.done("list").out, re.MULTILINE)
     dcron.done("rm", "-f", "job")
     dcron.done("calendar", "rm", "-f", "old")

@@ -46,16 +46,16 @@ def test_a_setting_is_listed_set_and_unset(dcron: Dcron) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["set", "timezon", "UTC"], "there is no setting 'timezon'; did you mean timezone?"),
         (["unset", "colour"], "there is no setting 'colour'; the settings are "),
         (["set", "timezone", "Europe/Brelin"], "did you mean Europe/Berlin?"),
     ],
 )
-def test_what_is_no_setting_is_refused(sqlite: Dcron, words: list[str], told: str) -> None:
+def test_what_is_no_setting_is_refused(sqlite: Dcron, words: list[str], message: str) -> None:
     refused = sqlite("config", *words)
-    assert (refused.code, told in refused.err) == (2, True), refused.err
+    assert (refused.code, message in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.slow

@@ -26,11 +26,11 @@ READING += (["lint"], ["calendar", "list"], ["preview", "@daily", "--except", "x
 WRITING = (["add", "@daily", "ls"], ["in", "1h", "ls"], ["import", "-"], ["calendar", "add", "x", "sat"])
 
 
-def assert_fails(dcron: Dcron, told: str, *lines: list[str]) -> None:
+def assert_fails(dcron: Dcron, message: str, *lines: list[str]) -> None:
     for words in lines:
         failed = dcron(*words)
         assert failed.code == 3, (words, failed)
-        assert told in failed.err, (words, failed)
+        assert message in failed.err, (words, failed)
         assert failed.err.startswith("dcron: "), words
         assert len(failed.err.splitlines()) == 1, words
         assert failed.out == "", words
@@ -200,17 +200,17 @@ def test_a_read_only_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "told"), [("0000", "newer"), ("9999", "upgrade dcron here")])
-def test_tables_of_another_version(dcron: Dcron, version: str, told: str) -> None:
+@pytest.mark.parametrize(("version", "message"), [("0000", "newer"), ("9999", "upgrade dcron here")])
+def test_tables_of_another_version(dcron: Dcron, version: str, message: str) -> None:
     dcron.done("db", "init")
     database = Database(dcron.url)
     with database.write() as connection:
         connection.execute(text(f"UPDATE dcron_version SET version_num = '{version}'"))
     database.close()
-    assert_fails(dcron, told, *READING, *WRITING, ["db", "init"], ["db", "upgrade"], ["pause", "x"])
+    assert_fails(dcron, message, *READING, *WRITING, ["db", "init"], ["db", "upgrade"], ["pause", "x"])
     info = dcron("info", "--json")
     assert (info.code, info.json["schema"], info.json["tasks"]) == (3, version, None)
-    assert told in info.err
+    assert message in info.err
     assert real("agent", "--once", url=dcron.url).code == 3
 
 
@@ -255,10 +255,10 @@ def test_a_verb_that_only_reads_or_acts_on_a_name_creates_no_file(sqlite: Dcron,
     sqlite.url = f"sqlite:///{path}"
     reading = [words for words in READING if words[0] != "lint"]
     acting = (["rm", "-f", "x"], ["pause", "x"], ["run", "x"], ["drain", "x"], ["db", "upgrade"])
-    told = f"there is no crontab at {path}; `dcron db init` makes one, and so does `dcron add`"
-    assert_fails(sqlite, told, *reading, *acting, ["lint"], ["emit", "x"], ["config", "list"])
+    message = f"there is no crontab at {path}; `dcron db init` makes one, and so does `dcron add`"
+    assert_fails(sqlite, message, *reading, *acting, ["lint"], ["emit", "x"], ["config", "list"])
     info = sqlite("info")
-    assert (info.code, told in info.err) == (3, True)
+    assert (info.code, message in info.err) == (3, True)
     assert not path.exists()
 
 

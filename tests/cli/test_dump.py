@@ -91,7 +91,7 @@ def test_paused_starts_nothing(sqlite: Dcron, other: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('"dcron_dump": 1', '"dcron_dump": 2', "format 2, made by a newer dcron; this one reads 1"),
         ('"dcron_dump": 1', '"dcron_dump": "1"', "not a dump of dcron"),
@@ -115,13 +115,13 @@ def test_paused_starts_nothing(sqlite: Dcron, other: str) -> None:
     ],
 )
 def test_a_file_that_is_wrong_restores_nothing(
-    sqlite: Dcron, other: str, old: str, new: str, told: str
+    sqlite: Dcron, other: str, old: str, new: str, message: str
 ) -> None:
     fill(sqlite)
     text = sqlite.done("dump").out
     assert old in text
     refused = sqlite("--db", other, "restore", "-", "-f", stdin=text.replace(old, new, 1).encode())
-    assert (refused.code, told in refused.err, "nothing was restored" in refused.err) == (2, True, True), (
+    assert (refused.code, message in refused.err, "nothing was restored" in refused.err) == (2, True, True), (
         refused.err
     )
     assert json.loads(sqlite.done("--db", other, "dump").out)["tasks"] == []

@@ -168,7 +168,7 @@ def test_mistakes_are_told_with_the_place_in_the_text_that_is_kept(
     assert (refused.code, refused.out) == (2, "")
     kept = left()[0]
     lines = kept.read_text().split("\n")
-    places = [told.split(":") for told in refused.err.splitlines() if told.startswith(f"{kept}:")]
+    places = [message.split(":") for message in refused.err.splitlines() if message.startswith(f"{kept}:")]
     assert [lines[int(line) - 1] for _, line, *_ in places] == ["0 99 * * * run a", "#dcron: name=b x=1"]
     assert refused.err.splitlines()[-1] == "dcron: nothing was changed"
     assert {task["version"] for task in dcron.done("list", "--json").json} == {1}
@@ -328,7 +328,7 @@ def test_visual_comes_before_editor_and_may_have_words(
 
 
 @pytest.mark.parametrize(
-    ("editor", "error", "told"),
+    ("editor", "error", "message"),
     [
         ("no-such-editor", Refused, "no-such-editor"),
         ("vi 'open", UsageError, "EDITOR"),
@@ -337,11 +337,11 @@ def test_visual_comes_before_editor_and_may_have_words(
     ],
 )
 def test_an_editor_that_cannot_be_used_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editor: str, error: type[Exception], told: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editor: str, error: type[Exception], message: str
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         open_editor(tmp_path / "file")
 
 

@@ -85,10 +85,10 @@ def test_errors_are_inert(sqlite: Dcron) -> None:
 @pytest.mark.parametrize("words", ["list", "export", "--help", "add -n other @daily true", "list --json"])
 def test_what_cannot_be_written_is_told_in_a_sentence(sqlite: Dcron, words: str) -> None:
     sqlite.done("add", "-n", "one", "@daily", "true")
-    told = shell(f"{DCRON} {words} >/dev/full", sqlite.url)
-    assert told.returncode == 1
-    assert "Traceback" not in told.stderr
-    last = told.stderr.splitlines()[-1]
+    result = shell(f"{DCRON} {words} >/dev/full", sqlite.url)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    last = result.stderr.splitlines()[-1]
     assert last == "dcron: cannot write the output: No space left on device"
 
 
@@ -98,14 +98,14 @@ def test_what_cannot_be_written_is_told_in_a_sentence(sqlite: Dcron, words: str)
 )
 def test_closed_streams_are_as_good_as_empty_ones(sqlite: Dcron, words: str, code: int) -> None:
     sqlite.done("add", "-n", "one", "@daily", "true")
-    told = shell(f"{DCRON} {words}", sqlite.url)
-    assert told.returncode == code
-    assert "Traceback" not in told.stderr
+    result = shell(f"{DCRON} {words}", sqlite.url)
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
 
 
 def test_a_complaint_that_nobody_reads_keeps_its_code(sqlite: Dcron) -> None:
-    told = shell(f"{DCRON} view none 2>&1 | true; exit ${{PIPESTATUS[0]}}", sqlite.url)
-    assert told.returncode == 4
+    message = shell(f"{DCRON} view none 2>&1 | true; exit ${{PIPESTATUS[0]}}", sqlite.url)
+    assert message.returncode == 4
 
 
 def shell(line: str, url: str) -> "subprocess.CompletedProcess[str]":

@@ -46,9 +46,9 @@ def test_import_adds_changes_and_leaves_the_rest(dcron: Dcron, crontab: Path) ->
 
 
 def test_a_dry_run_writes_nothing(dcron: Dcron, crontab: Path) -> None:
-    told = dcron.done("import", str(crontab), "--user", "root", "--dry-run")
-    assert "2 would be added" in told.out
-    assert f"{crontab}:4: warning: " in told.err
+    result = dcron.done("import", str(crontab), "--user", "root", "--dry-run")
+    assert "2 would be added" in result.out
+    assert f"{crontab}:4: warning: " in result.err
     assert dcron.done("list", "--json").json == []
 
 
@@ -89,7 +89,7 @@ def test_a_line_that_agents_cannot_run_is_refused_too(dcron: Dcron) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"0 9 * * * x\n0 9 * * * \xff\n", ":2:11: "),
         (b"#" * 1_000_001, "larger"),
@@ -97,11 +97,11 @@ def test_a_line_that_agents_cannot_run_is_refused_too(dcron: Dcron) -> None:
     ],
 )
 def test_a_file_that_is_no_crontab_is_refused(
-    sqlite: Dcron, tmp_path: Path, content: bytes, told: str
+    sqlite: Dcron, tmp_path: Path, content: bytes, message: str
 ) -> None:
     (tmp_path / "file").write_bytes(content)
     refused = sqlite("import", str(tmp_path / "file"))
-    assert (refused.code, told in refused.err) == (2, True)
+    assert (refused.code, message in refused.err) == (2, True)
 
 
 def test_a_missing_file_or_a_directory_is_wrong_usage(sqlite: Dcron, tmp_path: Path) -> None:

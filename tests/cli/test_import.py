@@ -125,9 +125,9 @@ SYSTEM = b"#dcron: system\n5-55/10 * * * * root command -v debian-sa1 > /dev/nul
 
 
 def test_a_system_file_is_warned_about(sqlite: Dcron) -> None:
-    told = sqlite.done("import", "-n", "-", stdin=SYSTEM).err
-    assert "<stdin>:2: warning: a job of every host: debian-sa1 collects this host's activity" in told
-    assert "ONE task" in told
+    message = sqlite.done("import", "-n", "-", stdin=SYSTEM).err
+    assert "<stdin>:2: warning: a job of every host: debian-sa1 collects this host's activity" in message
+    assert "ONE task" in message
     for option in (("--every-node",), ("--require", "web")):
         assert "warning" not in sqlite.done("import", "-n", "-", *option, stdin=SYSTEM).err
 
@@ -151,12 +151,12 @@ def test_well_known_jobs_of_hosts_are_named(sqlite: Dcron, name: str) -> None:
 
 
 def test_an_account_without_a_home_is_warned_about(sqlite: Dcron) -> None:
-    told = sqlite.done("import", "-n", "-", "--user", "no-such-account", stdin=LINE).err
-    assert "this machine has no account 'no-such-account'" in told
+    message = sqlite.done("import", "-n", "-", "--user", "no-such-account", stdin=LINE).err
+    assert "this machine has no account 'no-such-account'" in message
     homeless = next((each.pw_name for each in pwd.getpwall() if not Path(each.pw_dir).is_dir()), None)
     assert homeless
-    told = sqlite.done("import", "-n", "-", "--user", homeless, stdin=LINE).err
-    assert f"{homeless} has no home directory here" in told
+    message = sqlite.done("import", "-n", "-", "--user", homeless, stdin=LINE).err
+    assert f"{homeless} has no home directory here" in message
     assert f"{homeless} has no home directory" in sqlite.done("add", "--user", homeless, "@daily", "x").err
     assert "home" not in sqlite.done("add", "--user", homeless, "--cwd", "/tmp", "@daily", "x").err
 

@@ -52,20 +52,20 @@ def test_every_form_means_the_same_in_add_list_preview_export_and_import(dcron: 
 
 
 @pytest.mark.parametrize(
-    ("schedule", "told"),
+    ("schedule", "message"),
     [
         ("@after a,b", "after a and b have succeeded"),
         ("@on deploy", "when the event deploy is sent"),
         ("@delay 5m", "5 minutes after the run before has ended"),
     ],
 )
-def test_what_follows_no_clock_is_explained_and_added(sqlite: Dcron, schedule: str, told: str) -> None:
+def test_what_follows_no_clock_is_explained_and_added(sqlite: Dcron, schedule: str, message: str) -> None:
     for name in ("a", "b"):
         sqlite.done("add", "-n", name, "@yearly", "true")
     shown = sqlite.done("preview", schedule)
-    assert told in shown.out
-    assert f"it runs {told}" in shown.err
-    assert told in sqlite.done("add", "-n", "one", schedule, "ls").out
+    assert message in shown.out
+    assert f"it runs {message}" in shown.err
+    assert message in sqlite.done("add", "-n", "one", schedule, "ls").out
     assert sqlite.done("view", "one", "--json").json["schedule"] == schedule
     refused = sqlite("add", f"{schedule} | @daily", "ls")
     assert (refused.code, "cannot be combined" in refused.err) == (2, True)

@@ -172,10 +172,10 @@ def test_a_slip_in_sql_suspends_its_line_and_hides_no_other(dcron: Dcron) -> Non
     dcron.run_due()
     tasks = {each["name"]: each for each in dcron.done("list", "--json").json}
     assert (tasks.pop("good")["error"], len(tasks)) == (None, len(SLIPS))
-    for number, (_, _, told) in enumerate(SLIPS):
-        assert told in tasks[f"bad-{number}"]["error"]
+    for number, (_, _, message) in enumerate(SLIPS):
+        assert message in tasks[f"bad-{number}"]["error"]
         assert tasks[f"bad-{number}"]["next_run_at"] is None
-        assert told in dcron.done("view", f"bad-{number}").out
+        assert message in dcron.done("view", f"bad-{number}").out
     assert dcron.done("list").out.count("suspended") == len(SLIPS)
     assert "name=good\n" in dcron.done("export").out
 

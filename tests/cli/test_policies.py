@@ -98,8 +98,8 @@ def test_a_dead_letter_is_tried_again_as_its_task_is_now(dcron: Dcron) -> None:
     (run_id,) = run_once(dcron, "bad")
     dcron.done("set", "bad", "--command", "true")
     retried = dcron.done("retry", str(run_id), "--json")
-    told = [retried.json[key] for key in ("trigger", "state", "attempt", "retry_of")]
-    assert told == ["retry", "waiting", 2, run_id]
+    message = [retried.json[key] for key in ("trigger", "state", "attempt", "retry_of")]
+    assert message == ["retry", "waiting", 2, run_id]
     assert "no agent is running" in retried.err
     assert dcron("retry", str(run_id)).code == 1
     assert dcron("retry", "999").code == 4
@@ -145,8 +145,8 @@ def test_failed_pages_through_the_failed_alone(dcron: Dcron, monkeypatch: pytest
             connection.execute(insert(runs).values({**values, "state": state}))
     database.close()
     monkeypatch.setattr(tasks, "PAGE", 4)
-    wanted = [line.name for number, line in enumerate(lines, 1) if number % 3 != 1]
-    assert names_failed(dcron) == wanted
+    expected = [line.name for number, line in enumerate(lines, 1) if number % 3 != 1]
+    assert names_failed(dcron) == expected
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ def test_a_backfill_counts_back_from_now(sqlite: Dcron) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["report", "--from", "2020-01-01"], 2, "--to"),
         (["report", "--from", "2020-01-02", "--to", "2020-01-01"], 2, "before --from"),
@@ -249,12 +249,12 @@ def test_a_backfill_counts_back_from_now(sqlite: Dcron) -> None:
     ],
 )
 def test_a_backfill_that_makes_no_sense_is_refused(
-    sqlite: Dcron, words: list[str], code: int, told: str
+    sqlite: Dcron, words: list[str], code: int, message: str
 ) -> None:
     sqlite.done("add", "-n", "report", "0 * * * *", "true")
     sqlite.done("add", "-n", "deploy", "@on deploy", "true")
     refused = sqlite("backfill", *words)
-    assert (refused.code, told in refused.err) == (code, True), refused
+    assert (refused.code, message in refused.err) == (code, True), refused
     assert refused.out == ""
 
 

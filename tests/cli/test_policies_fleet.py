@@ -84,8 +84,8 @@ def test_a_queue_holds_its_limit_and_says_who_is_over_it(sqlite: Dcron) -> None:
         for _ in range(3):
             sqlite.done("run", "post")
         until(lambda: sqlite.done("queue", "list", "--json").json[0]["running"] == 2)
-        told = sqlite.done("queue", "set", "mail", "--max-running", "1").out
-        assert "at most 1 run at once; 2 are active now and continue" in told
+        message = sqlite.done("queue", "set", "mail", "--max-running", "1").out
+        assert "at most 1 run at once; 2 are active now and continue" in message
 
 
 @pytest.mark.slow
@@ -114,9 +114,9 @@ def test_what_no_agent_can_take_says_so(sqlite: Dcron) -> None:
             assert "no agent" not in row_of(sqlite, "train")
             header, *rows = sqlite.done("nodes").out.splitlines()
             assert header.split()[-3:] == ["TAGS", "QUEUES", "CAPACITY"]
-            told = {line.split()[0][:5]: line.split()[10:] for line in rows}
-            assert told["gpu-1"][-3:] == ["gpu", "default", "mem=8G"]
-            assert told["web-1"][-1] == "all"
+            message = {line.split()[0][:5]: line.split()[10:] for line in rows}
+            assert message["gpu-1"][-3:] == ["gpu", "default", "mem=8G"]
+            assert message["web-1"][-1] == "all"
 
 
 @pytest.mark.slow
@@ -126,8 +126,10 @@ def test_where_all_agents_drain_nobody_is_told_to_start_one(sqlite: Dcron) -> No
         assert sqlite.done("run", "one").err == ""
         sqlite.done("drain", "web-1")
         for words in (["run", "one"], ["add", "@yearly", "x"], ["in", "1h", "x"], ["list"]):
-            told = sqlite.done(*words).err
-            assert told == "every agent is draining: nothing starts until one of them is restarted\n", words
+            message = sqlite.done(*words).err
+            assert message == "every agent is draining: nothing starts until one of them is restarted\n", (
+                words
+            )
 
 
 @pytest.mark.slow

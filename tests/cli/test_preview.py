@@ -204,9 +204,9 @@ def test_a_task_with_jitter_is_shown_as_it_starts(sqlite: Dcron) -> None:
     planned = sqlite.done("view", "task-0", "--json").json["next_run_at"]
     first = sqlite.done("preview", "task-0", "-n", "2", "--json").json["occurrences"][0]
     assert (first["at"][10:], first["starts_at"]) == (f"T{hour}:00:00Z", planned)
-    told = f"starts {planned[11:19]} by its jitter, in "
+    message = f"starts {planned[11:19]} by its jitter, in "
     for shown in (added, sqlite.done("view", "task-0"), sqlite.done("preview", "task-0")):
-        (line,) = [line for line in shown.out.splitlines() if told in line]
+        (line,) = [line for line in shown.out.splitlines() if message in line]
         assert f" {hour}:00:00 UTC " in line
     together = sqlite.done("preview", "--all", "-z", "UTC", "-n", "12")
     (line,) = [line for line in together.out.splitlines() if " task-0 " in line]

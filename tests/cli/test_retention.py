@@ -74,7 +74,7 @@ def test_prune_takes_over_from_an_agent_that_prunes(dcron: Dcron, stage: Stage) 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["prune", "--keep", "runs"], "write a name and a value"),
         (["prune", "--keep", "dead=5d"], "there are runs, bad, last, output, bad-output"),
@@ -87,9 +87,9 @@ def test_prune_takes_over_from_an_agent_that_prunes(dcron: Dcron, stage: Stage) 
         (["set", "a", "--keep", "runs=9999999d"], "longer than a century"),
     ],
 )
-def test_wrong_values_are_refused(dcron: Dcron, stage: Stage, words: list[str], told: str) -> None:
+def test_wrong_values_are_refused(dcron: Dcron, stage: Stage, words: list[str], message: str) -> None:
     refused = dcron(*words)
-    assert (refused.code, told in refused.err) == (2, True), refused.err
+    assert (refused.code, message in refused.err) == (2, True), refused.err
 
 
 def test_compact_makes_a_file_smaller_and_is_refused_on_postgres(dcron: Dcron, stage: Stage) -> None:

@@ -146,11 +146,13 @@ def test_logs_of_a_run_that_could_not_start_say_why(dcron: Dcron) -> None:
     dcron.done("add", "-n", "one", "--cwd", "/no/such/place", "@yearly", "true")
     run_id = dcron.done("run", "one", "--json").json["id"]
     dcron.run_due()
-    told = f"run {run_id} of one: exit 126: could not be started: cannot enter the directory '/no/such/place'"
+    message = (
+        f"run {run_id} of one: exit 126: could not be started: cannot enter the directory '/no/such/place'"
+    )
     shown = dcron.done("logs", "one")
-    assert (shown.out, shown.err.startswith(told)) == ("", True)
+    assert (shown.out, shown.err.startswith(message)) == ("", True)
     followed = dcron("logs", "-f", "one")
-    assert (followed.code, followed.err.startswith(told)) == (126, True)
+    assert (followed.code, followed.err.startswith(message)) == (126, True)
 
 
 @pytest.mark.slow

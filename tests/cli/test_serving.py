@@ -39,7 +39,7 @@ def test_an_agent_that_is_told_nothing_serves_all_and_has_slots_alone(sqlite: Dc
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--queue", "a b"], "--queue: 'a b' cannot be a queue's name"),
         (["--tag", "a b"], "--tag: 'a b' is not a tag; write a word such as ssd, or two such as zone=eu-1"),
@@ -50,10 +50,10 @@ def test_an_agent_that_is_told_nothing_serves_all_and_has_slots_alone(sqlite: Dc
         (["--capacity", "slots=4"], "--capacity: slots are given by --slots N"),
     ],
 )
-def test_an_agent_refuses_what_no_task_could_ask_for(sqlite: Dcron, words: list[str], told: str) -> None:
+def test_an_agent_refuses_what_no_task_could_ask_for(sqlite: Dcron, words: list[str], message: str) -> None:
     refused = sqlite("agent", "--once", *words)
     assert refused.code == 2
-    assert told in refused.err
+    assert message in refused.err
     assert sqlite.done("nodes", "--json").json == []
 
 

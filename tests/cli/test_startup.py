@@ -78,13 +78,13 @@ def cpu_seconds(*command: str) -> float:
 
 @pytest.mark.slow
 def test_help_is_quick() -> None:
-    bare, told = math.inf, math.inf
+    bare, message = math.inf, math.inf
     for _ in range(60):  # the least of each, taken in turns, until it is clear
         bare = min(bare, cpu_seconds(sys.executable, "-c", "pass"))
-        told = min(told, cpu_seconds(str(DCRON), "--help"))
-        if told <= 7 * bare:
+        message = min(message, cpu_seconds(str(DCRON), "--help"))
+        if message <= 7 * bare:
             break
-    assert told <= 8 * bare
+    assert message <= 8 * bare
 
 
 def test_alone_it_prints_help(sqlite: Dcron) -> None:
@@ -128,7 +128,7 @@ def test_the_verbs_that_end_in_a_command_are_those_that_take_one() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["lst"], "did you mean list?"),
         (["list", "--jsno"], "--json"),
@@ -144,10 +144,10 @@ def test_the_verbs_that_end_in_a_command_are_those_that_take_one() -> None:
         (["demo", "--agents", "0"], "--agents"),
     ],
 )
-def test_wrong_usage_is_2_with_a_hint(sqlite: Dcron, words: list[str], told: str) -> None:
+def test_wrong_usage_is_2_with_a_hint(sqlite: Dcron, words: list[str], message: str) -> None:
     wrong = sqlite(*words)
     assert wrong.code == 2
-    assert told in wrong.err.lower()
+    assert message in wrong.err.lower()
     assert wrong.err.startswith("dcron: ")
     assert wrong.out == ""
 

@@ -134,9 +134,9 @@ def test_no_occurrence_is_lost_or_told_twice_at_the_edges_of_a_pause(
     stage.now = at(resume_at)
     task = stage.crontab.resume(task)
     assert due_at(stage, task) == at("12:40")
-    told = " ".join(str(reason) for reason in reasons(stage, task))
+    message = " ".join(str(reason) for reason in reasons(stage, task))
     expected = "3 occurrences" if pause_at == "12:09" else "2 occurrences"
-    assert expected in told
+    assert expected in message
     assert len(reasons(stage, task)) == (1 if pause_at == "12:09" else 2)
 
 

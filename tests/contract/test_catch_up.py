@@ -51,11 +51,13 @@ def test_what_is_passed_over_says_why_and_which(stage: Stage) -> None:
     last = stage.task("last")
     stage.now = at("12:35")
     run_all(stage, stage.node())
-    told = "missed: no agent could start it"
+    message = "missed: no agent could start it"
     span = "(3 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:30:00Z)"
-    assert reasons(stage, skip) == [f"{told}, and catch-up is skip {span}"]
-    assert reasons(stage, window) == [f"{told} within the catch-up window of 1m {span}"]
-    assert reasons(stage, last) == [f"{told} (2 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:20:00Z)"]
+    assert reasons(stage, skip) == [f"{message}, and catch-up is skip {span}"]
+    assert reasons(stage, window) == [f"{message} within the catch-up window of 1m {span}"]
+    assert reasons(stage, last) == [
+        f"{message} (2 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:20:00Z)"
+    ]
 
 
 def test_a_turn_that_is_a_little_late_is_not_missed(stage: Stage) -> None:
@@ -121,8 +123,8 @@ def test_the_latest_occurrence_that_its_calendar_allows_is_made_up_for(stage: St
     stage.now = at("12:00").replace(day=4)
     (run,) = stage.take(stage.node())
     assert run.scheduled_for == at("09:00").replace(day=2)
-    (told,) = reasons(stage, task)
-    assert "(2 occurrences, 2027-06-03T09:00:00Z to 2027-06-04T09:00:00Z)" in told
+    (message,) = reasons(stage, task)
+    assert "(2 occurrences, 2027-06-03T09:00:00Z to 2027-06-04T09:00:00Z)" in message
 
 
 def test_starts_are_spread_the_same_way_on_every_node_and_told_before(stage: Stage) -> None:

@@ -369,8 +369,8 @@ def test_runs_are_listed_the_newest_first_as_wanted(stage: Stage) -> None:
     assert [each.id for each in stage.crontab.runs(RunFilter(), limit=1)] == [waiting.id]
 
 
-def listed(stage: Stage, wanted: RunFilter) -> list[int]:
-    return [run.id for run in stage.crontab.runs(wanted, limit=10)]
+def listed(stage: Stage, expected: RunFilter) -> list[int]:
+    return [run.id for run in stage.crontab.runs(expected, limit=10)]
 
 
 def test_a_cancelled_turn_makes_room_for_the_next_one(stage: Stage) -> None:
@@ -512,8 +512,8 @@ def test_an_import_is_done_wholly_or_not_at_all(stage: Stage, bad: dict[str, str
 
 def test_a_dry_import_tells_and_does_nothing(stage: Stage) -> None:
     stage.task("old")
-    told = stage.crontab.import_tasks([definition("new"), definition("old", "@daily")], dry_run=True)
-    assert (told.added, told.changed) == (["new"], ["old"])
+    message = stage.crontab.import_tasks([definition("new"), definition("old", "@daily")], dry_run=True)
+    assert (message.added, message.changed) == (["new"], ["old"])
     assert [line.name for line in stage.crontab.export_tasks()] == ["old"]
 
 

@@ -177,10 +177,10 @@ def test_what_only_the_database_knows_is_a_mistake_at_its_line_too(stage: Stage)
     with pytest.raises(BadText) as refused:
         editing(stage).check(draft, text)
     lines = text.split("\n")
-    told = {lines[line - 1]: message for line, _, message in refused.value.mistakes}
-    assert list(told) == ["0 0 30 2 * run a", "*/10 * * * * run b", "@daily true"]
+    said = {lines[line - 1]: message for line, _, message in refused.value.mistakes}
+    assert list(said) == ["0 0 30 2 * run a", "*/10 * * * * run b", "@daily true"]
     assert [
-        word in message for word, message in zip(("never", "calendar", "already"), told.values(), strict=True)
+        word in message for word, message in zip(("never", "calendar", "already"), said.values(), strict=True)
     ]
     assert all(task.version == 1 for task in stage.crontab.tasks())
 

@@ -83,8 +83,8 @@ def test_a_suspended_listener_has_a_skipped_row_too(stage: Stage, launching: Tri
     stage.sql("UPDATE crontab SET env = 'A=1', version = version + 1 WHERE name = 'build'")
     stage.plan()
     launching.emit("push")
-    (told,) = reasons(stage, task)
-    assert told.startswith("suspended: env: ")
+    (message,) = reasons(stage, task)
+    assert message.startswith("suspended: env: ")
 
 
 def test_an_event_by_plain_sql_is_handled_by_the_agents(stage: Stage) -> None:
@@ -144,7 +144,7 @@ def test_what_only_sqlite_takes_as_an_event_stops_nobody(sqlite_stage: Stage, od
         node.finish(found)
     assert "well" in ran
     assert len(ran) == (2 if "time" in odd else 1)
-    assert all("no command can be given" in told for told in reasons(sqlite_stage, task))
+    assert all("no command can be given" in message for message in reasons(sqlite_stage, task))
     assert "payload" not in odd or len(reasons(sqlite_stage, task)) == 1
 
 

@@ -180,8 +180,8 @@ def test_a_file_of_another_account_is_named_with_its_owner(
     path.touch()
     monkeypatch.setattr("dcron.database.failures.os.open", refuse)
     error = sqlite3.OperationalError("unable to open database file")
-    told = str(database_error(error, parse_url(f"sqlite:///{path}")))
-    assert told.endswith(
+    message = str(database_error(error, parse_url(f"sqlite:///{path}")))
+    assert message.endswith(
         f"cannot be opened: this account may not read and write it; it belongs to {path.owner()}"
     )
 

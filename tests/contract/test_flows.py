@@ -46,7 +46,7 @@ def etl(stage: Stage) -> Etl:
     return Etl(stage)
 
 
-def told(stage: Stage, task: Task) -> list[tuple[RunState, str | None]]:
+def message(stage: Stage, task: Task) -> list[tuple[RunState, str | None]]:
     return [(run.state, run.reason) for run in stage.runs(task.id)]
 
 
@@ -111,7 +111,7 @@ def test_a_first_step_that_fails_begins_a_flow_that_is_over(stage: Stage, etl: E
     stage.finish(etl.node, run.id, FAILED)
     assert find(stage, run.id).flow == run.id
     for task in (*etl.transforms, etl.load):
-        assert told(stage, task) == [(RunState.SKIPPED, f"extract failed (run {run.id})")]
+        assert message(stage, task) == [(RunState.SKIPPED, f"extract failed (run {run.id})")]
 
 
 def test_retrying_the_failed_run_continues_the_flow(stage: Stage, etl: Etl) -> None:
@@ -167,7 +167,7 @@ def test_a_retry_that_never_runs_leaves_the_rest_out(stage: Stage, how: str) -> 
         stage.forward(minutes=5)
         stage.expire()
     word = "cancelled" if how == "cancelled" else "skipped"
-    assert told(stage, leaf) == [(RunState.SKIPPED, f"root was {word} (run {retry.id})")]
+    assert message(stage, leaf) == [(RunState.SKIPPED, f"root was {word} (run {retry.id})")]
 
 
 def test_nothing_runs_twice_in_a_flow_whatever_is_retried(stage: Stage, etl: Etl) -> None:
@@ -196,15 +196,15 @@ def test_what_was_left_out_at_first_is_not_retried_once_it_has_run(stage: Stage,
     letters.retry(middle["clean"])
     stage.finish(etl.node, etl.take()["clean"])
     load_id = etl.take()["load"]
-    told = f"run {skipped.id} is skipped, but load has another run in flow {skipped.flow}, run"
-    with pytest.raises(Refused, match=f"{told} {load_id}, which is running: `dcron logs -f {load_id}`"):
+    message = f"run {skipped.id} is skipped, but load has another run in flow {skipped.flow}, run"
+    with pytest.raises(Refused, match=f"{message} {load_id}, which is running: `dcron logs -f {load_id}`"):
         letters.retry(skipped.id)
     stage.finish(etl.node, load_id, FAILED)
     retry = letters.retry(load_id)
-    with pytest.raises(Refused, match=f"{told} {retry.id}, which is waiting"):
+    with pytest.raises(Refused, match=f"{message} {retry.id}, which is waiting"):
         letters.retry(skipped.id)
     stage.finish(etl.node, etl.take()["load"])
-    with pytest.raises(Refused, match=f"{told} {retry.id}, which succeeded: `dcron run load` runs"):
+    with pytest.raises(Refused, match=f"{message} {retry.id}, which succeeded: `dcron run load` runs"):
         letters.retry(skipped.id)
 
 
@@ -215,7 +215,7 @@ def test_a_late_truth_continues_the_flow(stage: Stage) -> None:
     (run,) = stage.take(node)
     stage.forward(seconds=LEASE + 1)
     stage.reap()
-    assert told(stage, second) == [(RunState.SKIPPED, f"first was lost (run {run.id})")]
+    assert message(stage, second) == [(RunState.SKIPPED, f"first was lost (run {run.id})")]
     stage.finish(node, run.id)
     assert [each.task.name for each in stage.take(other)] == ["second"]
 
@@ -224,7 +224,7 @@ def test_a_step_that_is_cancelled_before_it_starts_leaves_the_rest_out(stage: St
     etl.begin()
     (waiting,) = [run for run in stage.runs(None, RunState.WAITING) if run.task == "clean"]
     stage.crontab.cancel(waiting.id)
-    assert told(stage, etl.load) == [(RunState.SKIPPED, f"clean was cancelled (run {waiting.id})")]
+    assert message(stage, etl.load) == [(RunState.SKIPPED, f"clean was cancelled (run {waiting.id})")]
 
 
 def test_a_step_that_expires_leaves_the_rest_out(stage: Stage) -> None:
@@ -232,7 +232,7 @@ def test_a_step_that_expires_leaves_the_rest_out(stage: Stage) -> None:
     etl.begin()
     stage.forward(seconds=61)
     assert stage.expire() == 3
-    ((state, reason),) = told(stage, etl.load)
+    ((state, reason),) = message(stage, etl.load)
     assert state is RunState.SKIPPED
     assert "was skipped (run" in str(reason)
 
@@ -256,7 +256,7 @@ def test_a_suspended_step_leaves_itself_and_the_rest_out(stage: Stage, etl: Etl)
     for run_id in etl.take().values():
         stage.finish(etl.node, run_id)
     for task in (etl.load, report):
-        ((state, reason),) = told(stage, task)
+        ((state, reason),) = message(stage, task)
         assert state is RunState.SKIPPED
         assert str(reason).startswith("load is suspended: env: ")
 
@@ -265,7 +265,7 @@ def test_a_step_in_the_middle_that_is_run_by_hand_is_a_flow_of_its_own(stage: St
     run = stage.crontab.run(etl.transforms[0])
     assert etl.take() == {"clean": run.id}
     stage.finish(etl.node, run.id)
-    assert told(stage, etl.load) == [
+    assert message(stage, etl.load) == [
         (RunState.SKIPPED, f"enrich, join are not part of flow {run.id}, which began further on")
     ]
     alone = stage.task("alone", "@after load")

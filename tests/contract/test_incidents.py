@@ -8,19 +8,19 @@ from dcron.store import clock_steps, epochs
 from tests.support.stage import Stage
 
 
-def told(stage: Stage, name: str) -> dict[str, str]:
+def message(stage: Stage, name: str) -> dict[str, str]:
     return {cause.code: cause.sentence for cause in Why(stage.crontab).explain(name)}
 
 
 def test_an_epoch_is_named_for_a_day(stage: Stage) -> None:
     stage.task("backup")
-    assert "epoch" not in told(stage, "backup")
+    assert "epoch" not in message(stage, "backup")
     with stage.database.write() as connection:
         epochs.declare(
             connection, stage.database, "web-1", stage.now, seen=40, timeline=None, reason="run 40 was there"
         )
     stage.forward(hours=1)
-    assert told(stage, "backup")["epoch"] == (
+    assert message(stage, "backup")["epoch"] == (
         "2027-06-01 12:00 UTC: the database may have lost what it had committed (run 40 was there): run ids"
         " go on above 10040, and an occurrence that it forgot may run again"
     )
@@ -29,7 +29,7 @@ def test_an_epoch_is_named_for_a_day(stage: Stage) -> None:
     assert facts.last_epoch.after["ids"] == 10040
     assert facts.last_set_back is None
     stage.forward(days=1)
-    assert "epoch" not in told(stage, "backup")
+    assert "epoch" not in message(stage, "backup")
 
 
 def test_a_clock_set_back_is_named_as_long_as_it_matters(stage: Stage) -> None:
@@ -48,9 +48,11 @@ def test_a_clock_set_back_is_named_as_long_as_it_matters(stage: Stage) -> None:
     assert turn
     assert turn.scheduled_for == stage.now + timedelta(hours=1)
     stage.forward(hours=30)
-    assert "what ran ahead of its time, up to 2027-06-03 13:00 UTC" in told(stage, "backup")["clock-set-back"]
+    assert (
+        "what ran ahead of its time, up to 2027-06-03 13:00 UTC" in message(stage, "backup")["clock-set-back"]
+    )
     stage.forward(days=3)
-    assert "clock-set-back" not in told(stage, "backup")
+    assert "clock-set-back" not in message(stage, "backup")
     assert database_facts(stage.database).last_set_back
 
 
@@ -58,7 +60,7 @@ def test_a_lease_that_no_clock_explains_is_explained(stage: Stage) -> None:
     stage.task("backup")
     node = stage.node()
     stage.sql("UPDATE nodes SET lease = 60")
-    assert "clock-lease" not in told(stage, "backup")
+    assert "clock-lease" not in message(stage, "backup")
     stage.forward(hours=-1)
-    sentence = told(stage, "backup")["clock-lease"]
+    sentence = message(stage, "backup")["clock-lease"]
     assert sentence.startswith(f"the lease of {node} ends 2027-06-01 12:01 UTC, later than its 60s allow")

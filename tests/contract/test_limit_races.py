@@ -122,7 +122,7 @@ def race(database_url: str, stage: Stage) -> Iterator[Callable[[Lane], Ledger]]:
         racer.database.close()
 
 
-def wanted(stage: Stage, tasks: list[Task]) -> None:
+def expected(stage: Stage, tasks: list[Task]) -> None:
     for number in range(RUNS):
         task = tasks[number % len(tasks)]
         stage.insert_run(
@@ -141,7 +141,7 @@ def assert_all_ran(stage: Stage, ledger: Ledger, limit: int) -> None:
 def test_a_tasks_limit_holds_and_nothing_that_waited_is_forgotten(
     stage: Stage, race: Callable[[Lane], Ledger], limit: int
 ) -> None:
-    wanted(stage, [stage.task("busy", "0 0 1 1 *", max_running=limit)])
+    expected(stage, [stage.task("busy", "0 0 1 1 *", max_running=limit)])
     assert_all_ran(stage, race(Lane()), limit)
 
 
@@ -150,7 +150,7 @@ def test_a_queues_limit_holds_over_many_tasks(
     stage: Stage, race: Callable[[Lane], Ledger], limit: int
 ) -> None:
     Fleet(stage.crontab).set_queue("mail", limit)
-    wanted(
+    expected(
         stage, [stage.task(f"mail-{number}", "0 0 1 1 *", queue="mail", max_running=2) for number in range(4)]
     )
     assert_all_ran(stage, race(Lane(queue="mail")), limit)

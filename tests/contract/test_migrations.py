@@ -159,8 +159,8 @@ def test_tables_of_an_older_dcron_are_upgraded_when_somebody_says_so(
 ) -> None:
     migrations.prepare(database)
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", "0998")
-    told = f"version {SCHEMA_VERSION} and this dcron needs 0998: run `dcron db upgrade`"
-    with pytest.raises(SchemaVersionError, match=told):
+    message = f"version {SCHEMA_VERSION} and this dcron needs 0998: run `dcron db upgrade`"
+    with pytest.raises(SchemaVersionError, match=message):
         migrations.prepare(database)
 
 

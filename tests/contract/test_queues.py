@@ -11,7 +11,7 @@ from tests.support.stage import Stage
 NEVER = "0 0 1 1 *"
 
 
-def wanted(stage: Stage, tasks: int, runs: int = 1, queue: str = "mail") -> None:
+def expected(stage: Stage, tasks: int, runs: int = 1, queue: str = "mail") -> None:
     """So many due runs of so many tasks of one queue."""
     for number in range(tasks):
         task = stage.task(f"{queue}-{number}", NEVER, queue=queue, max_running=None)
@@ -22,7 +22,7 @@ def wanted(stage: Stage, tasks: int, runs: int = 1, queue: str = "mail") -> None
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_queues_limit_holds_over_tasks_and_nodes(stage: Stage, limit: int) -> None:
     Fleet(stage.crontab).set_queue("mail", limit)
-    wanted(stage, tasks=3, runs=2)
+    expected(stage, tasks=3, runs=2)
     one, other = stage.node("web-1"), stage.node("web-2")
     first = stage.take(one, limit=2)
     second = stage.take(other)
@@ -37,7 +37,7 @@ def test_a_queues_limit_holds_over_tasks_and_nodes(stage: Stage, limit: int) -> 
 
 def test_what_is_claimed_counts_and_what_is_lost_does_not(stage: Stage) -> None:
     Fleet(stage.crontab).set_queue("mail", 1)
-    wanted(stage, tasks=2)
+    expected(stage, tasks=2)
     one, other = stage.node("web-1", lease=1), stage.node("web-2")
     stage.claim(one)
     assert stage.claim(other) == []
@@ -51,8 +51,8 @@ def test_what_is_claimed_counts_and_what_is_lost_does_not(stage: Stage) -> None:
 
 def test_other_queues_go_on_while_one_is_full(stage: Stage) -> None:
     Fleet(stage.crontab).set_queue("mail", 1)
-    wanted(stage, tasks=3)
-    wanted(stage, tasks=3, queue="reports")
+    expected(stage, tasks=3)
+    expected(stage, tasks=3, queue="reports")
     node = stage.node()
     assert sorted(run.task.queue for run in stage.take(node)) == ["mail"] + ["reports"] * 3
 
@@ -60,7 +60,7 @@ def test_other_queues_go_on_while_one_is_full(stage: Stage) -> None:
 def test_with_a_limit_of_nothing_a_queue_stands_still_until_it_is_taken_away(stage: Stage) -> None:
     fleet = Fleet(stage.crontab)
     fleet.set_queue("mail", 0)
-    wanted(stage, tasks=2)
+    expected(stage, tasks=2)
     node = stage.node()
     assert stage.take(node) == []
     fleet.set_queue("mail", None)
@@ -69,7 +69,7 @@ def test_with_a_limit_of_nothing_a_queue_stands_still_until_it_is_taken_away(sta
 
 def test_a_limit_that_is_lowered_lets_run_what_runs(stage: Stage) -> None:
     fleet = Fleet(stage.crontab)
-    wanted(stage, tasks=3)
+    expected(stage, tasks=3)
     node = stage.node()
     running = stage.take(node, limit=2)
     fleet.set_queue("mail", 1)
@@ -84,8 +84,8 @@ def test_queues_are_shown_with_their_limits_and_what_runs_in_them(stage: Stage) 
     fleet = Fleet(stage.crontab)
     fleet.set_queue("mail", 2)
     fleet.set_queue("idle", None)
-    wanted(stage, tasks=1)
-    wanted(stage, tasks=1, queue="reports")
+    expected(stage, tasks=1)
+    expected(stage, tasks=1, queue="reports")
     stage.take(stage.node())
     assert fleet.queues() == [
         Queue(name="idle", max_running=None),
@@ -113,7 +113,7 @@ def test_a_limit_that_is_no_whole_number_is_refused(sqlite_stage: Stage) -> None
 def test_a_run_of_a_full_queue_keeps_no_place_from_the_next_in_its_lane(stage: Stage) -> None:
     """Lanes of one queue share its room, whatever else they ask for."""
     Fleet(stage.crontab).set_queue("mail", 2)
-    wanted(stage, tasks=2)
+    expected(stage, tasks=2)
     urgent = stage.task("urgent", NEVER, queue="mail", priority="high")
     stage.crontab.run(urgent)
     stage.forward(seconds=1)

@@ -130,14 +130,14 @@ def lost_with_a_retry_waiting(stage: Stage) -> tuple[str, int, int]:
 
 
 @pytest.mark.parametrize(
-    ("truth", "told"),
+    ("truth", "message"),
     [(RunState.SUCCEEDED, "had succeeded after all"), (RunState.CANCELLED, "had been cancelled after all")],
 )
-def test_a_late_truth_calls_the_waiting_retry_off(stage: Stage, truth: RunState, told: str) -> None:
+def test_a_late_truth_calls_the_waiting_retry_off(stage: Stage, truth: RunState, message: str) -> None:
     node, run_id, retry_id = lost_with_a_retry_waiting(stage)
     assert stage.finish(node, run_id, truth) == {run_id}
     retry = find(stage, retry_id)
-    assert (retry.state, retry.reason) == (RunState.SKIPPED, f"run {run_id} {told}")
+    assert (retry.state, retry.reason) == (RunState.SKIPPED, f"run {run_id} {message}")
     assert find(stage, run_id).dead_at is None
 
 
@@ -202,7 +202,7 @@ def test_a_retry_that_comes_too_late_leaves_a_dead_letter(stage: Stage) -> None:
     stage.now = retry.due_at + timedelta(seconds=301)
     assert stage.expire() == 1
     assert find(stage, retry.id).reason == "expired: not started within 5m"
-    assert find(stage, run.id).dead_at == stage.now, "nothing more is tried, so people are told"
+    assert find(stage, run.id).dead_at == stage.now, "nothing more is tried, so people are message"
 
 
 def test_the_retry_of_a_node_that_is_gone_leaves_a_dead_letter(stage: Stage) -> None:
@@ -228,8 +228,8 @@ def test_a_run_whose_command_was_never_begun_comes_again_and_costs_no_try(
         assert stage.reap() == ([node], [run.id])
         assert find(stage, run.id).dead_at == stage.now
     stage.finish(node, run.id, RunState.LOST, reason="never begun because …", never_begun=True)
-    told = find(stage, run.id)
-    assert (told.state, told.dead_at) == (RunState.LOST, None)
+    message = find(stage, run.id)
+    assert (message.state, message.dead_at) == (RunState.LOST, None)
     again = stage.runs(task.id)[-1]
     assert (again.trigger, again.attempt, again.retry_of) == (Trigger.RETRY, 1, run.id)
     assert 1 <= (again.due_at - stage.now).total_seconds() <= 1.25

@@ -50,7 +50,7 @@ def test_an_edit_sends_what_waits_where_the_line_says_now(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         ({"require": ("gpu",)}, "no agent has the tag gpu"),
         ({"require": ("gpu", "zone=mars")}, "no agent has the tags gpu, zone=mars"),
@@ -65,12 +65,12 @@ def test_an_edit_sends_what_waits_where_the_line_says_now(stage: Stage) -> None:
     ],
 )
 def test_a_run_that_no_living_node_can_take_says_so(
-    stage: Stage, asked: dict[str, Any], told: str | None
+    stage: Stage, asked: dict[str, Any], message: str | None
 ) -> None:
     stage.node("web-1", tags=("eu",), queues=("default",))
     stage.node("web-2", queues=("default",), capacity={"gpu": 2})
     stage.task("job", **asked)
-    assert stage.crontab.view("job").unserved == told
+    assert stage.crontab.view("job").unserved == message
 
 
 def test_without_agents_or_with_all_of_them_draining_that_is_said(stage: Stage) -> None:
@@ -89,8 +89,8 @@ def test_that_the_one_agent_that_could_take_it_drains_is_said(stage: Stage) -> N
     stage.node("web-1", queues=("mail",))
     node = stage.node("web-2")
     Fleet(stage.crontab).drain("web-2")
-    told = f"the one agent that could take it, {node}, is draining"
-    assert stage.crontab.view("job").unserved == told
+    message = f"the one agent that could take it, {node}, is draining"
+    assert stage.crontab.view("job").unserved == message
 
 
 def test_a_drained_node_is_marked_and_others_of_its_name_too(stage: Stage) -> None:

@@ -256,8 +256,8 @@ def test_daylight_saving_is_told(
 def test_a_line_that_was_not_there_yet_or_is_gone_says_so(stage: Stage) -> None:
     task = stage.task("backup")
     cause = only(stage, "backup", at("11:50"), "not-yet")
-    told = f"not there yet: it was added by ann@desk (as {cause.facts['login']}), 2027-06-01 12:00 UTC"
-    assert cause.sentence.endswith(told)
+    message = f"not there yet: it was added by ann@desk (as {cause.facts['login']}), 2027-06-01 12:00 UTC"
+    assert cause.sentence.endswith(message)
     assert "not-yet" in codes(why(stage, "backup"))
     node = stage.node(lease=2 * HOUR)
     stage.now = at("12:10")
@@ -677,15 +677,15 @@ def test_nothing_that_dcron_did_or_left_out_is_without_a_cause(stage: Stage) -> 
     stage.crontab.remove(stage.line(task.id))
     stage.now = at("20:30")
 
-    moment, told = at("11:30"), set()
+    moment, message = at("11:30"), set()
     while moment < at("21:00"):
         causes = why(stage, "backup", moment)
         assert causes, moment
         assert not set(codes(causes)) & set(FALLBACKS), causes
-        told.update(codes(causes))
+        message.update(codes(causes))
         moment += timedelta(minutes=5)
-    assert told >= {"not-yet", "ran", "overlap", "paused", "edited", "expired", "missed", "cancelled"}
-    assert told >= {"suspended", "removed", "no-such-time", "changed-since"}
+    assert message >= {"not-yet", "ran", "overlap", "paused", "edited", "expired", "missed", "cancelled"}
+    assert message >= {"suspended", "removed", "no-such-time", "changed-since"}
     assert codes(why(stage, "backup"))[-1] == "removed"
 
 

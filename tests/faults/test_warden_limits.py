@@ -73,7 +73,7 @@ def test_memory_above_its_limit_is_not_given_not_even_to_a_child(harness: Harnes
 def test_an_endless_loop_is_over_with_its_cpu_time(harness: Harness) -> None:
     result = harness.result(harness.shell("while :; do :; done", limits={"cpu-time": 1, "core": 0}))
     assert (result.exit_code, result.signal, result.reason) == (None, signal.SIGXCPU, None)
-    # The kernel checks the limit by its ticks and reports the time measured: the two differ on a busy machine.
+    # The kernel checks the limit by its ticks, but reports a measured time: on a busy machine they differ.
     assert 0.5 < result.cpu < 5
 
 

@@ -231,11 +231,14 @@ def test_pause_and_resume_by_their_words_do_what_they_say(stage: Stage) -> None:
 
     async def look() -> None:
         async with stage.screen() as screen:
-            for line, told in (("pause backup", "paused already"), ("resume backup", "dcron resume backup")):
+            for line, message in (
+                ("pause backup", "paused already"),
+                ("resume backup", "dcron resume backup"),
+            ):
                 await screen.press("colon")
                 await screen.type(line)
                 await screen.press("enter")
-                await screen.shows(told)
+                await screen.shows(message)
                 assert stage.crontab.get("backup").enabled is line.startswith("resume")
 
     asyncio.run(look())
@@ -295,15 +298,15 @@ def test_nothing_is_done_to_rows_that_a_filter_takes_away(stage: Stage) -> None:
 
 
 def test_a_program_that_fails_gives_the_terminal_back() -> None:
-    told = []
+    message = []
 
     class Lender:
         @contextmanager
         def suspend(self) -> Iterator[None]:  # as Textual's, which no error comes back from
-            told.append("lent")
+            message.append("lent")
             yield
-            told.append("back")
+            message.append("back")
 
     with pytest.raises(KeyboardInterrupt), suspended(Lender()):
         raise KeyboardInterrupt
-    assert told == ["lent", "back"]
+    assert message == ["lent", "back"]

@@ -45,11 +45,11 @@ def test_a_filter_is_read_word_by_word(text: str, terms: tuple[Term, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [("ownr:x", "did you mean owner:?"), ("zz:x", "there are"), ("a " * 13, "12"), ("a" * 201, "200")],
 )
-def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_filter_that_cannot_be_read_says_what_would_be_right(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parse_filter(text, TASK_FIELDS)
 
 
@@ -384,7 +384,7 @@ def test_keys_are_called_as_terminals_tell_of_them(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "message"),
     [
         ("F5", "did you mean f5?"),
         ("ctrl+gg", "did you mean ctrl+g?"),
@@ -395,9 +395,9 @@ def test_keys_are_called_as_terminals_tell_of_them(key: str) -> None:
         ("", "such as f5"),
     ],
 )
-def test_a_key_that_no_terminal_tells_of_is_refused(key: str, told: str) -> None:
+def test_a_key_that_no_terminal_tells_of_is_refused(key: str, message: str) -> None:
     with pytest.raises(
-        UsageError, match=rf"config\.toml: .*tasks\.run = {re.escape(repr(key))}: .*{re.escape(told)}"
+        UsageError, match=rf"config\.toml: .*tasks\.run = {re.escape(repr(key))}: .*{re.escape(message)}"
     ):
         require_known({"tasks.run": key}, CONFIG)
 

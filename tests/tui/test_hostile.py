@@ -146,8 +146,8 @@ class Hostile:
 
     def refuse_writes(self) -> None:
         """From now on the database answers every change of a line with a text of its own."""
-        told = hostile("database", "clipboard") + CORPUS["markup"] + CORPUS["eight-bit"]
-        refusal = f"CREATE TRIGGER no BEFORE UPDATE ON crontab BEGIN SELECT RAISE(ABORT, '{told}'); END"
+        message = hostile("database", "clipboard") + CORPUS["markup"] + CORPUS["eight-bit"]
+        refusal = f"CREATE TRIGGER no BEFORE UPDATE ON crontab BEGIN SELECT RAISE(ABORT, '{message}'); END"
         with self._past_all_checks() as connection:
             connection.execute(refusal)
 
@@ -224,8 +224,8 @@ def test_every_command_prints_it_inert(crontab: Hostile) -> None:
     commands = [*COMMANDS, (["logs", str(crontab.log_of)], "line 18")]
     with ThreadPoolExecutor(2) as pool:
         screens = list(pool.map(printed, [words for words, _ in commands]))
-    for screen, (_, told) in zip(screens, commands, strict=True):
-        require_inert(screen, told)
+    for screen, (_, message) in zip(screens, commands, strict=True):
+        require_inert(screen, message)
 
 
 def require_inert(screen: Terminal, *texts: str) -> None:

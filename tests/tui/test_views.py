@@ -61,10 +61,10 @@ def test_what_is_held_or_what_no_agent_takes_has_no_time_beside_it(stage: Stage)
 
     async def look() -> None:
         async with stage.screen(size=(100, 24)) as screen:
-            told = {line.split()[1]: line for line in screen.lines()[FIRST_ROW:] if "*" in line}
-            assert "blocked" in told["queued"].split("running")[1]
-            assert "no agent" in told["special"]
-            assert "no agent" not in told["usual"]
+            message = {line.split()[1]: line for line in screen.lines()[FIRST_ROW:] if "*" in line}
+            assert "blocked" in message["queued"].split("running")[1]
+            assert "no agent" in message["special"]
+            assert "no agent" not in message["usual"]
 
     play(look())
 

@@ -37,7 +37,7 @@ def test_a_file_that_is_asked_for_has_to_be_there(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("databse = 'x'", "unknown setting 'databse'; did you mean database"),
         ("colour = 'x'", "unknown setting 'colour'; known are agent, database, notify, timezone"),
@@ -53,9 +53,9 @@ def test_a_file_that_is_asked_for_has_to_be_there(path: Path) -> None:
         ("database = '\\xff'", None),
     ],
 )
-def test_a_file_with_a_mistake_is_refused(path: Path, content: str, told: str | None) -> None:
-    path.write_bytes(content.encode() if told else b"database = '\xff'")
-    with pytest.raises(UsageError, match=told or "cannot read the config file") as failure:
+def test_a_file_with_a_mistake_is_refused(path: Path, content: str, message: str | None) -> None:
+    path.write_bytes(content.encode() if message else b"database = '\xff'")
+    with pytest.raises(UsageError, match=message or "cannot read the config file") as failure:
         load_config()
     assert str(path) in str(failure.value)
 

@@ -65,7 +65,7 @@ def test_needs_are_amounts_by_name_and_memory_is_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("gpu", "'gpu': write a name and an amount, such as gpu=1 or mem=8G"),
         ("", "'': write a name and an amount"),
@@ -84,10 +84,10 @@ def test_needs_are_amounts_by_name_and_memory_is_bytes() -> None:
         ("mem=8X", "'mem=8X': '8X' is not a size"),
     ],
 )
-def test_a_bad_amount_is_refused_with_what_is_wrong(text: str, told: str) -> None:
+def test_a_bad_amount_is_refused_with_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_amount(text)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_limits_are_bytes_seconds_and_counts() -> None:
@@ -105,7 +105,7 @@ def test_a_limit_of_time_takes_durations(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("mem", "'mem': write a name and an amount, such as mem=2G or files=100"),
         ("memory=2G", "'memory' cannot be limited; there are mem, cpu-time, files, procs, file-size, core"),
@@ -120,10 +120,10 @@ def test_a_limit_of_time_takes_durations(text: str, seconds: int) -> None:
         ("procs=" + "9" * 30, "is not a whole number"),
     ],
 )
-def test_a_bad_limit_is_refused_with_what_is_wrong(text: str, told: str) -> None:
+def test_a_bad_limit_is_refused_with_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_limit([text])
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("read", [parse_need, parse_limit])

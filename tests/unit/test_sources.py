@@ -42,8 +42,8 @@ def matched(
     def names() -> Collection[str]:
         return [*theirs, *(each.name for each in own)]
 
-    wanted = {prefix + each.name for each in lines}
-    clashing = {name: each for name, each in theirs.items() if name in wanted}
+    expected = {prefix + each.name for each in lines}
+    clashing = {name: each for name, each in theirs.items() if name in expected}
     return match(lines, [task(each, number) for number, each in enumerate(own)], clashing, names, prefix)
 
 

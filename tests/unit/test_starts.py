@@ -54,11 +54,11 @@ def test_cells_and_minutes_hold_what_the_list_of_occurrences_holds(
     schedule: str, jitter: float | None
 ) -> None:
     of = line(schedule, jitter=jitter)
-    wanted = Counter(SPAN.position(each) for each in listed(of))
+    expected = Counter(SPAN.position(each) for each in listed(of))
     for position, cell in enumerate(filled(of, SPAN)):
-        assert cell.has_more or len(cell.starts) == wanted[position]
+        assert cell.has_more or len(cell.starts) == expected[position]
         if cell.has_more:
-            assert len(cell.starts) == MOST_IN_CELL < wanted[position]
+            assert len(cell.starts) == MOST_IN_CELL < expected[position]
     assert sorted(minutes_of(of, SPAN.begin, SPAN.end)) == sorted({minute_of(each) for each in listed(of)})
 
 

@@ -55,7 +55,7 @@ def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"name": ""}, "'' cannot be a task's name: use 1 to 100"),
         ({"name": "a b"}, "'a b' cannot be"),
@@ -154,14 +154,14 @@ def test_a_line_that_agents_can_run_is_accepted(changes: dict[str, Any]) -> None
     ],
 )
 def test_a_line_that_agents_cannot_run_is_refused_with_what_is_wrong(
-    changes: dict[str, Any], told: str
+    changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         require_valid(replace(GOOD, **changes), NOON)
 
 
 @pytest.mark.parametrize(
-    ("schedule", "told"),
+    ("schedule", "message"),
     [
         ("nonsense", "field"),
         ("", "empty"),
@@ -175,13 +175,13 @@ def test_a_line_that_agents_cannot_run_is_refused_with_what_is_wrong(
         ("@on " + "e" * 101, "@on: the name of an event has at most 100 characters"),
     ],
 )
-def test_a_schedule_that_agents_do_not_run_is_refused(schedule: str, told: str) -> None:
-    with pytest.raises(ScheduleError, match=told):
+def test_a_schedule_that_agents_do_not_run_is_refused(schedule: str, message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
         require_runnable(replace(GOOD, schedule=schedule))
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"schedule": "@on push", "catch_up": "all"}, "catch-up: @on push has no times of its own, so there"),
         (
@@ -201,10 +201,10 @@ def test_a_schedule_that_agents_do_not_run_is_refused(schedule: str, told: str) 
     ],
 )
 def test_what_leaves_another_option_without_meaning_is_refused_when_written_and_not_when_planned(
-    changes: dict[str, Any], told: str
+    changes: dict[str, Any], message: str
 ) -> None:
     line = replace(GOOD, **changes)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         require_valid(line, NOON)
     require_runnable(line)
 

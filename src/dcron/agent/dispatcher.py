@@ -110,7 +110,7 @@ class Dispatcher:
         self.next_due: datetime | None = None
         """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
-        # What the database showed with the last look or claim, and `announced` before it.
+        # What the database showed with the last look or claim, and `notified` before it.
         self._known: tuple[Snapshot, int] | None = None
         self._is_outdated = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
@@ -192,32 +192,32 @@ class Dispatcher:
         """Return what the last look or claim has shown; None if that is too long ago or has changed since."""
         if self._known is None or self._is_outdated or self._last_lane:
             return None
-        known, announced = self._known
+        known, notified = self._known
         now = self._database.recent_now()
-        if now is None or announced != self._database.announced or not known.now <= now < known.now + _KNOWN:
+        if now is None or notified != self._database.notified or not known.now <= now < known.now + _KNOWN:
             return None
         return replace(known, now=now)
 
     def _look(self) -> Snapshot:
         """Look at the database."""
-        announced = self._begin_look()
+        notified = self._begin_look()
         with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
-        self._note(found, announced)
+        self._note(found, notified)
         return found
 
     def _send_look(self, connection: Connection) -> Callable[[], None]:
         """Look together with the COMMIT. Call the returned function after it."""
-        announced = self._begin_look()
+        notified = self._begin_look()
         read = send_snapshot(connection, self._database, self._node_id, self._last_lane)
-        return lambda: self._note(read(), announced)
+        return lambda: self._note(read(), notified)
 
     def _begin_look(self) -> int:
         self._known, self._is_outdated = None, False
-        return self._database.announced
+        return self._database.notified
 
-    def _note(self, found: Snapshot, announced: int) -> None:
-        self._known, self._last_lane = (found, announced), found.last_lane
+    def _note(self, found: Snapshot, notified: int) -> None:
+        self._known, self._last_lane = (found, notified), found.last_lane
 
     def _is_full(self, queue: str) -> bool:
         with self._database.read() as connection:

@@ -24,8 +24,8 @@ NODE_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
 def default_slots() -> int:
-    """Return four slots per core: most cron jobs spend their time waiting."""
-    return 4 * len(os.sched_getaffinity(0))
+    """Return eight slots per core: most cron jobs spend their time waiting, and starts share a commit."""
+    return 8 * len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, kw_only=True)

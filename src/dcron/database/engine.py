@@ -30,10 +30,10 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import condition, files, ids, rows, sizes
+from dcron.database import condition, files, ids, notify, rows, sizes
+from dcron.database.change_watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.condition import FileCondition, ServerCondition
 from dcron.database.failures import database_error, is_transient
-from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.pool import SIZE_IF_FAR, FrugalPool
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
 
-_ANNOUNCES = "dcron_announces"
-"""The note on a connection that its transaction has called `notify`."""
 _SQLITE_STEPS = 10_000
 """Steps of SQLite between two looks at the time: less than a millisecond."""
 _OLDEST_TRANSACTION = (
@@ -110,7 +108,7 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
-        self.announced = 0
+        self.notified = 0
         """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
         self.time = self._time()
@@ -240,9 +238,7 @@ class Database:
 
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
-        connection.info[_ANNOUNCES] = True
-        if not self.is_sqlite:
-            self.send(connection, *NOTIFY)
+        notify.notify(connection, None if self.is_sqlite else self.send)
 
     def lift_limits(self, connection: Connection) -> None:
         """Let this transaction's statements take long and read whole tables, for a migration of many rows."""
@@ -370,7 +366,7 @@ class Database:
         """Return a watch for changes by others, with its own connection."""
         if self.address.path:
             return SqliteWatch(self.address.path)
-        return PostgresWatch(self.address, WAKE_CHANNEL)
+        return PostgresWatch(self.address, notify.WAKE_CHANNEL)
 
     @property
     def rest_factor(self) -> float:
@@ -427,10 +423,10 @@ class Database:
             with self.engine.connect() as connection:
                 self._require_same_file()
                 connection = connection.execution_options(dcron_opening=opening)
-                connection.info.pop(_ANNOUNCES, None)
+                notify.forget(connection)
                 with connection.begin():
                     yield connection
-                self.announced += _ANNOUNCES in connection.info
+                self.notified += notify.is_sent(connection)
         except IntegrityError:
             raise  # a constraint of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:

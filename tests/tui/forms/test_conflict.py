@@ -39,10 +39,10 @@ def test_both_versions_and_the_difference_are_shown(stage: Stage) -> None:
     async def look() -> None:
         async with stage.screen(size=(100, 40)) as screen:
             await conflict(stage, screen)
-            for told in ("ann@desk", "they changed", "command: true -> other", "timeout: none -> 1m"):
-                assert told in screen.text()
-            for told in ("you changed", "tries: 1 -> 3", "timeout: none -> 30m", "- theirs, + yours"):
-                assert told in screen.text()
+            for message in ("ann@desk", "they changed", "command: true -> other", "timeout: none -> 1m"):
+                assert message in screen.text()
+            for message in ("you changed", "tries: 1 -> 3", "timeout: none -> 30m", "- theirs, + yours"):
+                assert message in screen.text()
             assert re.search(r"-.* other", screen.text())
             await screen.press("escape")
             await screen.until(lambda: row_of(screen, "tries").text == "3")

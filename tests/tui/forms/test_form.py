@@ -166,7 +166,7 @@ def test_an_edit_shows_what_differs_and_the_runs_it_moves_before_it_is_done(stag
             await opened(screen, "e")
             await fill(screen, schedule="30 4 * * *", tries="3", timeout="")
             await screen.press("ctrl+s")
-            for told in (
+            for message in (
                 "schedule: 30 2 * * * -> 30 4 * * *",
                 "tries: 1 -> 3",
                 "timeout: 1m -> none",
@@ -175,7 +175,7 @@ def test_an_edit_shows_what_differs_and_the_runs_it_moves_before_it_is_done(stag
                 "04:30:00 UTC",
                 "dcron set backup --schedule '30 4 * * *' --clear timeout --tries 3",
             ):
-                await screen.shows(told)
+                await screen.shows(message)
             assert stage.crontab.get("backup").schedule == "30 2 * * *"
             await screen.press("escape")
             await screen.shows("edit backup")
@@ -236,10 +236,10 @@ def test_a_mistake_is_told_where_it_was_made(sqlite_stage: Stage) -> None:
     async def look() -> None:
         async with sqlite_stage.screen() as screen:
             await opened(screen, "e")
-            for field, text, told in MISTAKES:
+            for field, text, message in MISTAKES:
                 before = row_of(screen, field).text
                 row_of(screen, field).set_text(text)
-                await complains(screen, field, told)
+                await complains(screen, field, message)
                 row_of(screen, field).set_text(before)
                 await complains(screen, field, "")
             await fill(screen, timeout="soon")

@@ -31,8 +31,8 @@ def drawn(schedule: str, now: datetime, width: int = 76, **fields: Any) -> list[
 
 
 def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
-    told = drawn("30 2 * * *", BEFORE_SPRING)
-    assert told[:5] == [
+    message = drawn("30 2 * * *", BEFORE_SPRING)
+    assert message[:5] == [
         "at 02:30 every day (Europe/Berlin)",
         "  Sat 2027-03-27 02:30:00 CET +01:00   2027-03-27 01:30:00Z  in 1h 30m",
         "! Sun 2027-03-28 03:00:00 CEST +02:00  2027-03-28 01:00:00Z  +23h 30m",
@@ -44,10 +44,10 @@ def test_an_occurrence_is_told_in_local_time_in_utc_and_by_its_gap() -> None:
 def test_what_the_jitter_makes_of_a_time_is_told_as_preview_does() -> None:
     jittery = line("30 2 * * *", jitter=600.0)
     (start,) = islice(next_runs.starts(jittery, BEFORE_SPRING, count=1), 1)
-    told = drawn("30 2 * * *", BEFORE_SPRING, jitter=600.0)
+    message = drawn("30 2 * * *", BEFORE_SPRING, jitter=600.0)
     assert start.at > start.occurrence.at
-    assert told[2] == f"    {next_runs.moved_by_jitter(start)}"
-    assert told[1].endswith(f"in {humanize.left(start.at, BEFORE_SPRING)}")
+    assert message[2] == f"    {next_runs.moved_by_jitter(start)}"
+    assert message[1].endswith(f"in {humanize.left(start.at, BEFORE_SPRING)}")
 
 
 def test_a_narrow_screen_has_all_of_it_on_two_lines() -> None:

@@ -20,8 +20,8 @@ def test_a_task_is_changed_in_the_editor(stage: Stage, editor: Editor) -> None:
         async with stage.screen(size=(100, 40)) as screen:
             await screen.press("E")
             await screen.shows("change 1 task?")
-            for told in ("changed backup", "-30 2 * * *", "+45 4 * * *", "04:45:00 UTC"):
-                await screen.shows(told)
+            for message in ("changed backup", "-30 2 * * *", "+45 4 * * *", "04:45:00 UTC"):
+                await screen.shows(message)
             await screen.press("enter")
             await screen.shows("dcron edit backup")
 

@@ -21,8 +21,8 @@ async def test_a_finished_run_is_shown_at_its_end_with_all_that_is_known_of_it(r
     async with viewing(runs.log, run_id) as viewer:
         await viewer.sees("2000 o line 2000", "2001 e oops")
         assert viewer.title.split("  ")[0].strip() == f"backup > run {run_id}"
-        for told in ("web-1", "SUCCEEDED after 41s", "out 2,000 lines", "err 1"):
-            assert told in viewer.title
+        for message in ("web-1", "SUCCEEDED after 41s", "out 2,000 lines", "err 1"):
+            assert message in viewer.title
         assert "FOLLOW" not in viewer.title
 
 

@@ -54,13 +54,13 @@ def padded(begin: str, middle: str, end: str = "") -> str:
 )
 def test_reading_is_linear(text: str) -> None:
     begin = process_time()
-    told = ""
+    message = ""
     try:
         read(text, source="tab", timezone="UTC")
     except CrontabFileError as error:
-        told = str(error)
+        message = str(error)
     assert process_time() - begin < PATIENCE
-    assert len(told) < 500_000
+    assert len(message) < 500_000
 
 
 def test_a_file_above_the_bound_is_refused_counted_in_bytes() -> None:

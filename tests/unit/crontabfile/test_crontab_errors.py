@@ -14,7 +14,7 @@ def refused(text: str, *, system: bool = False) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "said"),
     [
         ("hello world", "1:1: neither NAME=value nor five time fields (or an @word) and a command"),
         ("\n  */5 * * *", "2:3: neither NAME=value nor five time fields (or an @word) and a command"),
@@ -99,8 +99,8 @@ def refused(text: str, *, system: bool = False) -> str:
         ),
     ],
 )
-def test_a_bad_line_is_told_with_its_line_and_column(text: str, told: str) -> None:
-    assert refused(text) == f"tab:{told}"
+def test_a_bad_line_is_told_with_its_line_and_column(text: str, said: str) -> None:
+    assert refused(text) == f"tab:{said}"
 
 
 def test_a_bad_duration_says_what_would_be_right() -> None:
@@ -110,7 +110,7 @@ def test_a_bad_duration_says_what_would_be_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "said"),
     [
         ("0 5 * * *", "1:10: a system crontab has an account and a command after the schedule"),
         ("0 5 * * * root", "1:15: there is no command after the account"),
@@ -121,8 +121,8 @@ def test_a_bad_duration_says_what_would_be_right() -> None:
         ("#dcron: user=a\n@daily root x", "1:9: the line below sets the user too"),
     ],
 )
-def test_a_bad_system_line_is_told_with_its_line_and_column(text: str, told: str) -> None:
-    assert refused(text, system=True) == f"tab:{told}"
+def test_a_bad_system_line_is_told_with_its_line_and_column(text: str, said: str) -> None:
+    assert refused(text, system=True) == f"tab:{said}"
 
 
 @pytest.mark.parametrize(

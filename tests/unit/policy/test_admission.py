@@ -34,15 +34,17 @@ def test_a_run_starts_while_fewer_are_alive_than_may_be(
 
 @pytest.mark.parametrize("trigger", TURNS)
 @pytest.mark.parametrize(
-    ("overlap", "wanted"),
+    ("overlap", "expected"),
     [
         ("skip", Skip(SkipCode.OVERLAP, "overlap: the previous run is still alive")),
         ("queue", Wait(Block.LIMIT)),
         ("replace", Wait(Block.LIMIT, replaces=True)),
     ],
 )
-def test_a_turn_beyond_the_limit_does_what_its_line_says(trigger: Trigger, overlap: str, wanted: Any) -> None:
-    assert policy.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == wanted
+def test_a_turn_beyond_the_limit_does_what_its_line_says(
+    trigger: Trigger, overlap: str, expected: Any
+) -> None:
+    assert policy.admit(task(overlap=overlap), trigger, 1, in_backlog=False) == expected
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])

@@ -127,8 +127,8 @@ def test_a_draining_node_that_could_take_it_is_named() -> None:
     leaving = node("b-00000000", tags=("us",), capacity={"gpu": 1}, draining=True)
     nodes = [node("a-00000000", queues=("mail",)), leaving]
     for lane in (Lane(), Lane(queue="mail", require=("us",)), Lane(queue="mail", need=(("gpu", 1.0),))):
-        told = "the one agent that could take it, b-00000000, is draining"
-        assert why_unschedulable(lane, nodes) == told
+        message = "the one agent that could take it, b-00000000, is draining"
+        assert why_unschedulable(lane, nodes) == message
     assert why_unschedulable(Lane(need=(("gpu", 2.0),)), [leaving, node("c-00000000")]) == (
         "no agent has the capacity for gpu=2"
     )

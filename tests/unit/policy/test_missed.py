@@ -146,15 +146,15 @@ def test_what_its_jitter_holds_back_is_not_late() -> None:
 
 
 def test_the_reason_names_the_policy_that_passed_over() -> None:
-    told = "missed: no agent could start it"
+    message = "missed: no agent could start it"
     missed = MissedRange(minutes(10), minutes(20), 2, counted=True)
     covered = " (2 occurrences, 2027-06-01T12:10:00Z to 2027-06-01T12:20:00Z)"
-    assert policy.missed_skip(line(), missed, too_old=False).text == told + covered
+    assert policy.missed_skip(line(), missed, too_old=False).text == message + covered
     skip = line(catch_up="skip")
-    assert policy.missed_skip(skip, missed, too_old=True).reason == f"{told}, and catch-up is skip"
+    assert policy.missed_skip(skip, missed, too_old=True).reason == f"{message}, and catch-up is skip"
     windowed = line(catch_up_window=3600.0)
     reason = policy.missed_skip(windowed, missed, too_old=True).reason
-    assert reason == f"{told} within the catch-up window of 1h"
+    assert reason == f"{message} within the catch-up window of 1h"
 
 
 def test_the_end_of_a_window_ends_the_making_up() -> None:

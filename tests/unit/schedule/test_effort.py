@@ -124,8 +124,8 @@ def random_rule(chance: random.Random) -> str:
         ("BYSETPOS", -3, 3),
     ):
         if chance.random() < 0.25:
-            wanted = {chance.randint(low, high) or 1 for _ in range(chance.choice([1, 1, 3, 20]))}
-            parts.append(f"{name}={','.join(map(str, sorted(wanted)))}")
+            expected = {chance.randint(low, high) or 1 for _ in range(chance.choice([1, 1, 3, 20]))}
+            parts.append(f"{name}={','.join(map(str, sorted(expected)))}")
     if chance.random() < 0.3:
         parts.append(f"BYDAY={','.join(chance.sample(['MO', 'TU', 'WE', 'TH', 'FR'], 2))}")
     year = chance.choice([1600, 1900, 2000, 2026])

@@ -58,12 +58,12 @@ def _last(day: date) -> bool:
     return (day + DAY).month != day.month
 
 
-def _nearest_weekday(wanted: int) -> Callable[[date], bool]:
+def _nearest_weekday(asked_for: int) -> Callable[[date], bool]:
     def is_it(day: date) -> bool:
         first = day.replace(day=1)
         days = [first + number * DAY for number in range(31)]
         working = [each for each in days if each.month == day.month and each.weekday() < 5]
-        return day == min(working, key=lambda each: abs(each.day - wanted))
+        return day == min(working, key=lambda each: abs(each.day - asked_for))
 
     return is_it
 
@@ -83,7 +83,7 @@ def day_fields(draw: st.DrawFn) -> tuple[str, Callable[[date], bool]]:
             number_fields(1, 31).map(lambda field: (field[0], lambda day: day.day in field[1])),
             st.just(("L", _last)),
             st.just(("LW", _nearest_weekday(31))),
-            st.integers(1, 31).map(lambda wanted: (f"{wanted}W", _nearest_weekday(wanted))),
+            st.integers(1, 31).map(lambda asked_for: (f"{asked_for}W", _nearest_weekday(asked_for))),
         )
     )
     weekday_text, in_week = draw(

@@ -25,7 +25,10 @@ def command(
     slots: Annotated[
         int | None,
         typer.Option(
-            "--slots", metavar="N", help="Most runs at once [default: four per core].", parser=whole_number(1)
+            "--slots",
+            metavar="N",
+            help="Most runs at once [default: eight per core].",
+            parser=whole_number(1),
         ),
     ] = None,
     queue: Annotated[

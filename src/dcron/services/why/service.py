@@ -23,7 +23,7 @@ from dcron.services.why.context import (
     previous_occurrence,
     schedule_of,
 )
-from dcron.services.why.messages import Cause, Span
+from dcron.services.why.run_causes import Cause, Span
 from dcron.store import history, runs, tasks
 
 MOST_TIMES = 200
