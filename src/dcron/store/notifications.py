@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     Connection,
     Row,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     bindparam,
     func,
     insert,
+    not_,
     or_,
     select,
     text,
@@ -50,8 +52,8 @@ MOST_OUTPUTS = 50
 """Outputs of runs in one claim."""
 GIVE_UP = timedelta(hours=24)
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 30.0, 1920.0
-_LONGEST_HOLD = timedelta(hours=1)
-"""What is held longer was claimed while the database's clock was ahead."""
+_FAR = timedelta(hours=1)
+"""Nothing is due or held for longer. What seems to be was written while the database's clock was ahead."""
 _LONGEST_ERROR = 300
 OUTPUT = "output"
 TEST = "test"
@@ -92,41 +94,46 @@ def backoff(tries: int) -> timedelta:
 
 def is_waiting() -> ColumnElement[bool]:
     """Return whether a notification waits for one of the channels. The parameters are `waiting_values`."""
-    rows = notifications.c
-    return (
-        select(rows.id).where(text(UNSENT), _offered(), _is_ready(bindparam("now", type_=Instant()))).exists()
-    )
+    return select(notifications.c.id).where(text(UNSENT), _offered(), _READY).exists()
 
 
 def waiting_values(channels: Collection[str], now: datetime) -> dict[str, Any]:
     """Return the parameters of `is_waiting`. `channels` are the names that a node offers."""
     named = [name for name in channels if name != MAILTO]
-    return {"now": now, "channels": named, "mails": MAILTO in channels}
+    return {"now": now, "far": now + _FAR, "channels": named, "mails": MAILTO in channels}
 
 
 def waiting_channels(connection: Connection, channels: Collection[str], now: datetime) -> list[str]:
     """Return which of the channels something waits for."""
     rows = notifications.c
-    ready = _is_ready(bindparam("now", type_=Instant()))
-    query = select(rows.channel).distinct().where(text(UNSENT), _offered(), ready).order_by(rows.channel)
+    query = select(rows.channel).distinct().where(text(UNSENT), _offered(), _READY).order_by(rows.channel)
     return list(connection.scalars(query, waiting_values(channels, now)))
 
 
 def _offered() -> ColumnElement[bool]:
     rows = notifications.c
     named = rows.channel.in_(bindparam("channels", expanding=True))
-    return or_(named, and_(bindparam("mails"), rows.channel.like(f"{MAILTO}:%")))
+    return or_(named, and_(bindparam("mails", type_=Boolean()), rows.channel.like(f"{MAILTO}:%")))
 
 
-def _is_ready(now: ColumnElement[datetime]) -> ColumnElement[bool]:
+def _is_due(now: Any, far: Any) -> ColumnElement[bool]:
+    """Return whether it is due. A time too far ahead is of a clock that was ahead."""
+    return or_(notifications.c.due_at <= now, notifications.c.due_at > far)
+
+
+def _is_over(now: Any, far: Any) -> ColumnElement[bool]:
+    """Return whether its holder has not recorded what became of it, although the hold is over."""
     rows = notifications.c
-    return or_(and_(rows.holder.is_(None), rows.due_at <= now), _is_over(now))
+    is_past = or_(rows.held_until.is_(None), rows.held_until < now, rows.held_until > far)
+    return and_(rows.holder.is_not(None), is_past)
 
 
-def _is_over(now: Any) -> ColumnElement[bool]:
-    """Return whether its holder has not said what became of it, although the hold is over."""
-    rows = notifications.c
-    return and_(rows.holder.is_not(None), or_(rows.held_until.is_(None), rows.held_until < now))
+def _is_ready(now: Any, far: Any) -> ColumnElement[bool]:
+    """Return whether a node may try to send it."""
+    return or_(and_(notifications.c.holder.is_(None), _is_due(now, far)), _is_over(now, far))
+
+
+_READY = _is_ready(bindparam("now", type_=Instant()), bindparam("far", type_=Instant()))
 
 
 @dataclass(frozen=True)
@@ -156,21 +163,22 @@ def claim_alerts(
     database.lock_channel(connection, channel)
     rows = notifications.c
     of_channel = and_(rows.channel == channel, text(UNSENT), rows.kind != OUTPUT)
-    _free_far_ahead(connection, of_channel, now)
     sent = and_(rows.channel == channel, rows.kind != OUTPUT, rows.sent_at > now - timedelta(seconds=pause))
     sent = and_(sent, rows.sent_at <= now)  # later ones were sent while the clock was ahead
     if _exists(connection, select(rows.id).where(sent)):
         return Claim(channel, holder, ())
-    repeated = _hold(connection, select(rows.id).where(of_channel, _is_over(now)), holder, now)
+    far = now + _FAR
+    repeated = _hold(connection, select(rows.id).where(of_channel, _is_over(now, far)), holder, now)
     if repeated:
         return Claim(channel, holder, repeated, is_repeated=True)
-    blocked = or_(rows.holder.is_not(None), and_(rows.tries > 0, rows.due_at > now))
-    ripe = or_(rows.due_at <= now - timedelta(seconds=GATHER), and_(rows.tries > 0, rows.due_at <= now))
+    is_due = _is_due(now, far)
+    blocked = or_(rows.holder.is_not(None), and_(rows.tries > 0, not_(is_due)))
+    ripe = or_(_is_due(now - timedelta(seconds=GATHER), far), and_(rows.tries > 0, is_due))
     if _exists(connection, select(rows.id).where(of_channel, blocked)) or not _exists(
         connection, select(rows.id).where(of_channel, ripe)
     ):
         return Claim(channel, holder, ())
-    waiting = select(rows.id).where(of_channel, rows.due_at <= now).order_by(rows.id).limit(MOST_GROUPED)
+    waiting = select(rows.id).where(of_channel, is_due).order_by(rows.id).limit(MOST_GROUPED)
     return Claim(channel, holder, _hold(connection, waiting, holder, now))
 
 
@@ -181,17 +189,9 @@ def claim_outputs(
     database.lock_channel(connection, channel)
     rows = notifications.c
     of_channel = and_(rows.channel == channel, text(UNSENT), rows.kind == OUTPUT)
-    _free_far_ahead(connection, of_channel, now)
-    waiting = select(rows.id).where(of_channel, _is_ready(bindparam("now", now, type_=Instant())))
+    waiting = select(rows.id).where(of_channel, _is_ready(now, now + _FAR))
     waiting = waiting.order_by(rows.id).limit(MOST_OUTPUTS)
     return Claim(channel, holder, _hold(connection, waiting, holder, now))
-
-
-def _free_far_ahead(connection: Connection, of_channel: ColumnElement[bool], now: datetime) -> None:
-    """Let rows be claimed again whose times are of a clock that was ahead."""
-    rows = notifications.c
-    too_far = or_(rows.held_until > now + _LONGEST_HOLD, rows.due_at > now + _LONGEST_HOLD)
-    connection.execute(update(notifications).where(of_channel, too_far).values(held_until=now, due_at=now))
 
 
 def _exists(connection: Connection, query: Select[Any]) -> bool:
@@ -312,7 +312,7 @@ def figures(connection: Connection, channels: Iterable[str]) -> dict[str, Channe
     """Return the figures of these channels, and of all others for which something waits."""
     rows = notifications.c
     waiting = select(rows.channel, func.count()).where(text(UNSENT)).group_by(rows.channel)
-    counts: dict[str, int] = dict(connection.execute(waiting).tuples().all())
+    counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(waiting)}
     found = {}
     for name in sorted({*channels, *counts}):
         of_channel = rows.channel == name
