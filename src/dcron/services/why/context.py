@@ -21,7 +21,7 @@ from dcron.unreadable import Unreadable
 _LONGEST_BACK = timedelta(days=50 * 366)
 _SECOND = timedelta(seconds=1)
 _TIME_FIELDS = ("not_before", "not_after")
-_TUPLE_FIELDS = ("argv", "require")
+_TUPLE_FIELDS = ("argv", "require", "notify", "notify_on")
 
 
 @dataclass(frozen=True)
