@@ -1,10 +1,13 @@
 """docs/cli.md lists the keys of the JSON documents, and no others."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from dcron.database import Database
+from tests.support.alerts import insert_alert
 from tests.support.cli import Dcron
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text().partition("## JSON")[2]
@@ -14,6 +17,7 @@ DOCUMENTS = {
     "run": ("runs",),
     "stats": ("stats",),
     "report": ("report",),
+    "alert": ("alerts",),
     "queue": ("queue", "list"),
     "node": ("nodes",),
     "calendar": ("calendar", "list"),
@@ -48,6 +52,9 @@ def _fill(dcron: Dcron) -> None:
     dcron.done("add", "-n", "nightly", "-z", "Europe/Berlin", "*/7 2 * * *", "exit 3")
     dcron.done("run", "nightly")
     dcron.run_due()
+    database = Database(dcron.url)
+    insert_alert(database, datetime.now(UTC))
+    database.close()
 
 
 def _documented(document: str) -> set[str]:

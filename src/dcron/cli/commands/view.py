@@ -122,8 +122,7 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
         "agents",
         f"none can claim its next run: {view.unserved}" if view.unserved and task.enabled else None,
     )
-    for facts in around.alerts:
-        yield "alert", AlarmCell(_alert(facts, now))
+    yield "alert", [AlarmCell(_alert(facts, now)) for facts in around.alerts] or None
     yield "waiting", _waiting(view, around.waiting, now)
     yield "suspended", task.error
     yield "graph", graph_lines(around.graph, task.name) or None
