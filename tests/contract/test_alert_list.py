@@ -155,7 +155,9 @@ def test_else_what_is_new_since_the_last_success_is_blamed(
     run_of(stage, task, "succeeded", owner=first, tzdata="a")
     stage.forward(hours=1)
     second = stage.node(node["name"], suffix=node.get("suffix", "0" * 8))
-    stage.sql("UPDATE nodes SET version = :version WHERE id = :id", version=node.get("version", "0"), id=second)
+    stage.sql(
+        "UPDATE nodes SET version = :version WHERE id = :id", version=node.get("version", "0"), id=second
+    )
     stage.forward(hours=1)
     failing(stage, task, owner=second, tzdata=tzdata)
     blame = only(stage).blame
