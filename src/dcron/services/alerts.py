@@ -32,7 +32,7 @@ class Alerts(Service):
             return alert_facts.read(connection, found, now)
 
     def count_unacknowledged(self) -> int:
-        """Return how many open alerts nobody has acknowledged."""
+        """Return how many open alerts are unacknowledged."""
         with self.database.read() as connection:
             return alert_list.count_unacknowledged(connection, self.database.now(connection))
 
@@ -56,7 +56,7 @@ class Alerts(Service):
     ) -> list[Alert]:
         """Acknowledge these alerts and return those that are still open: they cause no more reminders.
 
-        With a duration, only for so long. Raises UsageError for a bad note.
+        With a duration, they are acknowledged until it is over. Raises UsageError for a bad note.
         """
         if note is not None:
             require_text("message", note)

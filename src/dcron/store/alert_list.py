@@ -68,7 +68,7 @@ def is_unacknowledged(now: datetime) -> Any:
 
 
 def count_unacknowledged(connection: Connection, now: datetime) -> int:
-    """Return how many open alerts nobody has acknowledged, up to MOST_COUNTED."""
+    """Return how many open alerts are unacknowledged, up to MOST_COUNTED."""
     found = select(alerts.c.id).where(text(OPEN), is_unacknowledged(now)).limit(MOST_COUNTED).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
 

@@ -47,7 +47,7 @@ def command(
     dcron alerts --all -n 20
     dcron alerts > /dev/null || echo "something is wrong"
 
-    The newest come first. The exit code is 1 if there are open alerts that nobody has acknowledged.
+    The newest come first. The exit code is 1 if there are unacknowledged open alerts.
     """
     from dcron.cli import json_output
     from dcron.schedule import zone
