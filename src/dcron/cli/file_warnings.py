@@ -22,7 +22,7 @@ def print_distrust(config: "Config", address: "Address") -> None:
 def _print_readable_password(config: "Config") -> None:
     from dcron.database.url import redact
 
-    file, url = config.database_file, config.database or ""
+    file, url = config.database_file, config.named_database or ""
     if file and redact(url) != url and trust.can_be_read_by_all(file):
         remedy = f"chmod o-r {shlex.quote(str(file))}"
         console.complain(f"warning: every account can read the password in {file}; type: {remedy}")

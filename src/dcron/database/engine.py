@@ -108,6 +108,8 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
+        self.has_written = False
+        """Whether a transaction that writes was committed."""
         self.notified = 0
         """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
@@ -188,6 +190,7 @@ class Database:
         """
         with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, self._guards()) as connection:
             yield connection
+        self.has_written = True
 
     def send(
         self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
