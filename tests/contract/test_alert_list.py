@@ -12,7 +12,7 @@ from dcron.model import Task
 from dcron.presentation import alerts as words
 from dcron.schema import changes, output
 from dcron.services.alerts import Alerts
-from dcron.store import alert_facts, alert_list
+from dcron.store import alert_causes, alert_list
 from tests.support.alerts import alert_row, insert_alert, insert_alerts
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import ended_run, insert_runs
@@ -187,7 +187,7 @@ def test_the_last_lines_of_the_output_are_read_from_its_end(stage: Stage) -> Non
             row | {"byte_offset": start, "data": text[start : start + 50]} for start in range(0, 790, 50)
         ]
         connection.execute(insert(output), chunks)
-        (facts,) = alert_facts.read(connection, [alert], NOON, with_output=True)
+        (facts,) = alert_causes.read(connection, [alert], NOON, with_output=True)
     assert list(facts.output) == [b"line %d" % number for number in range(80, 100)]
 
 

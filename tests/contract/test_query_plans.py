@@ -15,7 +15,7 @@ from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.policy.statistics import Span
 from dcron.store import (
-    alert_facts,
+    alert_causes,
     alert_list,
     audit_log,
     blocked,
@@ -264,7 +264,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "alerts of tasks": lambda connection, stage: alert_list.of_tasks(connection, [7, 8]),
     "alerts of a subject": lambda connection, stage: alert_list.open_of_subject(connection, "node:web-1"),
     "unacknowledged alerts": lambda connection, stage: alert_list.count_unacknowledged(connection, NOON),
-    "facts of alerts": lambda connection, stage: alert_facts.read(
+    "facts of alerts": lambda connection, stage: alert_causes.read(
         connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
     ),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),

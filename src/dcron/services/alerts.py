@@ -12,7 +12,7 @@ from dcron.presentation.alerts import AlertFacts
 from dcron.schedule import repeatable
 from dcron.services import task_names
 from dcron.services.service import Service
-from dcron.store import alert_facts, alert_list, audit_log
+from dcron.store import alert_causes, alert_list, audit_log
 from dcron.validation import require_text
 
 OTHER_SUBJECTS = ("node:", "job:", "channel:", "cluster")
@@ -29,7 +29,7 @@ class Alerts(Service):
         with self.database.read() as connection:
             now = self.database.now(connection)
             found = alert_list.page(connection, closed=closed, before_id=before_id, limit=limit)
-            return alert_facts.read(connection, found, now)
+            return alert_causes.read(connection, found, now)
 
     def count_unacknowledged(self) -> int:
         """Return how many open alerts are unacknowledged."""
@@ -40,7 +40,7 @@ class Alerts(Service):
         """Return the open alerts of a task, the oldest first."""
         with self.database.read() as connection:
             found = alert_list.of_tasks(connection, [task_id]).get(task_id, [])
-            return alert_facts.read(connection, found, self.database.now(connection))
+            return alert_causes.read(connection, found, self.database.now(connection))
 
     def find(self, which: str) -> list[Alert]:
         """Return the open alerts of a task or a subject, or the alert of this number.

@@ -27,7 +27,7 @@ from dcron.services.why.context import (
     schedule_of,
 )
 from dcron.services.why.run_causes import Cause, Span
-from dcron.store import alert_facts, alert_list, history, runs, tasks
+from dcron.store import alert_causes, alert_list, history, runs, tasks
 
 MOST_TIMES = 200
 """Times of a task that one answer explains."""
@@ -265,7 +265,7 @@ def _lately(context: Context) -> list[Cause]:
 def _alerts(context: Context) -> list[Cause]:
     """Explain what is wrong with the task, and what changed before it began."""
     found = alert_list.of_tasks(context.connection, [context.task_id]).get(context.task_id, [])
-    return [_alert(context, facts) for facts in alert_facts.read(context.connection, found, context.now)]
+    return [_alert(context, facts) for facts in alert_causes.read(context.connection, found, context.now)]
 
 
 def _alert(context: Context, found: AlertFacts) -> Cause:
