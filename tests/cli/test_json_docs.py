@@ -1,12 +1,14 @@
 """docs/cli.md lists the keys of the JSON documents, and no others."""
 
 import re
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from dcron.database import Database
+from dcron.store import notifications
 from tests.support.alerts import insert_alert
 from tests.support.cli import Dcron
 
@@ -18,6 +20,7 @@ DOCUMENTS = {
     "stats": ("stats",),
     "report": ("report",),
     "alert": ("alerts",),
+    "channel": ("channel", "list"),
     "queue": ("queue", "list"),
     "node": ("nodes",),
     "calendar": ("calendar", "list"),
@@ -48,6 +51,8 @@ def _fill(dcron: Dcron) -> None:
     """Make a task, a run, a node, a calendar and a queue, and something that `lint` reports."""
     dcron.done("calendar", "add", "holidays", "12-25", "RRULE:FREQ=MONTHLY;BYMONTHDAY=-1")
     dcron.done("queue", "set", "mail", "--max-running", "2")
+    with closing(Database(dcron.url)) as database, database.write() as connection:
+        notifications.add_test(connection, "ops", "ann@desk", database.now(connection))
     dcron.done("add", "-n", "deploy", "@on push", "true")
     dcron.done("add", "-n", "nightly", "-z", "Europe/Berlin", "*/7 2 * * *", "exit 3")
     dcron.done("run", "nightly")
