@@ -64,7 +64,7 @@ def test_what_is_unknown_or_incomplete_is_refused(broken: Dcron) -> None:
 
 def test_pages_and_closed_alerts(broken: Dcron) -> None:
     first = broken("alerts", "-n", "1")
-    assert "dcron alerts --before 2" in first.err
+    assert "--before 2" in first.err
     assert broken("alerts", "--before", "2", "--json").json[0]["id"] == 1
     database = Database(broken.url)
     with database.write() as connection:

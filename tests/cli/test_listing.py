@@ -225,7 +225,7 @@ def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
         values |= {"id": f"{name}-00000000", "name": name, "host": "host", "pid": 1, "slots": 4}
         values |= {"version": "0.1.0", "tzdata": tzdata, "tzdata_fingerprint": digits, "draining": False}
         values |= {"started_at": now, "alive_until": now + timedelta(minutes=1), "running": 0}
-        values |= {"tags": (), "queues": (), "capacity": {}}
+        values |= {"tags": (), "queues": (), "channels": (), "capacity": {}}
         values |= {"died_at": now, "died_how": died} if died else {}
         with database.write() as connection:
             nodes.register(connection, Node(**values))

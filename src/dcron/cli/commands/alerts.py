@@ -63,7 +63,7 @@ def command(
     elif not print_table(COLUMNS, _rows(shown, now, zone(own_zone()))):
         console.note("no alerts" if closed else "nothing is wrong: there are no open alerts")
     if len(found) > count:
-        console.note(f"there are more: `dcron alerts{' --all' * closed} --before {shown[-1].alert.id}`")
+        console.note(f"there are more; --before {shown[-1].alert.id} continues")
     if waiting:
         raise typer.Exit(ExitCode.FAILED)
 
