@@ -11,7 +11,8 @@ from typing import Any
 
 import platformdirs
 
-from dcron import trust
+from dcron import channels, trust
+from dcron.channels import Channel
 from dcron.errors import UsageError
 
 _CONTEXT_NAME = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
@@ -66,6 +67,8 @@ class Config:
     """Which files other accounts can change, and how. Root ignores such files."""
     database_file: Path | None = field(default=None, compare=False)
     """The file that names the database."""
+    notify: Mapping[str, Channel] = field(default_factory=dict)
+    """Where this machine's agent sends notifications: [notify.NAME]."""
 
     @property
     def named_database(self) -> str | None:
@@ -101,6 +104,7 @@ def load_config() -> Config:
     unread: list[str] = []
     distrusted: list[str] = []
     database_file = None
+    notify: dict[str, Channel] = {}
     for path in config_paths():
         if _is_there(path) and (problem := trust.problem_with(path)):
             if os.geteuid() == trust.ROOT:
@@ -111,6 +115,8 @@ def load_config() -> Config:
         try:
             content = _content_of(path)
             _require_right(content, path)
+            # A channel is never put together from two files: each holds its own secrets.
+            notify |= _channels_from(content, path)
         except UsageError as error:
             if path != SITE_CONFIG:
                 raise
@@ -138,6 +144,7 @@ def load_config() -> Config:
         unread=tuple(unread),
         distrusted=tuple(distrusted),
         database_file=database_file,
+        notify=notify,
     )
 
 
@@ -205,7 +212,7 @@ def _merged(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str,
 
 def _require_right(content: Mapping[str, Any], path: Path) -> None:
     """Raise UsageError for an unknown setting, or a value of the wrong type."""
-    known = ("database", "timezone", "default_context", "context", "agent", "tui")
+    known = ("database", "timezone", "default_context", "context", "agent", "tui", "notify")
     _require_known(content, known, path, "")
     for name in ("database", "timezone", "default_context"):
         if not isinstance(content.get(name, ""), str):  # it may hold a password, so it is not quoted
@@ -256,6 +263,14 @@ def _is_right(name: str, value: Any) -> bool:
     if name in AGENT_LISTS and isinstance(value, list):
         return all(isinstance(each, str) for each in value)
     return isinstance(value, str)
+
+
+def _channels_from(content: Mapping[str, Any], path: Path) -> dict[str, Channel]:
+    """Return the channels of a file. Raises UsageError."""
+    tables = content.get("notify", {})
+    if not isinstance(tables, dict):
+        raise UsageError(f'{path}: [notify] takes tables such as  [notify.ops]  with  kind = "mail"')
+    return {name: channels.parse(name, table, path) for name, table in tables.items()}
 
 
 def _tui_from(content: Mapping[str, Any]) -> TuiConfig:

@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "nodes": "List the running agents, and those that ended within the last day.",
         "drain": "Stop a node from claiming runs; its active runs continue.",
         "undrain": "Let a drained node claim runs again.",
+        "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "import": "Import a crontab file.",
         "export": "Print the crontab as a crontab file.",
