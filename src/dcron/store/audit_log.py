@@ -39,6 +39,20 @@ def record_added(connection: Connection, now: datetime, actor: str, added: Seque
         connection.execute(insert(changes), values)
 
 
+def record_about(
+    connection: Connection,
+    now: datetime,
+    actor: str,
+    action: str,
+    task_id: int | None,
+    task: str | None,
+    detail: Mapping[str, Any],
+) -> None:
+    """Record an act that changes no task; it may be about one."""
+    about = {"task_id": task_id, "task": task, "before": None, "after": dict(detail)}
+    connection.execute(insert(changes).values({"at": now, "actor": actor, "action": action, **about}))
+
+
 def _change(now: datetime, actor: str, action: str, task: Task) -> dict[str, Any]:
     about = {"task_id": task.id, "task": task.name, "version": task.version}
     return {"at": now, "actor": actor, "action": action, **about}
