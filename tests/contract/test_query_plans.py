@@ -269,7 +269,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
-        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], NOON
+        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], {}, NOON
     ),
     "the newest flow": lambda connection, stage: history.newest_flow(connection, [7, 8]),
     "an unhandled event": lambda connection, stage: history.unhandled_event(connection, "deploy"),
