@@ -27,6 +27,7 @@ from dcron.model import RunState
 from dcron.policy import Lane
 from dcron.schedule import tzdata_version, unlocked
 from dcron.store import (
+    audit_log,
     blocked,
     candidates,
     claims,
@@ -229,6 +230,7 @@ class Dispatcher:
         with self._database.write() as connection:
             now = self._database.now(connection)
             found = tasks.to_plan(connection, now, BATCH)
+            audit_log.record_sql_edits(connection, now, found)
             moved = [planning.plan(connection, task, now) for task in found]
         for each in filter(None, moved):
             log.warning(

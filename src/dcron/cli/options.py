@@ -8,10 +8,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import ArgumentInfo, OptionInfo
 
-from dcron.cli import completion, help
+from dcron.cli import completion, context, help
 from dcron.model import LAST_RUN
 
 if TYPE_CHECKING:
@@ -106,8 +106,17 @@ RunIds = Annotated[
 ]
 
 
+NOTE = "dcron.note"
+"""Where the context of a verb keeps the reason given by -m."""
+
+
 class Verb(TyperCommand):
     """A verb: its usage line has no braces, its help lists the options in sections."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with its name for the audit log."""
+        with context.act(_words_of(ctx), ctx.meta.get(NOTE)):
+            return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the usage line without the braces that typer puts around required arguments."""
@@ -118,7 +127,34 @@ class Verb(TyperCommand):
         help.format_options(self, ctx, formatter)
 
 
-class CommandLast(Verb):
+class WritingVerb(Verb):
+    """A verb that changes the crontab: it takes the reason for the audit log."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Add the option to the verb's own ones."""
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            TyperOption(
+                param_decls=["-m", "--note"],
+                metavar="WHY",
+                help="Reason of the change, for `dcron history`.",
+                callback=_keep_note,
+                expose_value=False,
+            )
+        )
+
+
+def _keep_note(ctx: Any, _parameter: Any, value: str | None) -> None:
+    ctx.meta[NOTE] = value
+
+
+def _words_of(ctx: Any) -> str:
+    """Return the verb as it is typed, such as `queue set`."""
+    above = ctx.parent
+    return f"{_words_of(above)} {ctx.info_name}" if above and above.parent else str(ctx.info_name)
+
+
+class CommandLast(WritingVerb):
     """A verb that ends in a command: `dcron add '0 9 * * *' backup --full`.
 
     Options of dcron come before the command. They may also follow a command in quotes, `'backup --full'`: it

@@ -9,7 +9,7 @@ from dcron.model import StoredSetting
 from dcron.schedule import configured_zone, machine_zone
 from dcron.services.service import Service
 from dcron.settings import SETTINGS, TIMEZONE, Setting, find
-from dcron.store import settings
+from dcron.store import audit_log, settings
 from dcron.unreadable import Unreadable
 
 
@@ -61,14 +61,22 @@ class SharedSettings(Service):
         value = setting.read(text)
         with self.database.write() as connection:
             now = self.database.now(connection)
+            before = _value_of(settings.by_name(connection, name))
             settings.put(connection, name, value, now, self.actor)
+            audit_log.record_other(
+                connection, now, self.author, "setting", "set", name, before=before, after={"value": value}
+            )
         return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
         """Reset it to its default; return whether it was set. Raises UsageError for an unknown name."""
         find(name)
         with self.database.write() as connection:
-            return settings.remove(connection, name)
+            before = _value_of(settings.by_name(connection, name))
+            if removed := settings.remove(connection, name):
+                now = self.database.now(connection)
+                audit_log.record_other(connection, now, self.author, "setting", "unset", name, before=before)
+            return removed
 
     def new_task_zone(self, configured: str | None) -> ChosenZone:
         """Return the zone of a new task without one; `configured` is that of the config file.
@@ -94,6 +102,10 @@ def zone_without_setting(configured: str | None) -> ChosenZone:
     if found := machine_zone():
         return ChosenZone(found, "this machine's")
     return ChosenZone("UTC", "because this machine names none")
+
+
+def _value_of(stored: StoredSetting | None) -> dict[str, Any] | None:
+    return {"value": stored.value} if stored else None
 
 
 def _setting_value(setting: Setting, stored: StoredSetting | None) -> SettingValue:

@@ -39,6 +39,12 @@ class AuditEntry:
         """The actor, with the database login if its name differs."""
         return changed_by(self.actor, self.login)
 
+    @property
+    def pause_reason(self) -> str | None:
+        """The reason of a change that is a pause. Earlier versions wrote it outside the state."""
+        after = self.after or {}
+        return (after.get("pause") or after).get("reason")
+
 
 @dataclass(frozen=True)
 class QueueNow:

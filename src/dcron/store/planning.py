@@ -33,6 +33,7 @@ from dcron.schema import ALIVE, DUE, NEXT, Instant, crontab, runs
 from dcron.store import audit_log, blocked, clock_steps, new_runs, skipping, tasks
 from dcron.store import nodes as store_nodes
 from dcron.store import runs as store_runs
+from dcron.store.audit_log import Author
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
@@ -183,7 +184,7 @@ def resume(connection: Connection, task: Task, now: datetime) -> Task:
     record_paused(connection, task, now)
     resumed = tasks.by_id(connection, task.id)
     assert resumed
-    audit_log.record(connection, now, "dcron", "resume", before=task, after=resumed)
+    audit_log.record(connection, now, Author.agent(), "resume", before=task, after=resumed)
     return resumed
 
 

@@ -23,12 +23,12 @@ from dcron.policy.statistics import day_of
 from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, nodes, runs
 from dcron.store import audit_log, maintenance, retention, tasks
 from dcron.store import runs as store_runs
+from dcron.store.audit_log import Author
 from dcron.store.finished_runs import Place
 from dcron.store.maintenance import Hold, Step
 from dcron.store.retention import EARLIEST, History, Page
 
 JOB = "prune"
-ACTOR = "dcron"
 BATCH_SECONDS = 0.025
 """How long a transaction should take."""
 FULL_EVERY = timedelta(days=1)
@@ -346,7 +346,7 @@ def _dismiss(work: Work, run_ids: Sequence[int]) -> None:
         for task in tasks.by_ids(connection, set(of_task.values())):
             own = [run_id for run_id, task_id in of_task.items() if task_id == task.id]
             detail = {"runs": len(own), "from": min(own), "to": max(own)}
-            audit_log.record(connection, now, ACTOR, "dismiss", after=task, detail=detail)
+            audit_log.record_run(connection, now, Author.agent(), "dismiss", task.id, task.name, detail)
     work.count(dismissed=dismissed)
 
 
