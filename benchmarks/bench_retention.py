@@ -1,6 +1,7 @@
 """Measure pruning: how long one batch takes, and claims beside it.
 
-`python -m benchmarks.bench_retention --runs 10000000` is the long form. It needs some 10 GB.
+`python -m benchmarks.bench_retention --runs 10000000` is the long form. It needs some 10 GB a database.
+With `--url`, it measures a database that it leaves in place: only the first time it has to be filled.
 """
 
 import argparse
@@ -17,12 +18,14 @@ from sqlalchemy import text
 from benchmarks.bench_turns import seed
 from benchmarks.machine import describe
 from benchmarks.servers import new_database, postgres_server
+from dcron import migrations
 from dcron.database import Database
 from dcron.policy import Lane
 from dcron.store import claims, maintenance, nodes
 from dcron.store.candidates import Capacity
 from dcron.store.maintenance import Hold
-from dcron.store.prune import JOB, Prune, Work
+from dcron.store.prune import JOB, Prune
+from dcron.store.prune_work import Work
 
 TASKS, DAYS, OUTPUT = 2000, 90, 300
 """The history: two thirds of it are older than the 30 days for which it is kept."""
@@ -45,6 +48,7 @@ def fill(database: Database, kind: str, runs: int) -> None:
     age = f"(:runs - n) * {DAYS * 86400.0} / :runs"
     at = _AT[kind].format(age)
     data = f"zeroblob({OUTPUT})" if kind == "sqlite" else f"convert_to(repeat('x', {OUTPUT}), 'UTF8')"
+    indexes = _drop_indexes(database)
     with database.write() as connection:
         database.lift_limits(connection)
         last = connection.scalar(text("SELECT coalesce(max(id), 0) FROM runs")) or 0
@@ -77,9 +81,28 @@ def fill(database: Database, kind: str, runs: int) -> None:
             ),
             {"runs": DAYS + 3},
         )
+    for index in indexes:
+        with database.write() as connection:
+            database.lift_limits(connection)
+            connection.execute(text(index))
     if kind == "postgres":
         with database.engine.connect() as connection:
             connection.execute(text("ANALYZE"))
+
+
+def _drop_indexes(database: Database) -> list[str]:
+    """Drop the indexes of the runs; return the statements that create them, which is quicker afterwards."""
+    known = (
+        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'runs' AND sql IS NOT NULL"
+        if database.is_sqlite
+        else "SELECT indexname, indexdef FROM pg_indexes"
+        " WHERE tablename = 'runs' AND indexname <> 'runs_pkey'"
+    )
+    with database.write() as connection:
+        found = connection.execute(text(known)).all()
+        for name, _ in found:
+            connection.execute(text(f"DROP INDEX {name}"))
+    return [sql for _, sql in found]
 
 
 class Claims(threading.Thread):
@@ -115,7 +138,7 @@ def _claiming(url: str) -> Iterator[list[float]]:
     thread.join()
 
 
-def measure(kind: str, server: str, runs: int, seconds: float) -> None:
+def measure(url: str, seconds: float) -> None:
     """Print how long batches of a round take, and the claims beside it and without it."""
     batches: list[float] = []
 
@@ -127,30 +150,46 @@ def measure(kind: str, server: str, runs: int, seconds: float) -> None:
                 yield opened
             batches.append(time.perf_counter() - began)
 
-    with new_database(kind, server) as url:
-        database = Database(url)
-        now = seed(database, 1000)
-        register(database, now)
-        fill(database, kind, runs)
-        with _claiming(url) as alone:
-            time.sleep(min(seconds, 10))
-        hold, job, looks, done = begin(database), Prune(), list[float](), {}
-        job.work = Timed
-        position: Any = {}
-        give_up = time.monotonic() + seconds
-        with _claiming(url) as beside:
-            while position is not None and time.monotonic() < give_up:
-                began, known = time.perf_counter(), len(batches)
-                step = job.step(database, hold, position)
-                looks.append(time.perf_counter() - began - sum(batches[known:]))
-                position, done = step.position, (step.position or {}).get("done", step.done)
-                time.sleep(step.rest)
-        database.close()
+    database = Database(url)
+    with _claiming(url) as alone:
+        time.sleep(min(seconds, 10))
+    hold, job, looks, done = begin(database), Prune(), list[float](), {}
+    job.work = Timed
+    position: Any = {}
+    give_up = time.monotonic() + seconds
+    with _claiming(url) as beside:
+        while position is not None and time.monotonic() < give_up:
+            began, known = time.perf_counter(), len(batches)
+            step = job.step(database, hold, position)
+            looks.append(time.perf_counter() - began - sum(batches[known:]))
+            position, done = step.position, (step.position or {}).get("done", step.done)
+            time.sleep(step.rest)
+    with _claiming(url) as again:
+        time.sleep(min(seconds, 10))
+    database.close()
     of_history = f"{done.get('runs', 0):,} runs in {len(batches):,} batches" if done else "nothing"
     print(
-        f"  {kind:9} {of_history}: batch {_spread(batches)}; look {_spread(looks)};"
-        f" claim {_spread(beside)}, alone {_spread(alone)}"
+        f"  {database.product:10} {of_history}: batch {_spread(batches)}; look {_spread(looks)};"
+        f" claim {_spread(beside)}, alone {_spread(alone)}, alone again {_spread(again)}",
+        flush=True,
     )
+
+
+def prepare(url: str, runs: int) -> None:
+    """Fill an empty database with a history and a node that claims."""
+    database = Database(url)
+    now = seed(database, 1000)
+    register(database, now)
+    fill(database, "sqlite" if database.is_sqlite else "postgres", runs)
+    database.close()
+
+
+def _is_empty(url: str) -> bool:
+    """Return whether the database has no tables."""
+    database = Database(url)
+    is_empty = migrations.current_version(database) is None
+    database.close()
+    return is_empty
 
 
 def register(database: Database, now: Any) -> None:
@@ -180,10 +219,16 @@ def _spread(seconds: list[float]) -> str:
 
 def report(server: str, *, runs: int = 100_000, seconds: float = 30.0) -> None:
     """Print one line a database."""
-    print(f"Pruning {runs:,} runs of {TASKS:,} tasks over {DAYS} days, each with {OUTPUT} bytes of output")
+    print(_title(runs))
     for kind in ("sqlite", "postgres"):
-        measure(kind, server, runs, seconds)
+        with new_database(kind, server) as url:
+            prepare(url, runs)
+            measure(url, seconds)
     print()
+
+
+def _title(runs: int) -> str:
+    return f"Pruning {runs:,} runs of {TASKS:,} tasks over {DAYS} days, each with {OUTPUT} bytes of output"
 
 
 def main() -> None:
@@ -191,10 +236,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to prune, on each database")
+    parser.add_argument(
+        "--url", action="append", help="a database to fill, if it is empty, and to keep; repeatable"
+    )
     options = parser.parse_args()
     print(describe())
-    with postgres_server() as server:
-        report(server, runs=options.runs, seconds=options.seconds)
+    if not options.url:
+        with postgres_server() as server:
+            report(server, runs=options.runs, seconds=options.seconds)
+        return
+    print(_title(options.runs))
+    for url in options.url:
+        if _is_empty(url):
+            prepare(url, options.runs)
+        measure(url, options.seconds)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ DOCUMENTS = {
     "task": ("list",),
     "run": ("runs",),
     "stats": ("stats",),
+    "report": ("report",),
     "queue": ("queue", "list"),
     "node": ("nodes",),
     "calendar": ("calendar", "list"),
@@ -33,7 +34,8 @@ def test_the_keys_of_each_document_are_those_of_the_page(sqlite: Dcron) -> None:
     _fill(sqlite)
     shown = {}
     for document, words in DOCUMENTS.items():
-        found = sqlite(*words, "--json", stdin=b"@daily date\n").json
+        as_json = ("--format", "json") if document == "report" else ("--json",)
+        found = sqlite(*words, *as_json, stdin=b"@daily date\n").json
         shown[document] = set(found[0] if isinstance(found, list) else found)
     assert shown == {document: _documented(document) for document in DOCUMENTS}
 

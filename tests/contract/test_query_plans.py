@@ -34,6 +34,7 @@ from dcron.store import (
     planning,
     queues,
     reaping,
+    report_facts,
     runs,
     skipping,
     tasks,
@@ -239,6 +240,19 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "all runs of a task": lambda connection, stage: finished_runs.page_of_task(
         connection, 7, Span(NOON - timedelta(days=2), NOON), Place(NOON, 7)
+    ),
+    "unsuccessful runs of a day": lambda connection, stage: report_facts.unsuccessful(
+        connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=30)), None
+    ),
+    "a further window of them": lambda connection, stage: report_facts.unsuccessful(
+        connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=23)), Place(NOON, 7)
+    ),
+    "failing tasks": lambda connection, stage: report_facts.failed_now(connection, [7, 8]),
+    "nodes lost": lambda connection, stage: report_facts.lost_nodes(
+        connection, Span(NOON - timedelta(days=2), NOON)
+    ),
+    "changes of a day": lambda connection, stage: report_facts.changes_since(
+        connection, Span(NOON, NOON + timedelta(days=2))
     ),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(

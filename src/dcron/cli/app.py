@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "in": "Run a command once, after a delay.",
         "runs": "List waiting, active and past runs, the newest first.",
         "stats": "Show success rates, durations, lateness and hours of work.",
+        "report": "Report failures, skipped runs, late starts, lost nodes and changes of all tasks.",
         "logs": "Print the output of a run: stdout and stderr, in order.",
         "emit": "Send an event: run every task whose schedule is '@on EVENT'.",
         "cancel": "Cancel runs.",

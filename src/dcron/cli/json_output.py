@@ -14,6 +14,7 @@ from dcron.presentation.humanize import offset_of
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.policy.start_times import TaskStart
     from dcron.policy.statistics import Span, Statistics, Totals
+    from dcron.services.report import CrontabReport
     from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
     from dcron.store.output import Chunk
@@ -178,6 +179,69 @@ def _totals_shape(span: "Span", totals: "Totals") -> dict[str, Any]:
         "late_p95": seconds(totals.late.percentile(0.95)),
         "work": seconds(totals.work / 1000),
     }
+
+
+def report_shape(report: "CrontabReport") -> dict[str, Any]:
+    """Return a report on the whole crontab."""
+    return {
+        "from": instant(report.span.start),
+        "until": instant(report.span.end),
+        **_counts_shape(report.totals),
+        "before": _counts_shape(report.before),
+        "failures": [
+            {
+                "task": task.name,
+                "failures": task.failures,
+                "still_fails": task.still_fails,
+                "removed": task.is_removed,
+                "last_run": run_shape(task.last_run, report.span.end) if task.last_run else None,
+            }
+            for task in report.failed
+        ],
+        "skipped_by_code": [
+            {
+                "code": group.code,
+                "occurrences": group.occurrences,
+                "tasks": dict(group.tasks),
+                "first": instant(group.first),
+                "last": instant(group.until),
+            }
+            for group in report.skipped
+        ],
+        "late": [
+            {
+                "task": task.name,
+                "runs": task.runs,
+                "late_p95": seconds(task.p95),
+                "latest": seconds(task.latest),
+            }
+            for task in report.late
+        ],
+        "nodes_lost": [
+            {"node": lost.node.id, "died_at": instant(lost.node.died_at), "runs_lost": lost.lost}
+            for lost in report.lost_nodes
+        ],
+        "slower": [statistics_shape("task", report.span, each) for each in report.slower],
+        "new_dead_letters": dict(report.dead_letters),
+        "changes": [
+            {
+                "at": instant(change.at),
+                "by": change.author,
+                "action": change.action,
+                "task": change.task,
+                "fields": list(change.fields),
+            }
+            for change in report.changes
+        ],
+        "more_changes": report.more_changes,
+        "pruned_until": report.pruned_until and report.pruned_until.isoformat(),
+        "incomplete": report.is_incomplete,
+    }
+
+
+def _counts_shape(totals: "Totals") -> dict[str, int]:
+    names = ("runs", "succeeded", "failed", "lost", "cancelled", "skipped")
+    return {name: getattr(totals, name) for name in names}
 
 
 def event_shape(event: Event) -> dict[str, Any]:
