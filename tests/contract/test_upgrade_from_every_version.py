@@ -78,7 +78,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
     "output": [
         {"run_id": "2", "byte_offset": "0", "stream": "'out'", "at": THEN, "lines": "1", "data": "'hello'"}
     ],
-    "changes": [{"at": THEN, "actor": "'ann@desk'", "action": "'add'", "task_id": "1", "task": "'task-0'"}],
+    "changes": [{"at": THEN, "actor": "'ann@desk'", "action": "'add'", "task_id": "1", "task": "'task-0'", "kind": "'task'"}],
     "calendars": [
         {"name": "'holidays'", "content": """'{"days":[]}'""", "changed_at": THEN, "changed_by": "'ann@desk'"}
     ],

@@ -55,7 +55,7 @@ from dcron.schema.constraints import (
 )
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0013"
+SCHEMA_VERSION = "0015"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
