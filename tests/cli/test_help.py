@@ -94,6 +94,6 @@ def test_options_are_in_sections_with_their_defaults(sqlite: Dcron, monkeypatch:
     monkeypatch.setenv("COLUMNS", "100")
     shown = sqlite.done("add", "--help").out
     titles = re.findall(r"^ ([A-Z][a-z]+): ", shown, re.MULTILINE)
-    assert titles == ["What", "When", "Limits", "Retries", "Where", "Options", "Output"]
+    assert titles == ["What", "When", "Limits", "Retries", "Where", "Alerts", "Options", "Output"]
     assert re.search(r"--tries N .*\[default: 1\]\.", shown)
     assert re.search(r"--count N .*\[default: 20\]\.", sqlite.done("runs", "--help").out)

@@ -78,7 +78,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
     "output": [
         {"run_id": "2", "byte_offset": "0", "stream": "'out'", "at": THEN, "lines": "1", "data": "'hello'"}
     ],
-    "changes": [{"at": THEN, "actor": "'ann@desk'", "action": "'add'", "task_id": "1", "task": "'task-0'", "kind": "'task'"}],
+    "changes": [{"at": THEN, "actor": "'ann@desk'", "action": "'add'", "task_id": "1", "task": "'task-0'"}],
     "calendars": [
         {"name": "'holidays'", "content": """'{"days":[]}'""", "changed_at": THEN, "changed_by": "'ann@desk'"}
     ],
@@ -100,6 +100,19 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
             "bytes": "300",
             "sha256": "'5f'",
             "created_at": THEN,
+        }
+    ],
+    "alerts": [
+        {"kind": "'failing'", "subject": "'task:1'", "task_id": "1", "opened_at": THEN, "last_at": THEN}
+    ],
+    "notifications": [
+        {
+            "alert_id": "1",
+            "channel": "'ops'",
+            "kind": "'opened'",
+            "created_at": THEN,
+            "due_at": THEN,
+            "sent_at": THEN,
         }
     ],
 }

@@ -31,7 +31,7 @@ Db = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        help="Database to use [default: $DCRON_DB, or the config file's].",
+        help="Database [default: $DCRON_DB, or the config file's].",
         callback=_or_before_the_verb,
     ),
 ]
