@@ -14,6 +14,7 @@ DOCUMENTS = {
     "run": ("runs",),
     "stats": ("stats",),
     "report": ("report",),
+    "change": ("history",),
     "queue": ("queue", "list"),
     "node": ("nodes",),
     "calendar": ("calendar", "list"),

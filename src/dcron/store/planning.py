@@ -53,6 +53,16 @@ class MovedRun:
     """The tzdata version by which it was planned before."""
 
 
+def plan_unplanned(connection: Connection, now: datetime, limit: int) -> tuple[int, list[MovedRun]]:
+    """Plan tasks that need it, except those that other nodes hold. Return how many, and the moved runs.
+
+    Which of them were changed with plain SQL goes to the audit log.
+    """
+    found = tasks.to_plan(connection, now, limit)
+    audit_log.record_sql_edits(connection, now, found)
+    return len(found), [moved for task in found if (moved := plan(connection, task, now))]
+
+
 def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
     """Give a task its next waiting run. Return that run's move if newer time zones have moved it.
 
