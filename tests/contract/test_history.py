@@ -163,5 +163,6 @@ def test_the_kind_of_earlier_changes_is_by_their_action(stage: Stage) -> None:
     task = stage.task("a")
     stage.crontab.run(task)
     with stage.database.read() as connection:
-        kinds = dict(connection.execute(select(changes.c.action, changes.c.kind)).tuples().all())
+        rows = connection.execute(select(changes.c.action, changes.c.kind))
+        kinds = {row.action: row.kind for row in rows}
     assert kinds == {"add": "task", "run": "run"}
