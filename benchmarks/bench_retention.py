@@ -5,11 +5,12 @@ With `--url`, it measures a database that it leaves in place: only the first tim
 """
 
 import argparse
+import multiprocessing
 import statistics
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +30,10 @@ from dcron.store.prune_work import Work
 
 TASKS, DAYS, OUTPUT = 2000, 90, 300
 """The history: two thirds of it are older than the 30 days for which it is kept."""
+PHASE = 3.0
+"""Seconds."""
+Sample = tuple[float, float]
+"""When a claim began, and how long it took, in seconds."""
 _NUMBERS = {
     "sqlite": "WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n + 1 < :runs)",
     "postgres": "WITH s AS (SELECT generate_series(0, :runs - 1) AS n)",
@@ -105,72 +110,96 @@ def _drop_indexes(database: Database) -> list[str]:
     return [sql for _, sql in found]
 
 
-class Claims(threading.Thread):
-    """Claims and releases one run after the other; notes how long each claim takes."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(daemon=True)
-        self._database = Database(url)
-        self.over = threading.Event()
-        self.seconds: list[float] = []
-
-    def run(self) -> None:
-        """Claim until `over` is set."""
-        offer = Capacity(node_id="bench-00000000", slots=1)
-        while not self.over.wait(0.02):
-            began = time.perf_counter()
-            with self._database.write() as connection:
-                now = self._database.now(connection)
-                nodes.renew(connection, offer.node_id, now, 3600)
-                claims.claim(connection, self._database, offer, now, [Lane()])
-            self.seconds.append(time.perf_counter() - began)
-            with self._database.write() as connection:
-                claims.release(connection, [offer.node_id])
-        self._database.close()
+def claim_and_release(url: str, is_over: Any, samples: "multiprocessing.Queue[list[Sample]]") -> None:
+    """Claim and release one run after the other; report when each claim began, and how long it took."""
+    database = Database(url)
+    offer = Capacity(node_id="bench-00000000", slots=1)
+    found: list[Sample] = []
+    while not is_over.wait(0.02):
+        began = time.monotonic()
+        with database.write() as connection:
+            now = database.now(connection)
+            nodes.renew(connection, offer.node_id, now, 3600)
+            claims.claim(connection, database, offer, now, [Lane()])
+        found.append((began, time.monotonic() - began))
+        with database.write() as connection:
+            claims.release(connection, [offer.node_id])
+    database.close()
+    samples.put(found)
 
 
-@contextmanager
-def _claiming(url: str) -> Iterator[list[float]]:
-    thread = Claims(url)
-    thread.start()
-    yield thread.seconds
-    thread.over.set()
-    thread.join()
+@dataclass
+class Measured:
+    """Seconds that each part of pruning took, and each claim of another process."""
+
+    batches: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """Processor time of the batches, in the process that prunes."""
+    looks: list[float] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
+    alone: list[float] = field(default_factory=list)
+    runs: int = 0
 
 
-def measure(url: str, seconds: float) -> None:
-    """Print how long batches of a round take, and the claims beside it and without it."""
-    batches: list[float] = []
+def measure(url: str, seconds: float) -> Measured:
+    """Prune for `PHASE` seconds and wait for as long, again and again, while another process claims."""
+    measured = Measured()
 
     class Timed(Work):
         @contextmanager
         def transaction(self) -> Iterator[Any]:
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             with super().transaction() as opened:
                 yield opened
-            batches.append(time.perf_counter() - began)
+            measured.batches.append(time.perf_counter() - began)
+            measured.cpu.append(time.process_time() - cpu)
 
+    is_over = multiprocessing.Event()
+    samples: multiprocessing.Queue[list[Sample]] = multiprocessing.Queue()
+    claiming = multiprocessing.Process(target=claim_and_release, args=(url, is_over, samples))
+    claiming.start()
     database = Database(url)
-    with _claiming(url) as alone:
-        time.sleep(min(seconds, 10))
-    hold, job, looks, done = begin(database), Prune(), list[float](), {}
+    hold, job = begin(database), Prune()
     job.work = Timed
     position: Any = {}
-    give_up = time.monotonic() + seconds
-    with _claiming(url) as beside:
-        while position is not None and time.monotonic() < give_up:
-            began, known = time.perf_counter(), len(batches)
-            step = job.step(database, hold, position)
-            looks.append(time.perf_counter() - began - sum(batches[known:]))
-            position, done = step.position, (step.position or {}).get("done", step.done)
-            time.sleep(step.rest)
-    with _claiming(url) as again:
-        time.sleep(min(seconds, 10))
+    spans, give_up = [], time.monotonic() + seconds
+    while position is not None and time.monotonic() < give_up:
+        time.sleep(PHASE)
+        began = time.monotonic()
+        while position is not None and time.monotonic() < began + PHASE:
+            position = _step(database, hold, job, position, measured)
+        spans.append((began, time.monotonic()))
+    is_over.set()
+    for at, took in samples.get():
+        is_beside = any(first < at + took and at < last for first, last in spans)
+        (measured.beside if is_beside else measured.alone).append(took)
+    claiming.join()
     database.close()
-    of_history = f"{done.get('runs', 0):,} runs in {len(batches):,} batches" if done else "nothing"
+    return measured
+
+
+def _step(database: Database, hold: Hold, job: Prune, position: Any, measured: Measured) -> Any:
+    """Do a step and rest; return the position of the next one, None at the end of the round."""
+    began, known = time.perf_counter(), len(measured.batches)
+    step = job.step(database, hold, position)
+    measured.looks.append(time.perf_counter() - began - sum(measured.batches[known:]))
+    measured.runs = (step.position or {}).get("done", step.done).get("runs", 0)
+    time.sleep(step.rest)
+    return step.position
+
+
+def show(kind: str, measured: Measured) -> None:
+    """Print a line."""
+    ratios = "-"
+    if min(len(measured.beside), len(measured.alone)) > 2:
+        beside, alone = (statistics.median(each) for each in (measured.beside, measured.alone))
+        mean = statistics.mean(measured.beside) / statistics.mean(measured.alone)
+        ratios = f"median {beside / alone:.2f}, mean {mean:.2f}"
     print(
-        f"  {database.product:10} {of_history}: batch {_spread(batches)}; look {_spread(looks)};"
-        f" claim {_spread(beside)}, alone {_spread(alone)}, alone again {_spread(again)}",
+        f"  {kind:9} {measured.runs:,} runs in {len(measured.batches):,} batches:"
+        f" batch {_spread(measured.batches)} (CPU {_spread(measured.cpu)}); the rest of a step"
+        f" {_spread(measured.looks)}; claim {_spread(measured.beside)}, alone {_spread(measured.alone)}:"
+        f" ratio {ratios}",
         flush=True,
     )
 
@@ -223,7 +252,7 @@ def report(server: str, *, runs: int = 100_000, seconds: float = 30.0) -> None:
     for kind in ("sqlite", "postgres"):
         with new_database(kind, server) as url:
             prepare(url, runs)
-            measure(url, seconds)
+            show(kind, measure(url, seconds))
     print()
 
 
@@ -249,7 +278,7 @@ def main() -> None:
     for url in options.url:
         if _is_empty(url):
             prepare(url, options.runs)
-        measure(url, options.seconds)
+        show("sqlite" if url.startswith("sqlite") else "postgres", measure(url, options.seconds))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """docs/cli.md lists the keys of the JSON documents, and no others."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dcron.database import Database
+from dcron.store import notifications
 from tests.support.cli import Dcron
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text().partition("## JSON")[2]
@@ -15,6 +18,7 @@ DOCUMENTS = {
     "stats": ("stats",),
     "report": ("report",),
     "change": ("history",),
+    "channel": ("channel", "list"),
     "queue": ("queue", "list"),
     "node": ("nodes",),
     "calendar": ("calendar", "list"),
@@ -45,6 +49,8 @@ def _fill(dcron: Dcron) -> None:
     """Make a task, a run, a node, a calendar and a queue, and something that `lint` reports."""
     dcron.done("calendar", "add", "holidays", "12-25", "RRULE:FREQ=MONTHLY;BYMONTHDAY=-1")
     dcron.done("queue", "set", "mail", "--max-running", "2")
+    with closing(Database(dcron.url)) as database, database.write() as connection:
+        notifications.add_test(connection, "ops", "ann@desk", database.now(connection))
     dcron.done("add", "-n", "deploy", "@on push", "true")
     dcron.done("add", "-n", "nightly", "-z", "Europe/Berlin", "*/7 2 * * *", "exit 3")
     dcron.done("run", "nightly")

@@ -45,10 +45,14 @@ class Dcron:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
         self.url = url
+        self.environment: dict[str, str] = {}
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Answer:
         """Run `dcron WORDS` on the test's database."""
         self._monkeypatch.setenv("DCRON_DB", self.url)
+        self._monkeypatch.delenv("DCRON_CONTEXT", raising=False)
+        for name, value in self.environment.items():
+            self._monkeypatch.setenv(name, value)
         self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         self._capsys.readouterr()
         code = main(words)

@@ -7,7 +7,7 @@ the tables are of another version.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -315,11 +315,7 @@ class Dispatcher:
             RunResult(run.id, RunState.CANCELLED, now, f"cancelled by {actors[run.id]}") for run in started
         ]
         finishing.finish(connection, self._database, self._node_id, ended, now)
-        for each in ended:
-            log.warning(
-                *("run %d: %s (%s)", each.id, each.state, each.reason),
-                extra={"event": "run-ended", "run": each.id},
-            )
+        _log_ends(ended, held)
 
     def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
         """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
@@ -420,10 +416,7 @@ class Dispatcher:
         if unfit:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
-        for each in unfit:
-            log.warning(
-                *("run %d: failed (%s)", each.id, each.reason), extra={"event": "run-ended", "run": each.id}
-            )
+        _log_ends(unfit, started)
         self._in_doubt = None
 
     def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
@@ -467,3 +460,13 @@ class Dispatcher:
                 at = max(at, self._late_runs_wait_until or at)
             pause = min(pause, max(0.0, (at - snapshot.now).total_seconds()))
         return pause
+
+
+def _log_ends(ended: Iterable[RunResult], claimed: Iterable[ClaimedRun]) -> None:
+    """Log the ends of claimed runs whose commands never began."""
+    names = {run.id: run.task.name for run in claimed}
+    for each in ended:
+        log.warning(
+            *("run %d of %s: %s (%s)", each.id, names[each.id], each.state, each.reason),
+            extra={"event": "run-ended", "run": each.id, "task": names[each.id]},
+        )

@@ -186,7 +186,8 @@ class Recorder:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
             reason = f" ({ended.reason})" if ended.reason else ""
             facts = {"event": "run-ended", "run": ended.id, "task": task}
-            log.log(level, "run %d: %s%s", ended.id, ended.state, reason, extra=facts)
+            name = f" of {task}" if task else ""
+            log.log(level, "run %d%s: %s%s", ended.id, name, ended.state, reason, extra=facts)
         self._close_reader(ended.id)
         self._warden.forget(ended.id)
         self._unreadable.discard(ended.id)

@@ -164,8 +164,19 @@ def _schedules(ctx: Any, beginning: str) -> list[Offer]:
     return _plain(f"@{macro}" for macro in macros)
 
 
+def _contexts(ctx: Any, beginning: str) -> list[Offer]:
+    """Return the contexts of the config files."""
+    from dcron.config import load_config
+
+    try:
+        return _plain(sorted(load_config().contexts))
+    except DcronError:
+        return []
+
+
 _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
     "CALENDAR": lambda ctx, beginning: _plain(calendar_names(ctx, beginning)),
+    "CONTEXT": _contexts,
     "NAME": lambda ctx, beginning: _plain(task_names(ctx, beginning)),
     "NODE": _nodes,
     "OPTION": _clearable,

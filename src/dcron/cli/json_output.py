@@ -14,6 +14,7 @@ from dcron.presentation.humanize import offset_of
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.policy.start_times import TaskStart
     from dcron.policy.statistics import Span, Statistics, Totals
+    from dcron.services.channels import ChannelRow
     from dcron.services.report import CrontabReport
     from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
@@ -169,6 +170,18 @@ def node_shape(node: Node, now: datetime) -> dict[str, Any]:
 def queue_shape(queue: Queue) -> dict[str, Any]:
     """Return a queue; `max_running` is None without a limit."""
     return {"name": queue.name, "max_running": queue.max_running, "running": queue.alive}
+
+
+def channel_shape(row: "ChannelRow", kind: str | None) -> dict[str, Any]:
+    """Return a channel; `kind` is known for those of this machine."""
+    return {
+        "name": row.name,
+        "kind": kind,
+        "nodes": list(row.nodes),
+        "waiting": row.figures.waiting,
+        "sent_at": instant(row.figures.sent_at),
+        "error": row.figures.error,
+    }
 
 
 def statistics_shape(by: str, span: "Span", found: "Statistics") -> dict[str, Any]:

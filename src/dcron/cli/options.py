@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import ArgumentInfo, OptionInfo
 
-from dcron.cli import completion, context, help
+from dcron.cli import completion, context, contexts, help
 from dcron.model import LAST_RUN
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     above: Any = ctx
     while not value and (above := above.parent):
         value = above.params.get("db")
+    if value:
+        contexts.choose_url(ctx)
     return value
 
 
@@ -112,6 +114,11 @@ NOTE = "dcron.note"
 
 class Verb(TyperCommand):
     """A verb: its usage line has no braces, its help lists the options in sections."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Add the options that verbs with a database have."""
+        super().__init__(*args, **options)
+        contexts.add_options(self.params)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, with its name for the audit log."""

@@ -59,6 +59,8 @@ _OLDEST_TRANSACTION = (
 _LOCK_TABLES_TIMEOUT = 60.0
 """Seconds to wait until no other transaction uses the tables."""
 _DEPENDENCIES_LOCK = 0x6463726F6E02
+_CHANNELS_LOCK = 0x64637204
+"""The first half of the advisory locks of channels, which have two of 32 bits."""
 """Advisory lock of transactions that change dependencies; migrations use another number."""
 
 # Concurrency limits are counted after locking: each statement must see all commits before it.
@@ -108,6 +110,8 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
+        self.has_written = False
+        """Whether a transaction that writes was committed."""
         self.notified = 0
         """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
@@ -188,6 +192,7 @@ class Database:
         """
         with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, self._guards()) as connection:
             yield connection
+        self.has_written = True
 
     def send(
         self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
@@ -332,6 +337,15 @@ class Database:
         """
         if not self.is_sqlite:
             self.send(connection, text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _DEPENDENCIES_LOCK})
+
+    def lock_channel(self, connection: Connection, channel: str) -> None:
+        """Let no other transaction claim notifications of this channel until this one ends.
+
+        On SQLite a writer is alone anyway.
+        """
+        if not self.is_sqlite:
+            lock = text("SELECT pg_advisory_xact_lock(:space, hashtext(:channel))")
+            self.send(connection, lock, {"space": _CHANNELS_LOCK, "channel": channel})
 
     def issued_ids(self, connection: Connection) -> int:
         """Return the highest run id issued; 0 if there is none."""

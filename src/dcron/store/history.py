@@ -122,8 +122,8 @@ def task_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
     of_task = select(changes.c.id).where(changes.c.task_id == task_id)
     near = of_task.order_by(changes.c.id.desc()).limit(_LOOKED_AT * 10).subquery()
     columns = [changes.c[name] for name in AuditEntry.__dataclass_fields__]
-    # Of a task that was added with plain SQL, the entry has the time at which an agent planned it.
-    is_typed = or_(changes.c.action != "add", changes.c.via.is_distinct_from(BY_SQL))
+    # A change with plain SQL has the time at which an agent planned the task.
+    is_typed = changes.c.via.is_distinct_from(BY_SQL)
     own = (changes.c.id.in_(select(near.c.id)), changes.c.action.in_(_TASK_ACTIONS), is_typed)
     query = select(*columns).where(*own).order_by(changes.c.id.desc()).limit(MOST_CHANGES)
     return [AuditEntry(**row._mapping) for row in connection.execute(query)][::-1]

@@ -8,13 +8,14 @@ kept for another reason than their age are met again.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from time import CLOCK_BOOTTIME, clock_gettime
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic
 from typing import Any
 
 from sqlalchemy import Connection
 
 from dcron.database import Database
-from dcron.policy.retention import FIRST_SIZE, is_clock_trusted
+from dcron.errors import DatabaseError
+from dcron.policy.retention import FIRST_SIZE, SIZE_AFTER_ERROR, is_clock_trusted
 from dcron.store import maintenance, prune_walk, retention
 from dcron.store.maintenance import Hold, Step
 from dcron.store.prune_stages import STAGES
@@ -26,6 +27,8 @@ JOB = "prune"
 FULL_EVERY = timedelta(days=1)
 CLOCK_WAIT = timedelta(days=1)
 """How long nothing is deleted after the clock may have been set forward."""
+_LONGEST_REST = 10.0
+"""Seconds between two batches, far less than a job is held without renewal."""
 _FIRST, _LAST = ("dead", "many-dead"), ("events", "nodes", "statistics", "changes", "pages")
 """The stages before and after the walks."""
 
@@ -82,7 +85,7 @@ class Prune:
         self._walk: Walk | None = None
 
     def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
-        """Do the next batch of the first stage that is left."""
+        """Do the next batch. If it fails, the next one is smaller; if that fails too, raise DatabaseError."""
         if "stages" not in position:
             return self._begin(database, hold, dict(position))
         work = self.work(database, hold, dict(position))
@@ -91,12 +94,15 @@ class Prune:
                 self._walk = self._new_walk(_history(connection, work.position, self._by_hand))
         if not work.stages:
             return self._end(database, work, self._walk)
-        stage, _, age = work.stages[0].partition(":")
-        if age:
-            self._walk.step(work, stage, float(age))
-        else:
-            STAGES[stage](work, self._walk.history)
-        return Step(work.position, rest=work.rest)
+        began, size = monotonic(), work.size
+        try:
+            _do(work, self._walk)
+        except DatabaseError:
+            if size <= SIZE_AFTER_ERROR:
+                raise
+            work = self.work(database, hold, {**position, "size": SIZE_AFTER_ERROR})
+        rest = (monotonic() - began) * database.rest_factor
+        return Step(work.position, rest=min(rest, _LONGEST_REST))
 
     def _begin(self, database: Database, hold: Hold, position: Position) -> Step:
         """Plan the stages of a round. Delete nothing while the clock cannot be trusted."""
@@ -148,6 +154,15 @@ class Prune:
         self._last_round = now, self._boottime()
         self._walk = None
         return Step(None, work.position["done"], next_round=left)
+
+
+def _do(work: Work, walk: Walk) -> None:
+    """Do the next batch of the first stage that is left."""
+    stage, _, age = work.stages[0].partition(":")
+    if age:
+        walk.step(work, stage, float(age))
+    else:
+        STAGES[stage](work, walk.history)
 
 
 def _stages(

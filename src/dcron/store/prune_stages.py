@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from math import inf
-from time import monotonic
 from typing import Any
 
 from sqlalchemy import Select, delete, func, select, text
@@ -165,9 +164,7 @@ def _delete_statistics(work: Work, history: History) -> None:
 
 def _give_back_pages(work: Work, _: History) -> None:
     """Give free pages of a SQLite file back to the file system, where they are many."""
-    began = monotonic()
     given = work.database.give_back_pages(_PAGES)
-    work.rest = (monotonic() - began) * work.database.rest_factor
     work.count(pages=given)
     if not given:
         work.go_on(None)

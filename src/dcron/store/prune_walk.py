@@ -16,7 +16,7 @@ from dcron.store.retention import EARLIEST, Candidate, History, Page
 FULL, ALL, OUTPUT = "full", "all", "output"
 """The kinds of walks: through all of the history, or through the runs that have reached one age since the
 last walk; the last kind deletes only output."""
-_LOOKED_AT = 500
+_LOOKED_AT = 200
 """Rows in one read."""
 
 

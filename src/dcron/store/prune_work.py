@@ -26,7 +26,6 @@ class Work:
     def __init__(self, database: Database, hold: Hold, position: Position) -> None:
         self.database = database
         self.position = deepcopy(position)
-        self.rest = 0.0
         self._hold = hold
 
     @property
@@ -63,9 +62,7 @@ class Work:
             now = self.database.now(connection)
             self._hold.renew(connection, now, self.position)
             yield connection, now
-        seconds = monotonic() - began
-        self.rest = seconds * self.database.rest_factor
-        self.position["size"] = next_size(self.size, seconds, BATCH_SECONDS)
+        self.position["size"] = next_size(self.size, monotonic() - began, BATCH_SECONDS)
 
     def count(self, **rows: int) -> None:
         """Add to the rows that the round has handled."""

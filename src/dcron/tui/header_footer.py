@@ -81,6 +81,11 @@ class Bar(Line):
             connection[0], "$text-success"
         )
         yield f" {connection}  ", style, "app.refresh_now"
+        if host.settings.context:
+            name = f" {safe(host.settings.context)} "
+            yield name, "bold reverse" if host.settings.is_protected else "bold", ""
+            yield "  ", "", ""
+            connection += f"{name}  "
         clock = f"{health.now().astimezone(host.zone):%a %H:%M:%S %Z}"
         room = self.size.width - cells(connection) - cells(clock) - 4
         if health.error:

@@ -107,7 +107,7 @@ def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
 
 
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
-    from dcron.config import config_path
+    from dcron.config import config_path, load_config
     from dcron.schedule import tzdata_version
 
     config = config_path()
@@ -125,5 +125,6 @@ def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any
         "nodes_alive": facts and facts.nodes_alive,
         "timezone": own_zone(),
         "tzdata": tzdata_version(),
+        "context": chosen.name if (chosen := load_config().context) else None,
         "config_file": str(config) if config.exists() else None,
     }

@@ -25,7 +25,7 @@ def command(
     ] = "text",
     db: Db = None,
 ) -> None:
-    """Report failures, skipped runs, late starts, lost nodes and changes of all tasks.
+    """Report what failed, was skipped, started late, was lost or was changed.
 
     \b
     dcron report
