@@ -11,6 +11,7 @@ from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
+from dcron.fields.expectations import RUNTIME
 from dcron.model import RunState
 from dcron.schedule import unlocked
 from dcron.store import finishing, output, tasks
@@ -173,7 +174,8 @@ class Recorder:
     def _judge(self, result: Result, now: datetime) -> RunResult:
         active = self._active_runs.get(result.run_id)
         started_at, cancelled_by = (active.started_at, active.cancelled_by) if active else (now, None)
-        return outcome(result, started_at, now, cancelled_by)
+        ended = outcome(result, started_at, now, cancelled_by)
+        return ended._replace(checks_runtime=active is not None and RUNTIME in active.run.task.expect)
 
     def _settle(self, ended: RunResult, task: str | None, *, recorded: bool) -> None:
         if not recorded:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
 from dcron.services.service import Service
-from dcron.store import audit_log, finishing, listings, new_runs, nodes, runs, tasks
+from dcron.store import alerts, audit_log, finishing, listings, new_runs, nodes, runs, tasks
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.validation import require_runnable
@@ -104,6 +104,8 @@ class DeadLetters(Service):
 
     def _note(self, connection: Connection, dismissed: Sequence[Run]) -> None:
         now = self.database.now(connection)
+        known = {task.id for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
+        alerts.dismissed(connection, self.database, known, now)
         for run in dismissed:
             audit_log.record_run(
                 connection, now, self.author, "dismiss", run.task_id, run.task, {"run": run.id}
