@@ -18,6 +18,7 @@ from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
+from dcron.agent.pings import RunPings
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import POLL_INTERVAL, POLL_INTERVAL_WITHOUT_NOTIFY, AgentSettings
@@ -82,6 +83,7 @@ class Dispatcher:
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
         counters: Counters | None = None,
+        pings: RunPings | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -93,6 +95,7 @@ class Dispatcher:
         self._launch = launch
         self._kill = kill
         self._counters = counters or Counters()
+        self._pings = pings or RunPings()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -416,6 +419,9 @@ class Dispatcher:
         if unfit:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
+            runs = {run.id: run for run in started}
+            for each in unfit:
+                self._pings.ended(runs[each.id], each)
         _log_ends(unfit, started)
         self._in_doubt = None
 
@@ -436,6 +442,8 @@ class Dispatcher:
             return
         self._active_runs.add((run for run, _ in prepared), now)
         self._rollback_detector.started(run.id for run, _ in prepared)
+        for run, _ in prepared:
+            self._pings.started(run)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
             self._counters.started[run.trigger] += 1
