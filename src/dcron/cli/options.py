@@ -168,6 +168,12 @@ class CommandLast(WritingVerb):
     is a whole line, so no later word belongs to it.
     """
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return --help without a line of its own: these verbs have the most options."""
+        if option := super().get_help_option(ctx):
+            option.hidden = True
+        return option
+
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Move the options to the front, and the rest behind a `--`."""
         options, rest = split_options(self.params, args)

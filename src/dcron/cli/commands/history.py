@@ -61,8 +61,7 @@ def command(
     dcron history backup -p
     dcron history --by ann --since yesterday
 
-    A removed task keeps its history. All changes of one command line are a batch, which `dcron undo` takes
-    back as a whole.
+    A removed task keeps its history. All changes of one command line are a batch.
     """
     from dcron.cli import json_output
     from dcron.schedule import zone
