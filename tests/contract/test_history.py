@@ -41,7 +41,7 @@ ACTS: dict[str, tuple[str, str, Callable[[Stage], object]]] = {
     ),
     "config set": (
         "setting",
-        "set",
+        "config",
         lambda stage: SharedSettings(stage.crontab).set("timezone", "Europe/Berlin"),
     ),
     "hold": ("run", "hold", lambda stage: Retention(stage.crontab).hold_task(stage.crontab.get("a"), "why")),

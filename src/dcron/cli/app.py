@@ -36,6 +36,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "retry": "Retry failed, lost, skipped or cancelled runs now.",
         "dead": "List dead letters: failed and lost runs without further attempts.",
         "backfill": "Run a task for past occurrences that never succeeded.",
+        "alerts": "List what is wrong now: open alerts, and who has acknowledged them.",
+        "ack": "Acknowledge alerts: send no more reminders of them.",
         "preview": "Show when a schedule runs, as the agents compute it.",
         "why": "Explain why a task ran, did not run, or will not run.",
     },

@@ -369,7 +369,7 @@ changes = Table(
     Column("after", Json()),
     # The user that the server has authenticated; the actor is what the client claims.
     Column("login", Words, default=Login()),
-    # What was changed: task, run, calendar, queue, setting, node or database.
+    # What was changed: task, run, calendar, queue, setting, node, alert or database.
     Column("kind", Words, nullable=False, server_default="task"),
     Column("via", Words),
     Column("note", Words),

@@ -176,17 +176,17 @@ class DumpService(Service):
     def _restore_one(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
         before: Mapping[str, Any] | None
         if kind == "setting":
-            stored = settings.by_name(connection, name)
-            before, after = {"value": stored.value} if stored else None, {"value": dump.settings[name]}
-            settings.put(connection, name, dump.settings[name], now, self.actor)
-        elif kind == "queue":
+            stored, value = settings.by_name(connection, name), dump.settings[name]
+            settings.put(connection, name, value, now, self.actor)
+            audit_log.record_setting(connection, now, self.author, name, stored and stored.value, value)
+            return
+        if kind == "queue":
             limits = queues.limits(connection)
             before = {"max_running": limits[name]} if name in limits else None
-            after = {"max_running": dump.queues[name]}
+            after: Mapping[str, Any] = {"max_running": dump.queues[name]}
             queues.put(connection, name, dump.queues[name], now, self.actor)
         else:
-            known = calendars.by_name(connection, name)
-            content = dump.calendars[name]
+            known, content = calendars.by_name(connection, name), dump.calendars[name]
             before, after = {"content": known.content} if known else None, {"content": content}
             put = StoredCalendar(name=name, content=content, changed_at=now, changed_by=self.actor)
             calendars.put(connection, put)

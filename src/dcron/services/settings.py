@@ -61,22 +61,21 @@ class SharedSettings(Service):
         value = setting.read(text)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            before = _value_of(settings.by_name(connection, name))
+            before = settings.by_name(connection, name)
             settings.put(connection, name, value, now, self.actor)
-            audit_log.record_other(
-                connection, now, self.author, "setting", "set", name, before=before, after={"value": value}
-            )
+            audit_log.record_setting(connection, now, self.author, name, _recorded(before), value)
         return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
         """Reset it to its default; return whether it was set. Raises UsageError for an unknown name."""
         find(name)
         with self.database.write() as connection:
-            before = _value_of(settings.by_name(connection, name))
-            if removed := settings.remove(connection, name):
-                now = self.database.now(connection)
-                audit_log.record_other(connection, now, self.author, "setting", "unset", name, before=before)
-            return removed
+            now = self.database.now(connection)
+            before = settings.by_name(connection, name)
+            if before:
+                settings.remove(connection, name)
+                audit_log.record_setting(connection, now, self.author, name, _recorded(before), None)
+        return before is not None
 
     def new_task_zone(self, configured: str | None) -> ChosenZone:
         """Return the zone of a new task without one; `configured` is that of the config file.
@@ -104,8 +103,10 @@ def zone_without_setting(configured: str | None) -> ChosenZone:
     return ChosenZone("UTC", "because this machine names none")
 
 
-def _value_of(stored: StoredSetting | None) -> dict[str, Any] | None:
-    return {"value": stored.value} if stored else None
+def _recorded(stored: StoredSetting | None) -> Any:
+    """Return the value as the audit log keeps it."""
+    value = stored.value if stored else None
+    return value.text if isinstance(value, Unreadable) else value
 
 
 def _setting_value(setting: Setting, stored: StoredSetting | None) -> SettingValue:

@@ -19,6 +19,8 @@ from dcron.schema import changes
 
 TASK_ACTIONS = ("add", "set", "rm", "pause", "resume", "restore", "retire")
 """Changes of a task itself: each has the task's state before and after. Other actions are about its runs."""
+CONFIG = "config"
+"""The action of a change of a setting."""
 BY_SQL = "sql"
 """The actor and the way of a change that was made with plain SQL."""
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -98,8 +100,43 @@ def record_run(
     detail: Mapping[str, Any],
 ) -> None:
     """Record a change of a task's runs: `run cancel retry dismiss backfill hold unhold`."""
-    values = {"kind": "run", "task_id": task_id, "task": task, "before": None, "after": dict(detail)}
+    _record_about(connection, now, author, "run", action, task_id, task, detail)
+
+
+def record_alert(
+    connection: Connection,
+    now: datetime,
+    author: Author,
+    action: str,
+    task_id: int | None,
+    task: str | None,
+    detail: Mapping[str, Any],
+) -> None:
+    """Record a change of an alert, which may be about a task."""
+    _record_about(connection, now, author, "alert", action, task_id, task, detail)
+
+
+def _record_about(
+    connection: Connection,
+    now: datetime,
+    author: Author,
+    kind: str,
+    action: str,
+    task_id: int | None,
+    task: str | None,
+    detail: Mapping[str, Any],
+) -> None:
+    values = {"kind": kind, "task_id": task_id, "task": task, "before": None, "after": dict(detail)}
     connection.execute(insert(changes).values(_by(now, author, action) | values))
+
+
+def record_setting(
+    connection: Connection, now: datetime, author: Author, name: str, before: Any, after: Any
+) -> None:
+    """Record that a setting of all users was changed. None is the value of one that is not set."""
+    then, now_set = ({} if value is None else {name: value} for value in (before, after))
+    values = {"kind": "setting", "before": then or None, "after": now_set or None}
+    connection.execute(insert(changes).values(_by(now, author, CONFIG) | values))
 
 
 def record_other(
@@ -114,7 +151,7 @@ def record_other(
     after: Mapping[str, Any] | None = None,
     undoes: int | None = None,
 ) -> None:
-    """Record a change of a calendar, a queue, a setting or a node, with its values."""
+    """Record a change of a calendar, a queue or a node, with its values."""
     states = {key: value and {"name": name, **value} for key, value in (("before", before), ("after", after))}
     values = _by(now, author, action) | {"kind": kind, "undoes": undoes} | states
     connection.execute(insert(changes).values(values))

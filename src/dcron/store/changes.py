@@ -55,7 +55,7 @@ class RecordedChange:
     actor: str
     action: str
     kind: str
-    """What was changed: task, run, calendar, queue, setting, node or database."""
+    """What was changed: task, run, calendar, queue, setting, node, alert or database."""
     task_id: int | None
     task: str | None
     version: int | None
@@ -75,7 +75,10 @@ class RecordedChange:
     @property
     def subject(self) -> str:
         """The name of what was changed."""
-        return self.task or str((self.after or self.before or {}).get("name", ""))
+        values = self.after or self.before or {}
+        if self.kind == "setting":
+            return next(iter(values), "")
+        return self.task or str(values.get("subject" if self.kind == "alert" else "name", ""))
 
     @property
     def has_states(self) -> bool:

@@ -8,8 +8,13 @@ down_revision = "0014"
 branch_labels = None
 depends_on = None
 
-RUN_ACTIONS = "('run', 'retry', 'dismiss', 'backfill', 'hold', 'unhold')"
-INCIDENTS = "('epoch', 'clock')"
+ACTIONS = {
+    "run": "'run', 'retry', 'dismiss', 'backfill', 'hold', 'unhold'",
+    "setting": "'config'",
+    "alert": "'ack'",
+    "database": "'epoch', 'clock'",
+}
+"""The kinds of earlier changes by their actions; all others are of tasks."""
 
 
 def upgrade() -> None:
@@ -18,8 +23,8 @@ def upgrade() -> None:
     for name in ("via", "note", "batch"):
         op.add_column("changes", sa.Column(name, sa.Text))
     op.add_column("changes", sa.Column("undoes", sa.BigInteger))
-    op.execute(f"UPDATE changes SET kind = 'run' WHERE action IN {RUN_ACTIONS}")
-    op.execute(f"UPDATE changes SET kind = 'database' WHERE action IN {INCIDENTS}")
+    for kind, actions in ACTIONS.items():
+        op.execute(f"UPDATE changes SET kind = '{kind}' WHERE action IN ({actions})")
     op.create_index("changes_of_actor", "changes", ["actor", "id"])
     op.execute("CREATE INDEX changes_of_batch ON changes (batch) WHERE batch IS NOT NULL")
     op.execute("CREATE INDEX changes_undone ON changes (undoes) WHERE undoes IS NOT NULL")
