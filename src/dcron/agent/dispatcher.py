@@ -7,7 +7,7 @@ the tables are of another version.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,6 +18,7 @@ from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
+from dcron.agent.pings import RunPings
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import POLL_INTERVAL, POLL_INTERVAL_WITHOUT_NOTIFY, AgentSettings
@@ -83,6 +84,7 @@ class Dispatcher:
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
         counters: Counters | None = None,
+        pings: RunPings | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -94,6 +96,7 @@ class Dispatcher:
         self._launch = launch
         self._kill = kill
         self._counters = counters or Counters()
+        self._pings = pings or RunPings()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -317,11 +320,7 @@ class Dispatcher:
             RunResult(run.id, RunState.CANCELLED, now, f"cancelled by {actors[run.id]}") for run in started
         ]
         finishing.finish(connection, self._database, self._node_id, ended, now)
-        for each in ended:
-            log.warning(
-                *("run %d: %s (%s)", each.id, each.state, each.reason),
-                extra={"event": "run-ended", "run": each.id},
-            )
+        _log_ends(ended, held)
 
     def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
         """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
@@ -422,10 +421,10 @@ class Dispatcher:
         if unfit:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
-        for each in unfit:
-            log.warning(
-                *("run %d: failed (%s)", each.id, each.reason), extra={"event": "run-ended", "run": each.id}
-            )
+            runs = {run.id: run for run in started}
+            for each in unfit:
+                self._pings.ended(runs[each.id], each)
+        _log_ends(unfit, started)
         self._in_doubt = None
 
     def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
@@ -445,6 +444,8 @@ class Dispatcher:
             return
         self._active_runs.add((run for run, _ in prepared), now)
         self._rollback_detector.started(run.id for run, _ in prepared)
+        for run, _ in prepared:
+            self._pings.started(run)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
             self._counters.started[run.trigger] += 1
@@ -469,3 +470,13 @@ class Dispatcher:
                 at = max(at, self._late_runs_wait_until or at)
             pause = min(pause, max(0.0, (at - snapshot.now).total_seconds()))
         return pause
+
+
+def _log_ends(ended: Iterable[RunResult], claimed: Iterable[ClaimedRun]) -> None:
+    """Log the ends of claimed runs whose commands never began."""
+    names = {run.id: run.task.name for run in claimed}
+    for each in ended:
+        log.warning(
+            *("run %d of %s: %s (%s)", each.id, names[each.id], each.state, each.reason),
+            extra={"event": "run-ended", "run": each.id, "task": names[each.id]},
+        )

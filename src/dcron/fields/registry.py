@@ -464,6 +464,19 @@ def _alerts() -> Iterator[Field]:
         details="The task counts as failing after so many. Of several attempts the last one counts.",
         cron_may_ignore=True,
     )
+    yield Field(
+        name="ping",
+        group="alerts",
+        kind=kinds.WebAddress(),
+        help="URL to request at its starts and ends",
+        example="https://hc-ping.com/UUID, none",
+        metavar="URL|none",
+        fact="pings",
+        phrase="{}",
+        details="In the form of [Healthchecks](alerts.md#pings): `URL/start`, `URL` after a success,"
+        " `URL/EXITCODE` after a failure. Everyone who can read the crontab sees it.",
+        cron_may_ignore=True,
+    )
 
 
 FIELDS: Mapping[str, Field] = MappingProxyType(

@@ -10,7 +10,7 @@ from sqlalchemy import Select, delete, func, select, text
 from dcron.policy.retention import MOST_BAD, seconds_of
 from dcron.policy.statistics import day_of
 from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, nodes, runs
-from dcron.store import audit_log, retention, tasks
+from dcron.store import alerts, audit_log, retention, tasks
 from dcron.store import runs as store_runs
 from dcron.store.prune_work import Work
 from dcron.store.retention import History
@@ -66,6 +66,7 @@ def _dismiss(work: Work, run_ids: Sequence[int]) -> None:
     with work.transaction() as (connection, now):
         of_task = {row.id: row.task_id for row in connection.execute(query.with_for_update(skip_locked=True))}
         dismissed = store_runs.dismiss(connection, list(of_task))
+        alerts.dismissed(connection, work.database, set(of_task.values()), now)
         for task in tasks.by_ids(connection, set(of_task.values())):
             own = [run_id for run_id, task_id in of_task.items() if task_id == task.id]
             detail = {"runs": len(own), "from": min(own), "to": max(own)}
