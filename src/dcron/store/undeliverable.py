@@ -14,7 +14,7 @@ from dcron.store.alerts import Cause, close, read_settings, report
 
 
 def give_up(connection: Connection, database: Database, now: datetime, channel: str | None = None) -> None:
-    """Give up what could not be sent for a day, of one channel or of all, and open alerts for the channels."""
+    """Give up what could not be sent for a day, of one channel or of all; open alerts about the channels."""
     given_up = notifications.give_up(connection, now, channel)
     if not given_up:
         return
