@@ -8,7 +8,7 @@ idle agent sends no statement for it.
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -24,7 +24,7 @@ from dcron.notifying import Delivery, Message, Outcome, Result
 from dcron.notifying.client import LIMIT
 from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
-from dcron.store import alert_facts, notifications, output_mail
+from dcron.store import alert_facts, notifications, output_mail, undeliverable
 from dcron.store.notifications import OUTPUT, Claim
 
 log = logging.getLogger("dcron.agent")
@@ -161,9 +161,9 @@ class Notifier:
             else:
                 notifications.unknown(connection, claim, ids, now, error)
         if any(result.outcome is Outcome.SENT for _, result in outcomes):
-            notifications.delivered(connection, claim.channel, now)
+            undeliverable.close_alert(connection, self._database, claim.channel, now)
         else:
-            notifications.give_up(connection, now, claim.channel)
+            undeliverable.give_up(connection, self._database, now, claim.channel)
 
     def _record(self, write: Callable[[Connection, datetime], None], stop: threading.Event) -> None:
         """Record what became of a claim. If the database does not answer in time, the hold runs out."""
@@ -226,8 +226,9 @@ def _output_message(connection: Connection, row: Notification, sender: str | Non
     found = output_mail.read(connection, run_id, cron_mail.LONGEST_BODY)
     if found is None:
         return Message("", f"[dcron] the output of run {run_id} is pruned", "It was not sent in time.\n")
+    facts = row.facts if isinstance(row.facts, Mapping) else {}  # a row edited by hand may hold anything
     mail = cron_mail.compose(
-        found.command, found.env, row.facts, found.data, found.total_bytes, run_id, sender
+        found.command, found.env, facts, found.data, found.total_bytes, run_id, sender
     )
     return Message("", mail.subject, mail.text, headers=mail.headers)
 

@@ -38,7 +38,8 @@ def compose(
     variables that every command gets. `sender` is used where no MAILFROM is set.
     """
     subject = _inert(f"Cron <{run.get('user', '')}@{run.get('host', '')}> {command}")
-    own = run.get("env") or {}
+    found = run.get("env")
+    own = found if isinstance(found, Mapping) else {}
     env = {**variables, **{name: own[name] for name in _OWN if name in own and name not in variables}}
     headers = [("From", _inert(variables.get("MAILFROM") or sender or SENDER))]
     headers += [("X-Cron-Env", f"<{_inert(f'{name}={value}')}>") for name, value in env.items()]

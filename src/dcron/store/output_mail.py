@@ -58,4 +58,7 @@ def read(connection: Connection, run_id: int, most: int) -> RunOutput | None:
         data += chunks[0].data
         offset = chunks[0].end
     size = output.size(connection, run_id)
-    return RunOutput(spec.get("command") or "", spec.get("env") or {}, data[:most], size)
+    facts = spec if isinstance(spec, Mapping) else {}  # a row edited by hand may hold anything
+    env = facts.get("env")
+    variables = {str(name): str(value) for name, value in env.items()} if isinstance(env, Mapping) else {}
+    return RunOutput(str(facts.get("command", "")), variables, data[:most], size)
