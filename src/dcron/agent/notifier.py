@@ -227,9 +227,7 @@ def _output_message(connection: Connection, row: Notification, sender: str | Non
     if found is None:
         return Message("", f"[dcron] the output of run {run_id} is pruned", "It was not sent in time.\n")
     facts = row.facts if isinstance(row.facts, Mapping) else {}  # a row edited by hand may hold anything
-    mail = cron_mail.compose(
-        found.command, found.env, facts, found.data, found.total_bytes, run_id, sender
-    )
+    mail = cron_mail.compose(found.command, found.env, facts, found.data, found.total_bytes, run_id, sender)
     return Message("", mail.subject, mail.text, headers=mail.headers)
 
 
