@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from dcron.database import Database, notify
+from tests.support.patience import PATIENCE
 
 QUIET = 0.7
 """Seconds after which a woken watch is asleep again, and less than `_STOP_INTERVAL` twice."""
@@ -41,7 +42,7 @@ def watched(database: Database) -> Iterator[list[float]]:
         yield woken
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def insert(database: Database) -> None:
@@ -50,7 +51,7 @@ def insert(database: Database) -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert condition()
