@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from dcron.database import Database, notify
+from dcron.database import Database, change_watch
 from tests.support.patience import PATIENCE
 
 QUIET = 0.7
@@ -65,7 +65,7 @@ def has_no_events(*_: object) -> None:
 def test_each_commit_wakes_the_watch(file: Database, reports: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the kernel allows no watch."""
     if not reports:
-        monkeypatch.setattr(notify, "FileEvents", has_no_events)
+        monkeypatch.setattr(change_watch, "FileEvents", has_no_events)
     with watched(file) as woken:
         wait_for(lambda: len(woken) == 1)  # what came before is unknown
         time.sleep(QUIET)
