@@ -80,7 +80,7 @@ def real(*words: str, url: str, **env: str) -> Answer:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
@@ -120,7 +120,7 @@ def on_terminal(
     return Answer(os.waitstatus_to_exitcode(status), shown.decode(errors="replace").replace("\r\n", "\n"), "")
 
 
-def _read(terminal: int, seconds: float = PATIENCE) -> Iterator[bytes]:
+def _read(terminal: int, seconds: float = 2 * PATIENCE) -> Iterator[bytes]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 0.5)[0]:

@@ -238,6 +238,10 @@ class Database:
         """Return an INSERT that skips rows which a unique index already contains."""
         return rows.sqlite_insert(table) if self.is_sqlite else rows.postgres_insert(table)
 
+    def insert(self, table: Table) -> "sqlite.Insert | postgresql.Insert":
+        """Return an INSERT that can say what happens with rows which a unique index already contains."""
+        return rows.sqlite_plain_insert(table) if self.is_sqlite else rows.postgres_plain_insert(table)
+
     def notify(self, connection: Connection) -> None:
         """Wake the agents when this transaction commits: something is due now.
 

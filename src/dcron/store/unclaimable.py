@@ -1,10 +1,10 @@
 """Skip waiting runs that can never be claimed: their task or their only node is gone."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, select, text, update
 
 from dcron.model import RunState
 from dcron.policy import Lane, Skip, skip_reasons
@@ -36,10 +36,14 @@ def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
     return skip_all(connection, select(runs.c.id).where(*waits).limit(limit), skip_reasons.NODE_GONE, now)
 
 
-def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
-    """Make dead letters of these runs if they failed or were lost, because no retry follows after all."""
+def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> Sequence[Row[Any]]:
+    """Make dead letters of these runs if they failed or were lost, because no retry follows after all.
+
+    Return the id, the task and the state of each.
+    """
     ended_badly = runs.c.state.in_([state for state in RunState if state.is_failure])
-    connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
+    marked = update(runs).where(failed, ended_badly).values(dead_at=now)
+    return connection.execute(marked.returning(runs.c.id, runs.c.task_id, runs.c.state)).all()
 
 
 def skip_all(connection: Connection, found: Select[Any], skip: Skip, now: datetime) -> int:
