@@ -226,9 +226,10 @@ def test_while_the_database_is_away_the_last_answer_grows_old(
     assert first["dcron_cluster_up"] == second["dcron_cluster_up"] == 0
     assert second["dcron_cluster_age_seconds"] >= first["dcron_cluster_age_seconds"] + 0.05
     assert second["dcron_tasks{state=active}"] == 1
+    asked = time.monotonic()
     back = samples(page)
     assert back["dcron_cluster_up"] == 1
-    assert back["dcron_cluster_age_seconds"] < second["dcron_cluster_age_seconds"]
+    assert back["dcron_cluster_age_seconds"] <= time.monotonic() - asked, "it is read after the question"
 
 
 def refuse(*_: object) -> None:
