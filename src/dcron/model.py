@@ -214,6 +214,8 @@ class Definition:
     expect: Mapping[str, float | str] = field(default_factory=dict)
     """What is expected of its runs where that differs from the settings `expect.*`, by the names in
     `fields.expectations`."""
+    ping: str | None = None
+    """The URL that is requested when a run starts and ends, in the form of Healthchecks."""
 
     def spec(self) -> dict[str, Any]:
         """Return what a run copies: all that decides when and how the command runs.

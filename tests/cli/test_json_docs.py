@@ -2,12 +2,14 @@
 
 import re
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from dcron.database import Database
 from dcron.store import notifications
+from tests.support.alerts import insert_alert
 from tests.support.cli import Dcron
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text().partition("## JSON")[2]
@@ -17,6 +19,8 @@ DOCUMENTS = {
     "run": ("runs",),
     "stats": ("stats",),
     "report": ("report",),
+    "change": ("history",),
+    "alert": ("alerts",),
     "channel": ("channel", "list"),
     "queue": ("queue", "list"),
     "node": ("nodes",),
@@ -54,6 +58,9 @@ def _fill(dcron: Dcron) -> None:
     dcron.done("add", "-n", "nightly", "-z", "Europe/Berlin", "*/7 2 * * *", "exit 3")
     dcron.done("run", "nightly")
     dcron.run_due()
+    database = Database(dcron.url)
+    insert_alert(database, datetime.now(UTC))
+    database.close()
 
 
 def _documented(document: str) -> set[str]:

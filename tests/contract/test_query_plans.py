@@ -15,6 +15,8 @@ from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.policy.statistics import Span
 from dcron.store import (
+    alert_causes,
+    alert_list,
     audit_log,
     blocked,
     claims,
@@ -71,6 +73,9 @@ FILL = [
                           started_at)
         {MANY} SELECT i, 'line-' || i, 'manual', 'running', :past, :past, '{{}}', '{NODE}', :past, :past
         FROM n WHERE i <= 50""",
+    f"""INSERT INTO alerts (kind, subject, task_id, task, opened_at, last_at, run_id, last_run_id, closed_at)
+        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i,
+               CASE WHEN i % 100 = 0 THEN NULL ELSE :past END FROM n WHERE i <= {LINES}""",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
 ]
@@ -168,7 +173,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "starting": lambda connection, stage: planning.due_in_minute(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
-    "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
+    "retire_once": lambda connection, stage: tasks.retire_once(connection, NOON, 100),
     "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
     "listed tasks": lambda connection, stage: listings.listed_tasks(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
@@ -195,7 +200,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
     "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: audit_log.last_of_task(connection, 77),
+    "the last change of a line": lambda connection, stage: audit_log.last_state(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(
         connection, (), 9000, 200, NOON
     ),
@@ -254,9 +259,17 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "changes of a day": lambda connection, stage: report_facts.changes_since(
         connection, Span(NOON, NOON + timedelta(days=2))
     ),
+    "open alerts": lambda connection, stage: alert_list.page(connection, closed=False, before_id=9),
+    "all alerts": lambda connection, stage: alert_list.page(connection, closed=True, before_id=9),
+    "alerts of tasks": lambda connection, stage: alert_list.of_tasks(connection, [7, 8]),
+    "alerts of a subject": lambda connection, stage: alert_list.open_of_subject(connection, "node:web-1"),
+    "unacknowledged alerts": lambda connection, stage: alert_list.count_unacknowledged(connection, NOON),
+    "facts of alerts": lambda connection, stage: alert_causes.read(
+        connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
+    ),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
-        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], NOON
+        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], {}, NOON
     ),
     "the newest flow": lambda connection, stage: history.newest_flow(connection, [7, 8]),
     "an unhandled event": lambda connection, stage: history.unhandled_event(connection, "deploy"),

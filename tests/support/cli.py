@@ -79,7 +79,7 @@ def real(*words: str, url: str, **env: str) -> Answer:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
@@ -119,7 +119,7 @@ def on_terminal(
     return Answer(os.waitstatus_to_exitcode(status), shown.decode(errors="replace").replace("\r\n", "\n"), "")
 
 
-def _read(terminal: int, seconds: float = 30) -> Iterator[bytes]:
+def _read(terminal: int, seconds: float = 120) -> Iterator[bytes]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 0.5)[0]:
@@ -136,7 +136,7 @@ def is_past(time_told: str) -> bool:
     return datetime.fromisoformat(time_told) <= datetime.now(UTC)
 
 
-def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """Poll until the condition holds; return its result."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

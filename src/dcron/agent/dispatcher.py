@@ -18,6 +18,7 @@ from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
+from dcron.agent.pings import RunPings
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import POLL_INTERVAL, POLL_INTERVAL_WITHOUT_NOTIFY, AgentSettings
@@ -35,7 +36,6 @@ from dcron.store import (
     held_claims,
     planning,
     queues,
-    tasks,
     unclaimable,
 )
 from dcron.store.candidates import Capacity, ClaimedRun
@@ -83,6 +83,7 @@ class Dispatcher:
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
         counters: Counters | None = None,
+        pings: RunPings | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -94,6 +95,7 @@ class Dispatcher:
         self._launch = launch
         self._kill = kill
         self._counters = counters or Counters()
+        self._pings = pings or RunPings()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -228,15 +230,14 @@ class Dispatcher:
         self.look_again()
         with self._database.write() as connection:
             now = self._database.now(connection)
-            found = tasks.to_plan(connection, now, BATCH)
-            moved = [planning.plan(connection, task, now) for task in found]
-        for each in filter(None, moved):
+            number, moved = planning.plan_unplanned(connection, now, BATCH)
+        for each in moved:
             log.warning(
                 "task %s: its next run moved from %s to %s, by the time zones of %s",
                 *(each.task, each.before, each.after, tzdata_version()),
                 extra={"event": "task-moved", "task": each.task},
             )
-        return len(found)
+        return number
 
     def _handle_events(self) -> int:
         """Add the runs of events that were inserted by plain SQL; return the number of events."""
@@ -418,6 +419,9 @@ class Dispatcher:
         if unfit:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
+            runs = {run.id: run for run in started}
+            for each in unfit:
+                self._pings.ended(runs[each.id], each)
         _log_ends(unfit, started)
         self._in_doubt = None
 
@@ -438,6 +442,8 @@ class Dispatcher:
             return
         self._active_runs.add((run for run, _ in prepared), now)
         self._rollback_detector.started(run.id for run, _ in prepared)
+        for run, _ in prepared:
+            self._pings.started(run)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
             self._counters.started[run.trigger] += 1

@@ -19,6 +19,7 @@ from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
 from dcron.agent.maintenance import Maintenance
 from dcron.agent.notifier import Notifier
+from dcron.agent.pings import PingQueue, RunPings
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -95,6 +96,8 @@ class NodeSession:
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self.warden = _warden(settings, self.node_id)
+        self._pings = PingQueue()
+        self._run_pings = RunPings(self._pings)
         self._make_loops(database, settings)
 
     def _make_loops(self, database: Database, settings: AgentSettings) -> None:
@@ -114,6 +117,7 @@ class NodeSession:
             launch,
             kill,
             self._counters,
+            self._run_pings,
         )
         reconciler = Reconciler(
             database, self.node_id, self.active_runs, lambda: self.dispatcher.starting, kill
@@ -151,6 +155,7 @@ class NodeSession:
             on_change,
             lambda: self.dispatcher.is_busy,
             self._counters,
+            self._run_pings,
         )
 
     def open(self, *, reboot: bool) -> None:
@@ -412,6 +417,7 @@ class NodeSession:
             self._sign_off()
         self._rollback_detector.save()
         self.warden.close()
+        self._pings.close()
         log.info(
             "node %s ended: %s",
             *(self.node_id, plural(self.active_runs.started, "run")),
@@ -464,7 +470,10 @@ class NodeSession:
             with self._database.write() as connection:
                 now = self._database.now(connection)
                 lost = [RunResult(run_id, RunState.LOST, now, "its warden died") for run_id in run_ids]
-                finishing.finish(connection, self._database, self.node_id, lost, now)
+                recorded = finishing.finish(connection, self._database, self.node_id, lost, now)
+            for each in lost:
+                if each.id in recorded and (active := self.active_runs.get(each.id)):
+                    self._run_pings.ended(active.run, each)
             self.active_runs.remove(run_ids)
         except DatabaseError as error:
             log.error("not recorded, left to the lease: %s", error, extra={"event": "sign-off-failed"})

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from dcron.agent.counters import Counters
 from dcron.agent.execution import outcome
+from dcron.agent.pings import RunPings
 from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
@@ -47,6 +48,7 @@ class Recorder:
         on_recorded: Callable[[], None],
         is_busy: Callable[[], bool],
         counters: Counters | None = None,
+        pings: RunPings | None = None,
     ) -> None:
         """`on_recorded` is called when the ends of runs are recorded.
 
@@ -60,6 +62,7 @@ class Recorder:
         self._on_recorded = on_recorded
         self._is_busy = is_busy
         self._counters = counters or Counters()
+        self._pings = pings or RunPings()
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
@@ -122,6 +125,7 @@ class Recorder:
                 with self._database.write() as connection:
                     output.append(connection, self._database, chunks)
                 self._written[run_id] = chunks[-1].end
+                self._pings.printed(run_id, chunks)
                 if not to_the_end:
                     break
         except DatabaseError:
@@ -159,9 +163,13 @@ class Recorder:
             written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
         recorded = written()
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
-        names = {each.run.id: each.run.task.name for each in active}
+        claimed = {each.run.id: each.run for each in active}
         for each, result in zip(ended, results, strict=True):
-            self._settle(each, names.get(each.id), recorded=each.id in recorded)
+            claim = claimed.get(each.id)
+            if claim and each.id in recorded:
+                self._pings.ended(claim, each)
+            self._pings.forget(each.id)
+            self._settle(each, claim.task.name if claim else None, recorded=each.id in recorded)
             self._counters.finished[each.state] += each.id in recorded
             if result.started_at:
                 self._counters.duration.add(result.finished_at - result.started_at)
@@ -169,7 +177,7 @@ class Recorder:
         self._on_recorded()
         if once := [each.run.task.id for each in active if each.run.task.once]:
             with self._database.write() as connection:  # a new transaction: tasks are locked before runs
-                tasks.retire_once(connection, len(once), once)
+                tasks.retire_once(connection, self._database.now(connection), len(once), once)
 
     def _judge(self, result: Result, now: datetime) -> RunResult:
         active = self._active_runs.get(result.run_id)

@@ -9,6 +9,8 @@ SECTIONS = ("Arguments", "What", "When", "Limits", "Retries", "Where", "Alerts",
 """The order of the sections. A parameter names its own by `rich_help_panel`."""
 OUTPUT = "Output"
 VERB = "VERB ..."
+_TOGETHER = {("--shell PATH", "--cwd DIR"): "Shell and working directory [default: /bin/sh, its home]."}
+"""Options that share one line: the help of `add` fits two screens."""
 """How a usage line names the verb, and what follows it."""
 WIDEST_OPTION = 30
 """Cells of an option beyond which its help begins on the next line."""
@@ -54,6 +56,8 @@ def _pair(entry: Entry, other: Entry) -> Entry | None:
     (spelling, help), (other_spelling, other_help) = entry, other
     name, _, metavar = spelling.partition(" ")
     _, _, other_metavar = other_spelling.partition(" ")
+    if both := _TOGETHER.get((spelling, other_spelling)):
+        return f"{spelling}, {other_spelling}", both
     if help != other_help or not metavar or metavar != other_metavar:
         return None
     return f"{name}, {other_spelling}", help

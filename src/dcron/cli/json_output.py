@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from dcron.fields import FIELDS, Field
 from dcron.fields.collection_kinds import Tags, Words
 from dcron.fields.kinds import Duration, Time
-from dcron.model import DEFINITION_FIELDS, Event, Node, Queue, Run
+from dcron.model import DEFINITION_FIELDS, Alert, Event, Node, Queue, Run
+from dcron.presentation import alerts
+from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
@@ -18,6 +20,7 @@ if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no datab
     from dcron.services.report import CrontabReport
     from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
+    from dcron.store.changes import RecordedChange
     from dcron.store.output import Chunk
 
 
@@ -73,6 +76,7 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "dead": view.dead,
         "source": task.source,
         "unserved": view.unserved,
+        "alerts": [alert_shape(alert) for alert in view.alerts],
         **fields,
     }
 
@@ -89,6 +93,63 @@ def _field_value(field: Field, value: Any) -> Any:
         case Tags():
             return list(value)
     return numbers(value) if field.kind.is_by_name else number(value)
+
+
+def change_shape(change: "RecordedChange") -> dict[str, Any]:
+    """Return an entry of the audit log."""
+    return {
+        "id": change.id,
+        "at": instant(change.at),
+        "actor": change.actor,
+        "login": change.login,
+        "via": change.via,
+        "note": change.note,
+        "batch": change.batch,
+        "kind": change.kind,
+        "action": change.action,
+        "name": change.subject,
+        "task_id": change.task_id,
+        "version": change.version,
+        "undoes": change.undoes,
+        "fields": change.fields,
+        "before": change.before,
+        "after": change.after,
+    }
+
+
+def alert_shape(alert: Alert) -> dict[str, Any]:
+    """Return an alert."""
+    return {
+        "id": alert.id,
+        "kind": alert.kind,
+        "subject": alert.subject,
+        "task": alert.task,
+        "opened_at": instant(alert.opened_at),
+        "closed_at": instant(alert.closed_at),
+        "times": alert.times,
+        "last_at": instant(alert.last_at),
+        "run": alert.run_id,
+        "last_run": alert.last_run_id,
+        "notified_at": instant(alert.notified_at),
+        "acknowledged_by": alert.acknowledged_by,
+        "acknowledged_at": instant(alert.acknowledged_at),
+        "acknowledged_note": alert.acknowledged_note,
+        "silent_until": instant(alert.silent_until),
+    }
+
+
+def alert_facts_shape(facts: AlertFacts, now: datetime) -> dict[str, Any]:
+    """Return an alert with what is known of its cause."""
+    return {
+        **alert_shape(facts.alert),
+        "cause": alerts.cause(facts, now) or None,
+        "node": facts.run.node if facts.run else None,
+        "exit_code": facts.run.exit_code if facts.run else None,
+        "last_success_at": instant(facts.last_success.finished_at) if facts.last_success else None,
+        "next_run_at": instant(facts.next_run_at),
+        "began": facts.blame.text if facts.blame else None,
+        "difference": list(facts.blame.difference) if facts.blame else [],
+    }
 
 
 def run_shape(run: Run, now: datetime) -> dict[str, Any]:

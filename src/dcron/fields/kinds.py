@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from dcron import quantities
 from dcron.errors import UsageError
@@ -19,6 +20,8 @@ NONE = "none"
 SHORTEST = 0.001
 """Seconds. The shortest time that counts."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_PRINTED = re.compile("[!-~]+")
+LONGEST_WEB_ADDRESS = 2_000
 _DIGITS = re.compile(r"\d{1,9}", re.ASCII)
 Problem = str | None
 """What is wrong with a value and what would be right; None for a valid one."""
@@ -136,6 +139,21 @@ class Path(Word):
         if problem or value is None or value.startswith("/"):
             return problem
         return f"{short(value)} is not an absolute path{self._example}"
+
+
+class WebAddress(Word):
+    """An address that begins with https:// or http://, or none."""
+
+    def __init__(self) -> None:
+        super().__init__(may_be_none=True)
+
+    def parse(self, text: str, timezone: str = "UTC") -> str | None:
+        """Return the address, or None for `none`."""
+        return None if text == NONE else text
+
+    def problem(self, value: Any) -> Problem:
+        """Return what is wrong with it."""
+        return super().problem(value) or web_address_problem(value)
 
 
 class Account(Word):
@@ -367,3 +385,22 @@ def required(word: str | None) -> str:
     if word is None:
         raise UsageError("it needs a value")
     return word
+
+
+def web_address_problem(address: str | None) -> Problem:
+    """Return what keeps this from being a web address, in words that do not repeat it: it may be a secret."""
+    if address is None:
+        return None
+    right = "write an address such as https://hc-ping.com/UUID"
+    try:
+        parts = urlsplit(address)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or not _PRINTED.fullmatch(address) or parts.fragment:
+        return f"this is not a web address; {right}"
+    if "@" in parts.netloc:
+        return f"a web address takes no account and no password here; {right}"
+    if len(address) > LONGEST_WEB_ADDRESS:
+        return f"a web address has at most {LONGEST_WEB_ADDRESS:,} characters"
+    return None

@@ -1,4 +1,4 @@
-"""Send messages. The work is done in a child process, `python -m dcron.notifying`, with a time limit.
+"""Send messages and pings. Messages go to a child process, `python -m dcron.notifying`, with a time limit.
 
 So a service that hangs, or a plugin that crashes or leaks memory, does not concern the process that sends.
 The child knows no database. It gets the channel and the messages as JSON on stdin.

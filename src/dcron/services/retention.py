@@ -17,6 +17,7 @@ from dcron.store.finished_runs import Place
 from dcron.store.holds import Held
 from dcron.store.maintenance import Hold, HoldLost, Step
 from dcron.store.prune import JOB, ByHand, Prune
+from dcron.store.prune_stages import count_old_rows
 from dcron.store.retention import EARLIEST, History
 from dcron.validation import require_text
 
@@ -56,7 +57,7 @@ class Retention(Service):
         kept: Mapping[str, Any] | None = None,
         most: int | None = None,
     ) -> Amount:
-        """Return which runs and output a round by hand would delete now, or at least `most` of them.
+        """Return what a round by hand would delete now, or at least `most` of the runs and output.
 
         `given` replaces the settings and what tasks keep, `kept` the settings only.
         """
@@ -64,6 +65,9 @@ class Retention(Service):
         with self.database.read() as connection:
             history = self._history(connection, task, given, kept)
             whole, parts = retention.durations(connection, history)
+            if task is None:
+                self.database.lift_limits(connection)
+                amount.others = count_old_rows(connection, history, self.database.now(connection))
         while after:
             with self.database.read() as connection:
                 now = self.database.now(connection)
@@ -89,10 +93,12 @@ class Retention(Service):
         if seconds_of({name: value}, name) >= seconds_of(kept, name):
             return None
         after, before = self.preview(kept={name: value}, most=MOST_COUNTED), self.preview(most=MOST_COUNTED)
+        more = {kind: number - before.others.get(kind, 0) for kind, number in after.others.items()}
         return Amount(
             max(0, after.runs - before.runs),
             max(0, after.outputs - before.outputs),
             max(0, after.bytes - before.bytes),
+            others={kind: number for kind, number in more.items() if number > 0},
         )
 
     def prune(self, task: Task | None = None, given: Mapping[str, Any] | None = None) -> Amount:
@@ -165,8 +171,7 @@ class Retention(Service):
             if not found:
                 raise NotFound(f"{name} is not on hold; `dcron hold` lists what is")
             holds.remove(connection, [each.id for each in found])
-            if task:
-                self._record(connection, task, "unhold", {"reason": found[0].reason})
+            self._record(connection, "unhold", found[0])
         return found
 
     def unhold_run(self, run_id: int) -> Held:
@@ -176,6 +181,7 @@ class Retention(Service):
             if found is None:
                 raise NotFound(f"run {run_id} is not on hold; `dcron hold` lists what is")
             holds.remove(connection, [found.id])
+            self._record(connection, "unhold", found)
         return found
 
     def _hold(self, name: str, task_id: int | None, run_id: int | None, reason: str) -> Held:
@@ -200,13 +206,13 @@ class Retention(Service):
             assert found
             if not is_new:
                 raise Refused(f"{what} is on hold already: {found.reason}")
-            if task_id is not None and (task := tasks.by_id(connection, task_id)):
-                self._record(connection, task, "hold", {"reason": reason})
+            self._record(connection, "hold", found)
         return found
 
-    def _record(self, connection: Any, task: Task, action: str, detail: Mapping[str, Any]) -> None:
+    def _record(self, connection: Any, action: str, held: Held) -> None:
         now = self.database.now(connection)
-        audit_log.record(connection, now, self.actor, action, after=task, detail=detail)
+        detail = {"reason": held.reason} | ({} if held.run_id is None else {"run": held.run_id})
+        audit_log.record_run(connection, now, self.author, action, held.task_id, held.task, detail)
 
     # Pruning ----------------------------------------------------------------------------------------
 

@@ -87,7 +87,8 @@ def send_ends(
     """Record like `finish`, together with the COMMIT if nothing follows. Return a function for the ids."""
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
-    late = daily_statistics.late_ends(connection, ended, now)
+    lost = {row.id: row.finished_at for row in followed if row.state == RunState.LOST and row.finished_at}
+    late = daily_statistics.late_ends(connection, ended, lost, now)
     written = _send_states(connection, database, node_id, ended)
     if late:
         daily_statistics.correct(connection, late, written(), now)
@@ -150,14 +151,13 @@ _BADLY = Columns(id=BigInteger(), bad=Integer())
 def _with_followers(batch: FromClause) -> Executable:
     other = runs.alias("other")
     kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
-    retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
-    was_retried = (runs.c.state == RunState.LOST) & retry
+    was_lost = runs.c.state == RunState.LOST  # it may have been retried, and counted in the statistics
     comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
     has_alerts = alerts.any_open_of(runs.c.task_id)
     return (
-        select(*_COLUMNS, has_alerts.label("has_alerts"))
+        select(*_COLUMNS, runs.c.state, runs.c.finished_at, has_alerts.label("has_alerts"))
         .join_from(batch, runs, runs.c.id == batch.c.id)
-        .where(or_(batch.c.bad == 1, kept_waiting, was_retried, comes_after, has_alerts))
+        .where(or_(batch.c.bad == 1, kept_waiting, was_lost, comes_after, has_alerts))
     )
 
 

@@ -57,6 +57,11 @@ class Pruning:
     begins_at: datetime | None
     """When history is pruned for the first time; None if it has been, or there was nothing to wait for."""
 
+    @property
+    def runs(self) -> int:
+        """How many runs the last round deleted."""
+        return self.done.get("runs", 0)
+
 
 def pruning(connection: Connection, now: datetime) -> Pruning:
     """Return what is known of the last round."""

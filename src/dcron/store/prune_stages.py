@@ -5,7 +5,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, text
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, func, select, text
 
 from dcron.policy.retention import MOST_BAD, seconds_of
 from dcron.policy.statistics import day_of
@@ -26,10 +26,10 @@ from dcron.schema import (
 from dcron.store import alerts as store_alerts
 from dcron.store import audit_log, retention, tasks
 from dcron.store import runs as store_runs
+from dcron.store.audit_log import Author
 from dcron.store.prune_work import Work
 from dcron.store.retention import History
 
-ACTOR = "dcron"
 _LOOKED_AT = 500
 """Rows in one read."""
 _PAGES = 200
@@ -43,8 +43,8 @@ def _dismiss_old(work: Work, history: History) -> None:
     if age < inf:
         with work.database.read() as connection:
             before = retention.shift(work.database.now(connection), age)
-            old = (text(DEAD), runs.c.dead_at < before, runs.c.id > work.after, ~retention.is_held())
-            query = select(runs.c.id).where(*old).order_by(runs.c.id).limit(work.size)
+            old = select(runs.c.id).where(*_old_letters(before), runs.c.id > work.after)
+            query = old.order_by(runs.c.id).limit(work.size)
             found = list(connection.scalars(query))
     is_full = len(found) == work.size
     work.go_on(found[-1] if is_full else None)
@@ -57,16 +57,13 @@ def _dismiss_many(work: Work, history: History) -> None:
     if seconds_of(history.kept, "dead") == inf:
         work.go_on(None)
         return
-    of_tasks = select(runs.c.task_id).where(text(DEAD), runs.c.task_id > work.after).group_by(runs.c.task_id)
-    too_many = of_tasks.having(func.count() > MOST_BAD).order_by(runs.c.task_id).limit(1)
+    too_many = _with_many_letters().where(runs.c.task_id > work.after).limit(1)
     with work.database.read() as connection:
         task_id = connection.scalar(too_many)
         found: list[int] = []
         if task_id is not None:
-            own = select(runs.c.id).where(text(DEAD), runs.c.task_id == task_id)
-            newest = own.order_by(runs.c.id.desc()).offset(MOST_BAD - 1).limit(1).scalar_subquery()
-            older = own.where(runs.c.id < newest, ~retention.is_held()).order_by(runs.c.id).limit(work.size)
-            found = list(connection.scalars(older))
+            older = select(runs.c.id).where(*_exceeding_letters(task_id))
+            found = list(connection.scalars(older.order_by(runs.c.id).limit(work.size)))
     if not found:
         # What is left of this task is on hold.
         work.go_on(task_id if task_id is not None and task_id > work.after else None)
@@ -84,29 +81,18 @@ def _dismiss(work: Work, run_ids: Sequence[int]) -> None:
         for task in tasks.by_ids(connection, set(of_task.values())):
             own = [run_id for run_id, task_id in of_task.items() if task_id == task.id]
             detail = {"runs": len(own), "from": min(own), "to": max(own)}
-            audit_log.record(connection, now, ACTOR, "dismiss", after=task, detail=detail)
+            audit_log.record_run(connection, now, Author.agent(), "dismiss", task.id, task.name, detail)
     work.count(dismissed=dismissed)
 
 
 def _delete_events(work: Work, history: History) -> None:
     """Delete events that were handled long ago, unless a run of theirs has not ended."""
-    table = events.c
-    of_event = (runs.c.event_id == table.id, runs.c.trigger == text("'event'"), runs.c.finished_at.is_(None))
-    is_unfinished = retention.exists(*of_event, of=events)
-
-    def of_age(before: datetime) -> Any:
-        return (table.handled_at < before) & (table.created_at < before) & ~is_unfinished
-
-    _delete_by_id(work, history, "events", events, table.created_at, of_age)
+    _delete_by_id(work, history, "events", events, events.c.created_at, _old_events)
 
 
 def _delete_changes(work: Work, history: History) -> None:
     """Delete old entries of the audit log, except those about the database itself."""
-
-    def of_age(before: datetime) -> Any:
-        return (changes.c.at < before) & text(f"NOT ({INCIDENT})")
-
-    _delete_by_id(work, history, "changes", changes, changes.c.at, of_age)
+    _delete_by_id(work, history, "changes", changes, changes.c.at, _old_changes)
 
 
 def _delete_alerts(work: Work, history: History) -> None:
@@ -157,7 +143,8 @@ def _delete_nodes(work: Work, history: History) -> None:
     if age < inf:
         with work.database.read() as connection:
             before = retention.shift(work.database.now(connection), age)
-            found = list(connection.scalars(_old_nodes(before).limit(work.size)))
+            old = select(nodes.c.id).where(_old_nodes(before)).order_by(nodes.c.died_at)
+            found = list(connection.scalars(old.limit(work.size)))
     if not found:
         work.go_on(None)
         return
@@ -169,24 +156,15 @@ def _delete_nodes(work: Work, history: History) -> None:
         work.go_on(None)
 
 
-def _old_nodes(before: datetime) -> Select[Any]:
-    waits = select(runs.c.id).where(runs.c.for_node == nodes.c.id, text(WAITING)).limit(1)
-    owned = select(runs.c.id).where(runs.c.owner == nodes.c.id, text(ALIVE)).limit(1)
-    unneeded = (each.correlate(nodes).scalar_subquery().is_(None) for each in (waits, owned))
-    ended = (text("died_at IS NOT NULL"), nodes.c.died_at < before)
-    return select(nodes.c.id).where(*ended, *unneeded).order_by(nodes.c.died_at)
-
-
 def _delete_statistics(work: Work, history: History) -> None:
     """Delete the oldest day of the daily statistics that is old enough."""
     age = seconds_of(history.kept, "statistics")
     oldest = None
     if age < inf:
         with work.database.read() as connection:
-            before = day_of(retention.shift(work.database.now(connection), age)).isoformat()
-            oldest = connection.scalar(
-                select(func.min(daily_statistics.c.day)).where(daily_statistics.c.day < before)
-            )
+            before = retention.shift(work.database.now(connection), age)
+            days = select(func.min(daily_statistics.c.day)).where(_old_statistics(before))
+            oldest = connection.scalar(days)
     if oldest is None:
         work.go_on(None)
         return
@@ -213,4 +191,75 @@ STAGES: Mapping[str, Callable[[Work, History], None]] = {
     "alerts": _delete_alerts,
     "notifications": _delete_notifications,
     "pages": _give_back_pages,
+}
+
+
+# What is old ------------------------------------------------------------------------------------------
+
+
+def count_old_rows(connection: Connection, history: History, now: datetime) -> dict[str, int]:
+    """Return how many rows these stages would delete now, by kind, and how many dead letters they dismiss."""
+    found = {"dismissed": _count_letters(connection, history, now)}
+    for kind, (table, condition) in _OLD_ROWS.items():
+        if (age := seconds_of(history.kept, kind)) < inf:
+            old = select(func.count()).select_from(table).where(condition(retention.shift(now, age)))
+            found[kind] = connection.scalar(old) or 0
+    return {kind: number for kind, number in found.items() if number}
+
+
+def _count_letters(connection: Connection, history: History, now: datetime) -> int:
+    age = seconds_of(history.kept, "dead")
+    if age == inf:
+        return 0
+    before = retention.shift(now, age)
+    number = connection.scalar(select(func.count()).where(*_old_letters(before))) or 0
+    for task_id in connection.scalars(_with_many_letters()).all():
+        young = and_(*_exceeding_letters(task_id), runs.c.dead_at >= before)
+        number += connection.scalar(select(func.count()).where(young)) or 0
+    return number
+
+
+def _old_letters(before: datetime) -> tuple[Any, ...]:
+    return text(DEAD), runs.c.dead_at < before, ~retention.is_held()
+
+
+def _with_many_letters() -> Select[Any]:
+    """Return the query for the tasks that have more dead letters than they keep."""
+    of_tasks = select(runs.c.task_id).where(text(DEAD)).group_by(runs.c.task_id)
+    return of_tasks.having(func.count() > MOST_BAD).order_by(runs.c.task_id)
+
+
+def _exceeding_letters(task_id: int) -> tuple[Any, ...]:
+    own = (text(DEAD), runs.c.task_id == task_id)
+    newest = select(runs.c.id).where(*own).order_by(runs.c.id.desc()).offset(MOST_BAD - 1).limit(1)
+    return *own, runs.c.id < newest.scalar_subquery(), ~retention.is_held()
+
+
+def _old_events(before: datetime) -> ColumnElement[bool]:
+    table = events.c
+    of_event = (runs.c.event_id == table.id, runs.c.trigger == text("'event'"), runs.c.finished_at.is_(None))
+    is_unfinished = retention.exists(*of_event, of=events)
+    return and_(table.handled_at < before, table.created_at < before, ~is_unfinished)
+
+
+def _old_changes(before: datetime) -> ColumnElement[bool]:
+    return and_(changes.c.at < before, text(f"NOT ({INCIDENT})"))
+
+
+def _old_nodes(before: datetime) -> ColumnElement[bool]:
+    waits = select(runs.c.id).where(runs.c.for_node == nodes.c.id, text(WAITING)).limit(1)
+    owned = select(runs.c.id).where(runs.c.owner == nodes.c.id, text(ALIVE)).limit(1)
+    unneeded = (each.correlate(nodes).scalar_subquery().is_(None) for each in (waits, owned))
+    return and_(text("died_at IS NOT NULL"), nodes.c.died_at < before, *unneeded)
+
+
+def _old_statistics(before: datetime) -> ColumnElement[bool]:
+    return daily_statistics.c.day < day_of(before).isoformat()
+
+
+_OLD_ROWS: Mapping[str, tuple[Table, Callable[[datetime], ColumnElement[bool]]]] = {
+    "events": (events, _old_events),
+    "nodes": (nodes, _old_nodes),
+    "statistics": (daily_statistics, _old_statistics),
+    "changes": (changes, _old_changes),
 }
