@@ -134,7 +134,7 @@ _COLUMNS = [
 def _followed(connection: Connection, database: Database, ended: Sequence[RunResult]) -> Sequence[Row[Any]]:
     """Return the runs from whose end something may follow. For most batches of runs there are none."""
     given = database.values(_BADLY, ((each.id, int(each.state.is_failure)) for each in ended))
-    return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
+    return database.send(connection, _with_followers(database.rows(_BADLY)), given).rows()
 
 
 _BADLY = Columns(id=BigInteger(), bad=Integer())
