@@ -45,6 +45,7 @@ from dcron.store import (
     tasks,
     unclaimable,
 )
+from dcron.store.runs import is_in_state
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
@@ -185,7 +186,7 @@ def _end(batch: FromClause) -> Executable:
     return (
         update(runs)
         .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"))
-        .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
+        .where(or_(is_in_state(RunState.RUNNING), is_in_state(RunState.LOST)))
         .values(beside_id(batch) | {"dead_at": None})
         .returning(runs.c.id)
     )
