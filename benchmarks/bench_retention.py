@@ -1,14 +1,16 @@
 """Measure pruning: how long one batch takes, and claims beside it.
 
-`python -m benchmarks.bench_retention --runs 10000000` is the long form. It needs some 10 GB.
+`python -m benchmarks.bench_retention --runs 10000000` is the long form. It needs some 10 GB a database.
+With `--url`, it measures a database that it leaves in place: only the first time it has to be filled.
 """
 
 import argparse
+import multiprocessing
 import statistics
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -17,15 +19,21 @@ from sqlalchemy import text
 from benchmarks.bench_turns import seed
 from benchmarks.machine import describe
 from benchmarks.servers import new_database, postgres_server
+from dcron import migrations
 from dcron.database import Database
 from dcron.policy import Lane
 from dcron.store import claims, maintenance, nodes
 from dcron.store.candidates import Capacity
 from dcron.store.maintenance import Hold
-from dcron.store.prune import JOB, Prune, Work
+from dcron.store.prune import JOB, Prune
+from dcron.store.prune_work import Work
 
 TASKS, DAYS, OUTPUT = 2000, 90, 300
 """The history: two thirds of it are older than the 30 days for which it is kept."""
+PHASE = 3.0
+"""Seconds."""
+Sample = tuple[float, float]
+"""When a claim began, and how long it took, in seconds."""
 _NUMBERS = {
     "sqlite": "WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n + 1 < :runs)",
     "postgres": "WITH s AS (SELECT generate_series(0, :runs - 1) AS n)",
@@ -45,6 +53,7 @@ def fill(database: Database, kind: str, runs: int) -> None:
     age = f"(:runs - n) * {DAYS * 86400.0} / :runs"
     at = _AT[kind].format(age)
     data = f"zeroblob({OUTPUT})" if kind == "sqlite" else f"convert_to(repeat('x', {OUTPUT}), 'UTF8')"
+    indexes = _drop_indexes(database)
     with database.write() as connection:
         database.lift_limits(connection)
         last = connection.scalar(text("SELECT coalesce(max(id), 0) FROM runs")) or 0
@@ -77,80 +86,139 @@ def fill(database: Database, kind: str, runs: int) -> None:
             ),
             {"runs": DAYS + 3},
         )
+    for index in indexes:
+        with database.write() as connection:
+            database.lift_limits(connection)
+            connection.execute(text(index))
     if kind == "postgres":
         with database.engine.connect() as connection:
             connection.execute(text("ANALYZE"))
 
 
-class Claims(threading.Thread):
-    """Claims and releases one run after the other; notes how long each claim takes."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(daemon=True)
-        self._database = Database(url)
-        self.over = threading.Event()
-        self.seconds: list[float] = []
-
-    def run(self) -> None:
-        """Claim until `over` is set."""
-        offer = Capacity(node_id="bench-00000000", slots=1)
-        while not self.over.wait(0.02):
-            began = time.perf_counter()
-            with self._database.write() as connection:
-                now = self._database.now(connection)
-                nodes.renew(connection, offer.node_id, now, 3600)
-                claims.claim(connection, self._database, offer, now, [Lane()])
-            self.seconds.append(time.perf_counter() - began)
-            with self._database.write() as connection:
-                claims.release(connection, [offer.node_id])
-        self._database.close()
+def _drop_indexes(database: Database) -> list[str]:
+    """Drop the indexes of the runs; return the statements that create them, which is quicker afterwards."""
+    known = (
+        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'runs' AND sql IS NOT NULL"
+        if database.is_sqlite
+        else "SELECT indexname, indexdef FROM pg_indexes"
+        " WHERE tablename = 'runs' AND indexname <> 'runs_pkey'"
+    )
+    with database.write() as connection:
+        found = connection.execute(text(known)).all()
+        for name, _ in found:
+            connection.execute(text(f"DROP INDEX {name}"))
+    return [sql for _, sql in found]
 
 
-@contextmanager
-def _claiming(url: str) -> Iterator[list[float]]:
-    thread = Claims(url)
-    thread.start()
-    yield thread.seconds
-    thread.over.set()
-    thread.join()
+def claim_and_release(url: str, is_over: Any, samples: "multiprocessing.Queue[list[Sample]]") -> None:
+    """Claim and release one run after the other; report when each claim began, and how long it took."""
+    database = Database(url)
+    offer = Capacity(node_id="bench-00000000", slots=1)
+    found: list[Sample] = []
+    while not is_over.wait(0.02):
+        began = time.monotonic()
+        with database.write() as connection:
+            now = database.now(connection)
+            nodes.renew(connection, offer.node_id, now, 3600)
+            claims.claim(connection, database, offer, now, [Lane()])
+        found.append((began, time.monotonic() - began))
+        with database.write() as connection:
+            claims.release(connection, [offer.node_id])
+    database.close()
+    samples.put(found)
 
 
-def measure(kind: str, server: str, runs: int, seconds: float) -> None:
-    """Print how long batches of a round take, and the claims beside it and without it."""
-    batches: list[float] = []
+@dataclass
+class Measured:
+    """Seconds that each part of pruning took, and each claim of another process."""
+
+    batches: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """Processor time of the batches, in the process that prunes."""
+    looks: list[float] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
+    alone: list[float] = field(default_factory=list)
+    runs: int = 0
+
+
+def measure(url: str, seconds: float) -> Measured:
+    """Prune for `PHASE` seconds and wait for as long, again and again, while another process claims."""
+    measured = Measured()
 
     class Timed(Work):
         @contextmanager
         def transaction(self) -> Iterator[Any]:
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             with super().transaction() as opened:
                 yield opened
-            batches.append(time.perf_counter() - began)
+            measured.batches.append(time.perf_counter() - began)
+            measured.cpu.append(time.process_time() - cpu)
 
-    with new_database(kind, server) as url:
-        database = Database(url)
-        now = seed(database, 1000)
-        register(database, now)
-        fill(database, kind, runs)
-        with _claiming(url) as alone:
-            time.sleep(min(seconds, 10))
-        hold, job, looks, done = begin(database), Prune(), list[float](), {}
-        job.work = Timed
-        position: Any = {}
-        give_up = time.monotonic() + seconds
-        with _claiming(url) as beside:
-            while position is not None and time.monotonic() < give_up:
-                began, known = time.perf_counter(), len(batches)
-                step = job.step(database, hold, position)
-                looks.append(time.perf_counter() - began - sum(batches[known:]))
-                position, done = step.position, (step.position or {}).get("done", step.done)
-                time.sleep(step.rest)
-        database.close()
-    of_history = f"{done.get('runs', 0):,} runs in {len(batches):,} batches" if done else "nothing"
+    is_over = multiprocessing.Event()
+    samples: multiprocessing.Queue[list[Sample]] = multiprocessing.Queue()
+    claiming = multiprocessing.Process(target=claim_and_release, args=(url, is_over, samples))
+    claiming.start()
+    database = Database(url)
+    hold, job = begin(database), Prune()
+    job.work = Timed
+    position: Any = {}
+    spans, give_up = [], time.monotonic() + seconds
+    while position is not None and time.monotonic() < give_up:
+        time.sleep(PHASE)
+        began = time.monotonic()
+        while position is not None and time.monotonic() < began + PHASE:
+            position = _step(database, hold, job, position, measured)
+        spans.append((began, time.monotonic()))
+    is_over.set()
+    for at, took in samples.get():
+        is_beside = any(first < at + took and at < last for first, last in spans)
+        (measured.beside if is_beside else measured.alone).append(took)
+    claiming.join()
+    database.close()
+    return measured
+
+
+def _step(database: Database, hold: Hold, job: Prune, position: Any, measured: Measured) -> Any:
+    """Do a step and rest; return the position of the next one, None at the end of the round."""
+    began, known = time.perf_counter(), len(measured.batches)
+    step = job.step(database, hold, position)
+    measured.looks.append(time.perf_counter() - began - sum(measured.batches[known:]))
+    measured.runs = (step.position or {}).get("done", step.done).get("runs", 0)
+    time.sleep(step.rest)
+    return step.position
+
+
+def show(kind: str, measured: Measured) -> None:
+    """Print a line."""
+    ratios = "-"
+    if min(len(measured.beside), len(measured.alone)) > 2:
+        beside, alone = (statistics.median(each) for each in (measured.beside, measured.alone))
+        mean = statistics.mean(measured.beside) / statistics.mean(measured.alone)
+        ratios = f"median {beside / alone:.2f}, mean {mean:.2f}"
     print(
-        f"  {kind:9} {of_history}: batch {_spread(batches)}; look {_spread(looks)};"
-        f" claim {_spread(beside)}, alone {_spread(alone)}"
+        f"  {kind:9} {measured.runs:,} runs in {len(measured.batches):,} batches:"
+        f" batch {_spread(measured.batches)} (CPU {_spread(measured.cpu)}); the rest of a step"
+        f" {_spread(measured.looks)}; claim {_spread(measured.beside)}, alone {_spread(measured.alone)}:"
+        f" ratio {ratios}",
+        flush=True,
     )
+
+
+def prepare(url: str, runs: int) -> None:
+    """Fill an empty database with a history and a node that claims."""
+    database = Database(url)
+    now = seed(database, 1000)
+    register(database, now)
+    fill(database, "sqlite" if database.is_sqlite else "postgres", runs)
+    database.close()
+
+
+def _is_empty(url: str) -> bool:
+    """Return whether the database has no tables."""
+    database = Database(url)
+    is_empty = migrations.current_version(database) is None
+    database.close()
+    return is_empty
 
 
 def register(database: Database, now: Any) -> None:
@@ -180,10 +248,16 @@ def _spread(seconds: list[float]) -> str:
 
 def report(server: str, *, runs: int = 100_000, seconds: float = 30.0) -> None:
     """Print one line a database."""
-    print(f"Pruning {runs:,} runs of {TASKS:,} tasks over {DAYS} days, each with {OUTPUT} bytes of output")
+    print(_title(runs))
     for kind in ("sqlite", "postgres"):
-        measure(kind, server, runs, seconds)
+        with new_database(kind, server) as url:
+            prepare(url, runs)
+            show(kind, measure(url, seconds))
     print()
+
+
+def _title(runs: int) -> str:
+    return f"Pruning {runs:,} runs of {TASKS:,} tasks over {DAYS} days, each with {OUTPUT} bytes of output"
 
 
 def main() -> None:
@@ -191,10 +265,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to prune, on each database")
+    parser.add_argument(
+        "--url", action="append", help="a database to fill, if it is empty, and to keep; repeatable"
+    )
     options = parser.parse_args()
     print(describe())
-    with postgres_server() as server:
-        report(server, runs=options.runs, seconds=options.seconds)
+    if not options.url:
+        with postgres_server() as server:
+            report(server, runs=options.runs, seconds=options.seconds)
+        return
+    print(_title(options.runs))
+    for url in options.url:
+        if _is_empty(url):
+            prepare(url, options.runs)
+        show("sqlite" if url.startswith("sqlite") else "postgres", measure(url, options.seconds))
 
 
 if __name__ == "__main__":

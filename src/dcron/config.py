@@ -11,9 +11,11 @@ from typing import Any
 
 import platformdirs
 
-from dcron import trust
+from dcron import channels, trust
+from dcron.channels import Channel
 from dcron.errors import UsageError
 
+_CONTEXT_NAME = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
 SITE_CONFIG = Path("/etc/dcron/config.toml")
 
 
@@ -26,6 +28,17 @@ class TuiConfig:
     mouse: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys by the name of the key binding: `[tui.keys]`."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """One of several crontabs that the config files name: `[context.NAME]`."""
+
+    name: str
+    database: str
+    timezone: str | None = None
+    is_protected: bool = False
+    """Whether a change that asks wants the context's name."""
 
 
 AGENT_TEXTS = ("name", "spool", "lease", "grace", "monitor", "log-format")
@@ -45,12 +58,22 @@ class Config:
     agent: Mapping[str, Any] = field(default_factory=dict)
     """By the names of AGENT_KEYS, as the options of `dcron agent` take them."""
     tui: TuiConfig = TuiConfig()
+    contexts: Mapping[str, Context] = field(default_factory=dict)
+    context: Context | None = None
+    """The one that --context, $DCRON_CONTEXT or `default_context` chooses."""
     unread: tuple[str, ...] = ()
     """Why existing files could not be used. Only a caller that needs their settings fails."""
     distrusted: tuple[str, ...] = ()
     """Which files other accounts can change, and how. Root ignores such files."""
     database_file: Path | None = field(default=None, compare=False)
     """The file that names the database."""
+    notify: Mapping[str, Channel] = field(default_factory=dict)
+    """Where this machine's agent sends notifications: [notify.NAME]."""
+
+    @property
+    def named_database(self) -> str | None:
+        """The URL of the chosen context, else of `database`."""
+        return self.context.database if self.context else self.database
 
 
 def config_paths() -> list[Path]:
@@ -81,6 +104,7 @@ def load_config() -> Config:
     unread: list[str] = []
     distrusted: list[str] = []
     database_file = None
+    notify: dict[str, Channel] = {}
     for path in config_paths():
         if _is_there(path) and (problem := trust.problem_with(path)):
             if os.geteuid() == trust.ROOT:
@@ -91,6 +115,8 @@ def load_config() -> Config:
         try:
             content = _content_of(path)
             _require_right(content, path)
+            # A channel is never put together from two files: each holds its own secrets.
+            notify |= _channels_from(content, path)
         except UsageError as error:
             if path != SITE_CONFIG:
                 raise
@@ -101,13 +127,48 @@ def load_config() -> Config:
             unread.append(f"cannot read the config file {path}: {error.strerror}")
         else:
             merged = _merged(merged, content)
-            database_file = path if "database" in content else database_file
+            database_file = path if {"database", "context"} & content.keys() else database_file
     agent = {
         name: [value] if name in AGENT_LISTS and isinstance(value, str) else value
         for name, value in merged.get("agent", {}).items()
     }
-    values = (merged.get("database"), merged.get("timezone"), agent, _tui_from(merged))
-    return Config(*values, tuple(unread), tuple(distrusted), database_file)
+    contexts = {name: _context_from(name, values) for name, values in merged.get("context", {}).items()}
+    context = _chosen_context(contexts, merged.get("default_context"))
+    return Config(
+        database=merged.get("database"),
+        timezone=(context and context.timezone) or merged.get("timezone"),
+        agent=agent,
+        tui=_tui_from(merged),
+        contexts=contexts,
+        context=context,
+        unread=tuple(unread),
+        distrusted=tuple(distrusted),
+        database_file=database_file,
+        notify=notify,
+    )
+
+
+def _context_from(name: str, values: Mapping[str, Any]) -> Context:
+    if "database" not in values:
+        raise UsageError(f"{config_path()}: [context.{name}] names no database")
+    return Context(name, values["database"], values.get("timezone"), values.get("protected", False))
+
+
+def _chosen_context(contexts: Mapping[str, Context], default: str | None) -> Context | None:
+    """Return the context to use. $DCRON_DB is stronger, and an empty $DCRON_CONTEXT chooses none.
+
+    --context stands in $DCRON_CONTEXT. Raises UsageError for an unknown one.
+    """
+    name = None if os.environ.get("DCRON_DB") else os.environ.get("DCRON_CONTEXT", default)
+    if not name:
+        return None
+    if name not in contexts:
+        near = get_close_matches(name[:60], contexts, n=1)
+        there_are = f"there are {', '.join(sorted(contexts))}" if contexts else "the config file has none"
+        raise UsageError(
+            f"there is no context {name[:60]!r}; {f'did you mean {near[0]}?' if near else there_are}"
+        )
+    return contexts[name]
 
 
 def _content_of(path: Path) -> dict[str, Any]:
@@ -151,8 +212,9 @@ def _merged(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str,
 
 def _require_right(content: Mapping[str, Any], path: Path) -> None:
     """Raise UsageError for an unknown setting, or a value of the wrong type."""
-    _require_known(content, ("database", "timezone", "agent", "tui"), path, "")
-    for name in ("database", "timezone"):
+    known = ("database", "timezone", "default_context", "context", "agent", "tui", "notify")
+    _require_known(content, known, path, "")
+    for name in ("database", "timezone", "default_context"):
         if not isinstance(content.get(name, ""), str):  # it may hold a password, so it is not quoted
             raise UsageError(f"{path}: {name} is not a text in quotes")
     agent = content.get("agent", {})
@@ -168,6 +230,23 @@ def _require_right(content: Mapping[str, Any], path: Path) -> None:
                 right = 'a text in quotes, or a list such as ["a", "b"]'
             raise UsageError(f"{path}: [agent]: {name} is {right}, not {value!r}")
     _require_tui(content, path)
+    _require_contexts(content, path)
+
+
+def _require_contexts(content: Mapping[str, Any], path: Path) -> None:
+    contexts = content.get("context", {})
+    if not isinstance(contexts, dict) or not all(isinstance(each, dict) for each in contexts.values()):
+        raise UsageError(f"{path}: contexts are sections of their own: [context.NAME]")
+    for name, values in contexts.items():
+        if not _CONTEXT_NAME.fullmatch(name):
+            raise UsageError(f"{path}: {name!r} cannot be a context's name: use 1 to 40 of A-Z a-z 0-9 . _ -")
+        where = f"[context.{name}]: "
+        _require_known(values, ("database", "timezone", "protected"), path, where)
+        for key in ("database", "timezone"):
+            if not isinstance(values.get(key, ""), str):  # it may hold a password, so it is not quoted
+                raise UsageError(f"{path}: {where}{key} is not a text in quotes")
+        if not isinstance(values.get("protected", False), bool):
+            raise UsageError(f"{path}: {where}protected is true or false, not {values['protected']!r}")
 
 
 def _require_known(names: Iterable[str], known: Sequence[str], path: Path, where: str) -> None:
@@ -184,6 +263,14 @@ def _is_right(name: str, value: Any) -> bool:
     if name in AGENT_LISTS and isinstance(value, list):
         return all(isinstance(each, str) for each in value)
     return isinstance(value, str)
+
+
+def _channels_from(content: Mapping[str, Any], path: Path) -> dict[str, Channel]:
+    """Return the channels of a file. Raises UsageError."""
+    tables = content.get("notify", {})
+    if not isinstance(tables, dict):
+        raise UsageError(f'{path}: [notify] takes tables such as  [notify.ops]  with  kind = "mail"')
+    return {name: channels.parse(name, table, path) for name, table in tables.items()}
 
 
 def _tui_from(content: Mapping[str, Any]) -> TuiConfig:
@@ -207,12 +294,12 @@ def _require_tui(content: Mapping[str, Any], path: Path) -> None:
 
 
 def database_url(option: str | None, config: Config) -> str:
-    """Return the URL of --db, $DCRON_DB or the config file, else of SQLite in the user's data directory.
+    """Return the URL of --db, $DCRON_DB, the context or the config file, else of the user's SQLite file.
 
     Raises UsageError if none is named and there is no home directory, or if a config file that may name one
     cannot be read.
     """
-    if chosen := option or os.environ.get("DCRON_DB") or config.database:
+    if chosen := option or os.environ.get("DCRON_DB") or config.named_database:
         return chosen
     if config.unread:
         raise UsageError(f"{config.unread[0]}; it may name the database: name it with --db or $DCRON_DB")

@@ -14,6 +14,7 @@ LONGEST_JITTER = 86_400
 """Seconds in a day."""
 MOST_TRIES = 1000
 MOST_BACKOFF_FACTOR = 1000
+MOST_NOTIFY_AFTER = 1000
 
 
 LATE_AFTER = timedelta(seconds=15)
@@ -108,6 +109,35 @@ class Block(StrEnum):
     """The previous run, from whose end its time is counted, has not ended."""
 
 
+class AlertKind(StrEnum):
+    """What an alert is about. People write these words with `--notify-on`, so they never change."""
+
+    FAILING = "failing"
+    """A run of its task ended badly, and nothing more is tried."""
+    LATE = "late"
+    """A run of its task is due and has not started."""
+    TOO_LONG = "too-long"
+    """A run of its task takes longer than expected, and has not ended."""
+    TOO_SHORT = "too-short"
+    """A run of its task succeeded sooner than expected."""
+    STALE = "stale"
+    """Its task has not succeeded for longer than expected."""
+    MISSED = "missed"
+    """Occurrences of its task were skipped because no agent could start them in time."""
+    NODE_LOST = "node-lost"
+    """A node died: it stopped without saying so."""
+    UNSERVED = "unserved"
+    """No living node can take the next run of its task."""
+    MAINTENANCE_BEHIND = "maintenance-behind"
+    """A maintenance job fails, or has not been done for a long time."""
+    UNDELIVERABLE = "undeliverable"
+    """A channel could not send a message."""
+    CLOCK = "clock"
+    """The clock of the database, or of a node, is wrong."""
+    DATABASE = "database"
+    """The database needs attention."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Definition:
     """A task as a person writes it. fields/registry.py says how each field is typed, shown and checked."""
@@ -175,6 +205,17 @@ class Definition:
     keep: Mapping[str, float | str] = field(default_factory=dict)
     """How long its history is kept where that differs from the settings `keep.*`, by the names in
     `fields.retention`: seconds, a number of runs, or `none`."""
+    notify: tuple[str, ...] = ()
+    """The channels that get messages about it. Empty: those of the setting `notify.default`."""
+    notify_on: tuple[str, ...] = ()
+    """The kinds of alerts that cause messages, and `output`. Empty: those of the setting `notify.on`."""
+    notify_after: int | None = None
+    """How many runs in a row have to fail before it counts as failing. None: the setting `notify.after`."""
+    expect: Mapping[str, float | str] = field(default_factory=dict)
+    """What is expected of its runs where that differs from the settings `expect.*`, by the names in
+    `fields.expectations`."""
+    ping: str | None = None
+    """The URL that is requested when a run starts and ends, in the form of Healthchecks."""
 
     def spec(self) -> dict[str, Any]:
         """Return what a run copies: all that decides when and how the command runs.
@@ -346,6 +387,8 @@ class Node:
     uid: int | None = None
     any_account: bool | None = None
     """Whether it may also run commands as other accounts."""
+    channels: tuple[str, ...] = ()
+    """The names of the channels by which it can send messages."""
     running: int = 0
 
     @property
@@ -390,6 +433,67 @@ class Event:
     created_at: datetime
     created_by: str | None
     handled_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """Something that is wrong, or was. There is one open alert per kind and subject."""
+
+    id: int
+    kind: str
+    """An `AlertKind`, or a word that a later version has written."""
+    subject: str
+    """What it is about: `task:ID`, `node:NAME`, `job:NAME`, `channel:NAME` or `cluster`."""
+    task_id: int | None
+    task: str | None
+    """The name of its task, when it was opened."""
+    opened_at: datetime
+    run_id: int | None
+    """The run that opened it."""
+    times: int
+    """How often its cause was seen."""
+    last_at: datetime
+    last_run_id: int | None
+    notified_at: datetime | None
+    """When the last notification of it was written. None: none was."""
+    remind_at: datetime | None
+    """When the next reminder is due."""
+    acknowledged_by: str | None
+    acknowledged_at: datetime | None
+    acknowledged_note: str | None
+    silent_until: datetime | None
+    """Until then it causes no reminders."""
+    closed_at: datetime | None
+    facts: Mapping[str, Any]
+    """What messages about it say beyond the columns."""
+
+
+NotificationKind = Literal["opened", "reminder", "closed", "output"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notification:
+    """One thing to be sent by one channel. A message has all that wait for their channel."""
+
+    id: int
+    alert_id: int | None
+    run_id: int | None
+    task_id: int | None
+    channel: str
+    kind: str
+    """A `NotificationKind`, or a word that a later version has written."""
+    created_at: datetime
+    due_at: datetime
+    tries: int
+    holder: str | None
+    """The node that is sending it, until `held_until`."""
+    held_until: datetime | None
+    sent_at: datetime | None
+    sent_by: str | None
+    gave_up_at: datetime | None
+    error: str | None
+    """Why the last try failed."""
+    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,10 @@ from typing import Any
 
 from dcron.archive import require_url
 from dcron.errors import UsageError
-from dcron.fields import retention
+from dcron.fields import FIELDS, Field, expectations, retention
+from dcron.fields.channel_kinds import channel_problem
+from dcron.fields.kinds import Duration
+from dcron.model import LONGEST_DURATION
 from dcron.schedule import zone
 
 
@@ -49,6 +52,8 @@ _KEPT = {
     "nodes": "How long nodes are kept that have ended.",
     "statistics": "How long daily statistics are kept.",
     "changes": "How long the audit log is kept.",
+    "alerts": "How long alerts are kept that are closed.",
+    "notifications": "How long notifications are kept that were sent, or could not be sent.",
 }
 
 
@@ -75,6 +80,100 @@ ARCHIVE_URL = Setting(
     "runs are pruned without an archive",
     _archive_url,
 )
+EXPECT = "expect."
+"""The beginning of the names of settings that say what is expected of runs."""
+_EXPECTED = {
+    expectations.START: ("How long after its due time a run starts.", "10m"),
+    expectations.RUNTIME: ("How long runs take, such as 2m..1h, or auto.", "none"),
+    expectations.SUCCESS: ("How long ago a task succeeded last.", "none"),
+}
+
+
+def _expect_setting(name: str, about: str, unset: str) -> Setting:
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value != expectations.AUTO:
+            return expectations.parse_value(name, value)
+        expectations.require_value(name, value)
+        return value
+
+    def write(value: Any) -> str:
+        return expectations.format_value(name, value)
+
+    return Setting(f"{EXPECT}{name}", about, unset, read, write)
+
+
+def _field_setting(name: str, about: str, unset: str, field: Field) -> Setting:
+    """Return the setting that applies where a task has no value in this field."""
+
+    def read(value: Any) -> Any:
+        try:
+            found = field.kind.read(value) if isinstance(value, str) else value
+            if field.kind.is_many and not isinstance(found, list | tuple):
+                raise UsageError(f"{value!r:.60} is not a list")
+            field.kind.require(found)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+        return list(found) if field.kind.is_many else found
+
+    return Setting(name, about, unset, read, lambda value: field.kind.write(value) or "")
+
+
+def _duration_setting(name: str, about: str, default: str, kind: Duration) -> Setting:
+    def read(value: Any) -> Any:
+        try:
+            return kind.require(kind.parse(value) if isinstance(value, str) else value)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+
+    return Setting(name, about, default, read, kind.format)
+
+
+def _channel(value: Any) -> str:
+    if problem := channel_problem(value):
+        raise UsageError(f"notify.fallback: {problem}")
+    return str(value)
+
+
+NOTIFY = "notify."
+"""The beginning of the names of settings that say when messages are sent."""
+_NOTIFY = (
+    _field_setting(
+        f"{NOTIFY}default",
+        "Channels of the messages about tasks that name none, and about the crontab.",
+        "no messages",
+        FIELDS["notify"],
+    ),
+    _field_setting(
+        f"{NOTIFY}on",
+        "What causes messages about tasks that do not say it.",
+        "every kind of alert",
+        FIELDS["notify_on"],
+    ),
+    _field_setting(
+        f"{NOTIFY}after",
+        "How many runs in a row have to fail before a task is failing.",
+        "1",
+        FIELDS["notify_after"],
+    ),
+    _duration_setting(
+        f"{NOTIFY}again",
+        "How often an open alert is repeated that is not acknowledged.",
+        "24h",
+        Duration(60, LONGEST_DURATION, "1m to a century, such as 24h, or none", may_be_none=True),
+    ),
+    _duration_setting(
+        f"{NOTIFY}pause",
+        "Shortest time between two messages by one channel.",
+        "1m",
+        Duration(0, 86_400, "0s to a day, such as 1m"),
+    ),
+    Setting(
+        f"{NOTIFY}fallback",
+        "Channel that gets what another one could not send.",
+        "none",
+        _channel,
+    ),
+)
 MOST_TASK_SERIES = 100_000
 
 
@@ -95,7 +194,12 @@ MONITOR_TASKS = Setting(
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         each.name: each
-        for each in (TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, *(_keep_setting(*kept) for kept in _KEPT.items()))
+        for each in (
+            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS),
+            *(_keep_setting(*kept) for kept in _KEPT.items()),
+            *(_expect_setting(name, *about) for name, about in _EXPECTED.items()),
+            *_NOTIFY,
+        )
     }
 )
 

@@ -1,4 +1,4 @@
-"""The rules for tasks, in one place: what agents can run, and what may be written into the crontab."""
+"""The rules for whole tasks: what agents can run, and what may be written. Rules of one field: `fields/`."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import Any
 from dcron import policy
 from dcron.errors import ScheduleError, UsageError
 from dcron.fields import FIELDS
-from dcron.fields.kinds import NAME, TaskName, short, text_problem
+from dcron.fields.kinds import short, text_problem
+from dcron.fields.names import NAME, TaskName
 from dcron.fields.registry import MAX_COMMAND
 from dcron.model import COMMAND_FIELDS, REQUIRED_FIELDS, Definition
 from dcron.quantities import format_duration

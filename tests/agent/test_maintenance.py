@@ -233,11 +233,11 @@ def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Co
 def test_the_first_pruning_is_announced(world: World, clock: StandingClock) -> None:
     with world.database.write() as connection:
         maintenance.add_missing(connection, world.database, [prune.JOB], clock.now)
-        week = clock.now + timedelta(days=7)
-        connection.execute(update(maintenance_jobs).values(due_at=week))
+        due_at = clock.now + timedelta(days=6)
+        connection.execute(update(maintenance_jobs).values(due_at=due_at))
     with world.database.read() as connection:
         begins_at = prune.pruning(connection, clock.now).begins_at
-    assert begins_at == week + prune.CLOCK_WAIT
+    assert begins_at == clock.now + timedelta(days=7)
     clock.forward(days=9)
     with world.database.read() as connection:
         assert prune.pruning(connection, clock.now).begins_at is None

@@ -55,6 +55,9 @@ def test_logs_reads_a_pruned_run_from_the_archive(pruned: Dcron) -> None:
     assert shown.err.splitlines() == [f"run {first} of one: from the archive"]
     pieces = pruned.done("logs", str(first), "--json").json
     assert {piece["run"] for piece in pieces} == {first}
+    details = pruned.done("view", "--run", str(first), "--json")
+    assert (details.json["id"], details.json["output_bytes"] > 0) == (first, True)
+    assert f"run {first} was pruned; it is in the archive: file://" in details.err
     assert pruned("logs", str(first), "-f").code == 3
     assert pruned("logs", str(second + 100)).code == 4
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,18 @@ def test_bash_completes_other_names(full: Dcron) -> None:
     assert offered(full, "dcron", "set", "backup", "--except", "h") == ["holidays"]
     assert offered(full, "dcron", "queue", "set", "m") == ["mail"]
     assert offered(full, "dcron", "set", "backup", "--name", "b") == []
+
+
+def test_bash_completes_contexts_and_what_they_have(
+    full: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[context.prod]\ndatabase = "{full.url}"\n')
+    config.chmod(0o600)
+    monkeypatch.setenv("DCRON_CONFIG", str(config))
+    full.url = ""
+    assert offered(full, "dcron", "-c", "p") == ["prod"]
+    assert offered(full, "dcron", "-c", "prod", "view", "bac") == ["backup", "backup-full"]
 
 
 def test_bash_completes_verbs_options_and_their_choices(full: Dcron) -> None:

@@ -81,6 +81,35 @@ def test_an_agent_of_root_refuses_and_claims_nothing(sqlite: Dcron, tmp_path: Pa
     assert real("agent", "--once", url=url, DCRON_CONFIG=str(tmp_path / "config.toml")).code == 0
 
 
+def test_secrets_of_channels_that_every_account_can_read_are_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dcron.channels import parse
+    from dcron.cli.file_warnings import print_distrust
+    from dcron.database.url import parse_url
+
+    file = Path("/etc/dcron/config.toml")
+    tables = {
+        "ops": {"kind": "apprise", "url": "slack://s3cret"},
+        "hook": {"kind": "webhook", "url": "https://example.org/s3cret"},
+        "chat": {"kind": "apprise", "url_file": "/etc/dcron/chat"},
+        "page": {"kind": "command", "command": "page"},
+    }
+    config = Config(notify={name: parse(name, table, file) for name, table in tables.items()})
+    for readable in (True, False):
+        monkeypatch.setattr("dcron.trust.can_be_read_by_all", lambda _, readable=readable: readable)
+        print_distrust(config, parse_url("postgresql://cron@localhost/cron"))
+        lines = capsys.readouterr().err.splitlines()
+        assert lines == [
+            f"dcron: warning: every account can read the secrets of {what}; type: chmod o-r {path}"
+            for what, path in (
+                (f"the channels ops, hook in {file}", file),
+                ("the channel chat in /etc/dcron/chat", "/etc/dcron/chat"),
+            )
+            if readable
+        ]
+
+
 def test_a_password_that_every_account_can_read_is_a_warning(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

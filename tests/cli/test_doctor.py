@@ -1,6 +1,6 @@
 """`dcron doctor` on the command line: a line for each finding, and its exit codes."""
 
-from tests.support.cli import Dcron
+from tests.support.cli import Dcron, on_terminal
 
 
 def test_a_finding_is_one_line_and_exit_code_1(dcron: Dcron) -> None:
@@ -24,6 +24,18 @@ def test_json_has_the_parts_of_each_finding(dcron: Dcron) -> None:
         "advice": "start `dcron agent` on at least one server",
         "subjects": [],
     }
+
+
+def test_on_a_terminal_lines_end_between_words_and_commands_stay_whole(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "backup", "0 2 * * *", "true")
+    shown = on_terminal("doctor", url=sqlite.url, size=(24, 24), NO_COLOR="1").out
+    assert shown.splitlines() == [
+        "no-agent",
+        "  no agent is running",
+        "  1 task cannot start",
+        "  start `dcron agent` on",
+        "    at least one server",
+    ]
 
 
 def test_without_findings_the_exit_code_is_0(sqlite: Dcron) -> None:

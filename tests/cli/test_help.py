@@ -77,8 +77,16 @@ def test_verbs_have_examples() -> None:
     """All but those that take hardly anything, and groups, whose verbs have them."""
     without = {words for words, command in COMMANDS.items() if not examples(command.help or "")}
     assert without == {
-        *("tui", "nodes", "info", "calendar", "queue", "config", "db"),
-        *("calendar list", "calendar view", "calendar rm", "queue list", "config list", "config unset"),
+        *("tui", "nodes", "info", "calendar", "channel", "queue", "config", "db"),
+        *(
+            "calendar list",
+            "calendar view",
+            "calendar rm",
+            "channel list",
+            "queue list",
+            "config list",
+            "config unset",
+        ),
         *("db init", "db upgrade", "db url"),
     }
 
@@ -94,6 +102,6 @@ def test_options_are_in_sections_with_their_defaults(sqlite: Dcron, monkeypatch:
     monkeypatch.setenv("COLUMNS", "100")
     shown = sqlite.done("add", "--help").out
     titles = re.findall(r"^ ([A-Z][a-z]+): ", shown, re.MULTILINE)
-    assert titles == ["What", "When", "Limits", "Retries", "Where", "Options", "Output"]
+    assert titles == ["What", "When", "Limits", "Retries", "Where", "Alerts", "Options", "Output"]
     assert re.search(r"--tries N .*\[default: 1\]\.", shown)
     assert re.search(r"--count N .*\[default: 20\]\.", sqlite.done("runs", "--help").out)

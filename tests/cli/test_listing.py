@@ -189,7 +189,8 @@ def test_nodes_have_the_keys_of_the_contract_and_say_when_they_are_late(dcron: D
         values: dict[str, Any] = dict.fromkeys(each.name for each in fields(Node))
         values |= {"id": f"{name}-00000000", "name": name, "host": "host\x1b[31m", "pid": 1, "slots": 4}
         values |= {"version": "0.1.0", "tzdata": "2026f", "draining": False, "running": 0}
-        values |= {"tags": ("ssd", "zone=eu-1"), "queues": ("mail",), "capacity": {"gpu": 1.0, "cpu": 0.5}}
+        values |= {"tags": ("ssd", "zone=eu-1"), "queues": ("mail",), "channels": ()}
+        values |= {"capacity": {"gpu": 1.0, "cpu": 0.5}}
         values |= {"started_at": now - timedelta(hours=1), "alive_until": alive_until}
         values |= {"died_at": now, "died_how": died} if died else {"clock_offset": 3.25}
         return Node(**values)
@@ -224,7 +225,7 @@ def test_living_nodes_with_other_time_zones_are_told(dcron: Dcron) -> None:
         values |= {"id": f"{name}-00000000", "name": name, "host": "host", "pid": 1, "slots": 4}
         values |= {"version": "0.1.0", "tzdata": tzdata, "tzdata_fingerprint": digits, "draining": False}
         values |= {"started_at": now, "alive_until": now + timedelta(minutes=1), "running": 0}
-        values |= {"tags": (), "queues": (), "capacity": {}}
+        values |= {"tags": (), "queues": (), "channels": (), "capacity": {}}
         values |= {"died_at": now, "died_how": died} if died else {}
         with database.write() as connection:
             nodes.register(connection, Node(**values))

@@ -1,12 +1,13 @@
 """`prune`, `hold`, `unhold`, and what other verbs say about history that is gone."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, select, update
 
-from dcron.schema import summed_days
+from dcron.schema import changes, events, summed_days
 from dcron.store import maintenance
 from dcron.store.prune import JOB
 from tests.support.cli import Dcron, on_terminal
@@ -151,8 +152,10 @@ def test_why_says_pruned_for_a_time_of_a_task_that_was_there(dcron: Dcron, stage
 
 
 def test_a_shorter_setting_says_what_goes_and_asks_on_a_terminal(dcron: Dcron, stage: Stage) -> None:
-    dcron.done("config", "set", "keep.last", "5")
-    said = dcron.done("config", "set", "keep.runs", "10d")
+    dcron.done("config", "set", "keep.last", "5", "-f")
+    refused = dcron("config", "set", "keep.runs", "10d")
+    assert (refused.code, "repeat it with --force" in refused.err) == (1, True)
+    said = dcron.done("config", "set", "keep.runs", "10d", "-f")
     assert "with keep.runs 10d, " in said.err
     assert "will be pruned" in said.err
     dcron.done("config", "set", "keep.runs", "none")
@@ -172,10 +175,43 @@ def test_info_says_when_pruning_begins_and_when_it_last_did(dcron: Dcron, stage:
     assert "history older than 30d is pruned from " in known.err
     assert known.json["oldest_run_at"]
     dcron.done("prune")
+    shown = dcron.done("info").out
+    assert re.search(r"history +pruned (now|\d+s ago): \d+ runs; oldest \d+d", shown), shown
     known = dcron("info", "--json")
     assert (known.json["pruning_begins_at"], known.json["prune_error"]) == (None, None)
     assert known.json["pruned_runs"] > 0
     assert known.json["pruned_at"]
+
+
+def test_a_dry_run_counts_what_is_not_a_run(dcron: Dcron, stage: Stage) -> None:
+    old = str(stage.now - timedelta(days=400)).replace("+00:00", "")
+    event = {"name": "e"} | dict.fromkeys(("created_at", "handled_at"), stage.now - timedelta(days=40))
+    with stage.database.write() as connection:
+        connection.execute(insert(events), [event] * 3)
+    first = "(SELECT min(id) FROM runs WHERE state = 'succeeded')"
+    stage.sql(f"UPDATE runs SET state = 'failed', dead_at = :at WHERE id = {first}", at=old)
+    stage.sql("UPDATE changes SET at = :at", at=old)
+    dcron.done("config", "set", "keep.changes", "399d", "-f")
+    would = dcron.done("prune", "--dry-run", "--json").json
+    assert (would["dismissed"], would["events"], would["nodes"]) == (1, 3, 0)
+    assert would["changes"] > 0
+    assert "3 events" in dcron.done("prune", "--dry-run").out
+    done = dcron.done("prune", "--json").json
+    assert all(done[kind] == would[kind] for kind in ("dismissed", "events", "nodes", "changes"))
+
+
+def test_the_audit_log_has_changes_of_settings(dcron: Dcron, stage: Stage) -> None:
+    for words in (["set", "keep.runs", "400d"], ["set", "keep.runs", "401d"], ["unset", "keep.runs"]):
+        dcron.done("config", *words, "-f" if words[0] == "set" else "--json")
+    dcron.done("config", "unset", "keep.runs")
+    with stage.database.read() as connection:
+        rows = connection.execute(select(changes).where(changes.c.action == "config")).all()
+    key, days = "keep.runs", 86_400
+    assert [(row.before, row.after, row.task) for row in rows] == [
+        (None, {key: 400 * days}, None),
+        ({key: 400 * days}, {key: 401 * days}, None),
+        ({key: 401 * days}, None, None),
+    ]
 
 
 def test_days_that_are_not_summed_up_are_kept_by_hand_too(dcron: Dcron, stage: Stage) -> None:

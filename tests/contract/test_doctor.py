@@ -179,6 +179,19 @@ def test_the_doctor_finds_exactly_this(healthy: Stage, code: str) -> None:
     assert codes(healthy) == [code]
 
 
+def test_tasks_that_no_node_serves_are_named(healthy: Stage) -> None:
+    CASES["unserved"](healthy)
+    (finding,) = examine(healthy)
+    assert finding.subjects == ["render"]
+    assert finding.problem.endswith("these tasks: render")
+
+
+def test_a_failed_maintenance_job_says_why(healthy: Stage) -> None:
+    CASES["maintenance-failed"](healthy)
+    (finding,) = examine(healthy)
+    assert finding.problem.endswith("failed: archive (no bucket)")
+
+
 # The database and this machine --------------------------------------------------------------------------
 
 

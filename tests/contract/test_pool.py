@@ -96,8 +96,8 @@ def test_an_agent_has_two_connections_when_idle_and_three_at_work(database: Data
     environment = {**os.environ, "DCRON_SPOOL": str(tmp_path / "spool")}
     with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as agent:
         try:
-            until(lambda: count(database) == 1 + 2)
-            assert usual(database, seconds=3) == 1 + 2, "ours, one that listens, and one for its statements"
+            # Ours, one that listens, and one for its statements.
+            until(lambda: usual(database, seconds=3) == 1 + 2)
             service = Crontab(database, "ann@desk")
             for number in range(20):
                 service.add(definition(f"task-{number}", "@every 1s"))

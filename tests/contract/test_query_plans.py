@@ -15,6 +15,8 @@ from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.policy.statistics import Span
 from dcron.store import (
+    alert_causes,
+    alert_list,
     audit_log,
     blocked,
     claims,
@@ -34,6 +36,7 @@ from dcron.store import (
     planning,
     queues,
     reaping,
+    report_facts,
     runs,
     skipping,
     tasks,
@@ -70,6 +73,9 @@ FILL = [
                           started_at)
         {MANY} SELECT i, 'line-' || i, 'manual', 'running', :past, :past, '{{}}', '{NODE}', :past, :past
         FROM n WHERE i <= 50""",
+    f"""INSERT INTO alerts (kind, subject, task_id, task, opened_at, last_at, run_id, last_run_id, closed_at)
+        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i,
+               CASE WHEN i % 100 = 0 THEN NULL ELSE :past END FROM n WHERE i <= {LINES}""",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
 ]
@@ -240,9 +246,30 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "all runs of a task": lambda connection, stage: finished_runs.page_of_task(
         connection, 7, Span(NOON - timedelta(days=2), NOON), Place(NOON, 7)
     ),
+    "unsuccessful runs of a day": lambda connection, stage: report_facts.unsuccessful(
+        connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=30)), None
+    ),
+    "a further window of them": lambda connection, stage: report_facts.unsuccessful(
+        connection, Span(NOON - timedelta(days=2), NOON - timedelta(hours=23)), Place(NOON, 7)
+    ),
+    "failing tasks": lambda connection, stage: report_facts.failed_now(connection, [7, 8]),
+    "nodes lost": lambda connection, stage: report_facts.lost_nodes(
+        connection, Span(NOON - timedelta(days=2), NOON)
+    ),
+    "changes of a day": lambda connection, stage: report_facts.changes_since(
+        connection, Span(NOON, NOON + timedelta(days=2))
+    ),
+    "open alerts": lambda connection, stage: alert_list.page(connection, closed=False, before_id=9),
+    "all alerts": lambda connection, stage: alert_list.page(connection, closed=True, before_id=9),
+    "alerts of tasks": lambda connection, stage: alert_list.of_tasks(connection, [7, 8]),
+    "alerts of a subject": lambda connection, stage: alert_list.open_of_subject(connection, "node:web-1"),
+    "unacknowledged alerts": lambda connection, stage: alert_list.count_unacknowledged(connection, NOON),
+    "facts of alerts": lambda connection, stage: alert_causes.read(
+        connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
+    ),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
-        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], NOON
+        connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], {}, NOON
     ),
     "the newest flow": lambda connection, stage: history.newest_flow(connection, [7, 8]),
     "an unhandled event": lambda connection, stage: history.unhandled_event(connection, "deploy"),

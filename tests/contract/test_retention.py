@@ -1,12 +1,14 @@
 """Pruning deletes what is old enough, and never what must be kept."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import insert, select, update
 
 from dcron.agent.maintenance import Maintenance
+from dcron.errors import DatabaseError
 from dcron.model import Definition
 from dcron.policy.retention import MOST_BAD
 from dcron.schema import changes, crontab, daily_statistics, events, holds, nodes, runs, summed_days
@@ -15,7 +17,7 @@ from dcron.store import maintenance
 from dcron.store.finished_runs import Place
 from dcron.store.maintenance import HOLD, Hold
 from dcron.store.prune import Prune
-from dcron.store.retention import EARLIEST, History
+from dcron.store.retention import EARLIEST, Deleted, History
 from tests.support.retention import (
     Restless,
     insert_history,
@@ -307,6 +309,57 @@ def test_a_second_round_finds_nothing(stage: Stage) -> None:
     assert prune(stage, job) == {}
     stage.forward(days=2)
     assert prune(stage, job) == {}
+
+
+def test_the_cost_of_a_run_does_not_grow_with_the_runs_of_its_task(sqlite_stage: Stage) -> None:
+    sum_up_all(sqlite_stage)
+    a = task(sqlite_stage)
+    insert_history(sqlite_stage, [{"task_id": a, "days": 60}] * 100)
+    few = steps_of_a_look(sqlite_stage)
+    insert_history(sqlite_stage, [{"task_id": a, "days": 1}] * 2000)
+    assert steps_of_a_look(sqlite_stage) < 2 * few
+
+
+def steps_of_a_look(stage: Stage) -> int:
+    """Hundreds of steps of SQLite's machine for judging the runs that are older than 30 days."""
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+
+    with stage.database.read() as connection:
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(count, 100)
+        history, before = History({}), stage.now - timedelta(days=30)
+        assert len(history.look(connection, Place(EARLIEST, 0), before, stage.now, 500).candidates)
+        driver.set_progress_handler(None, 0)
+    return steps
+
+
+def test_after_a_batch_that_fails_the_next_one_is_smaller(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = task(stage)
+    insert_history(stage, [{"task_id": a, "days": 60}] * 120)
+    delete, sizes, most = History.delete, list[int](), 20
+
+    def full(
+        history: History, connection: Any, database: Any, batch: Sequence[Any], now: datetime
+    ) -> Deleted:
+        sizes.append(len(batch))
+        if len(batch) > most:
+            raise DatabaseError("database or disk is full")
+        return delete(history, connection, database, batch, now)
+
+    monkeypatch.setattr(History, "delete", full)
+    assert prune(stage) == {"runs": 120}
+    assert sizes[:2] == [50, 20]
+    most = 19
+    insert_history(stage, [{"task_id": a, "days": 60}] * 120)
+    stage.forward(days=2)
+    with pytest.raises(AssertionError):
+        prune(stage)
 
 
 def test_many_runs_that_ended_in_one_moment_are_walked(stage: Stage) -> None:

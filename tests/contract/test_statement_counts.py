@@ -23,8 +23,8 @@ ACTS: dict[str, tuple[int, Callable[[Stage], object]]] = {
     "add": (4, lambda stage: stage.crontab.add(definition("new"))),
     "add numbered": (6, lambda stage: stage.crontab.add(definition("known"), numbered=True)),
     "add after a task": (10, lambda stage: stage.crontab.add(definition("later", "@after known"))),
-    "view": (6, lambda stage: stage.crontab.view("known")),
-    "list": (7, lambda stage: list(stage.crontab.list_tasks())),
+    "view": (7, lambda stage: stage.crontab.view("known")),
+    "list": (8, lambda stage: list(stage.crontab.list_tasks())),
 }
 
 

@@ -161,6 +161,17 @@ def test_an_end_that_is_recorded_late_is_counted(
         assert recounted["a"].now.work == found["a"].now.work
 
 
+def test_a_lost_run_whose_end_is_of_a_later_day_is_counted_once(stage: Stage) -> None:
+    node, started = running(stage, lost_at=YESTERDAY + timedelta(hours=11))
+    assert stage.finish(node, started[0], finished_at=TODAY + timedelta(minutes=5)) == {started[0]}
+    found = report(stage)["a"].now
+    assert (found.succeeded, found.lost) == (1, 1)
+    stage.forward(days=1)
+    sum_up(stage.database)
+    found = report(stage)["a"].now
+    assert (found.succeeded, found.lost) == (1, 1)
+
+
 def test_an_end_that_is_recorded_while_its_day_is_counted_is_not_missed(stage: Stage) -> None:
     stage.now = YESTERDAY + timedelta(hours=10)
     node = stage.node(lease=10 * 86_400)

@@ -102,6 +102,19 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
             "created_at": THEN,
         }
     ],
+    "alerts": [
+        {"kind": "'failing'", "subject": "'task:1'", "task_id": "1", "opened_at": THEN, "last_at": THEN}
+    ],
+    "notifications": [
+        {
+            "alert_id": "1",
+            "channel": "'ops'",
+            "kind": "'opened'",
+            "created_at": THEN,
+            "due_at": THEN,
+            "sent_at": THEN,
+        }
+    ],
 }
 
 

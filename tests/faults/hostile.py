@@ -235,6 +235,24 @@ def _make_row(connection: Connection, table: str, number: int) -> tuple[str, dic
                 {"key": key, "name": name},
             )
             return "id = :key", {"key": key}
+        case "alerts":
+            connection.execute(
+                text(
+                    "INSERT INTO alerts (id, kind, subject, task_id, task, opened_at, last_at) SELECT :key,"
+                    " 'failing', :name, id, name, changed_at, changed_at FROM crontab WHERE name = 'victim'"
+                ),
+                {"key": key, "name": name},
+            )
+            return "id = :key", {"key": key}
+        case "notifications":
+            connection.execute(
+                text(
+                    "INSERT INTO notifications (id, alert_id, channel, kind, created_at, due_at)"
+                    " VALUES (:key, :key, 'hostile', 'opened', CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)"
+                ),
+                {"key": key},
+            )
+            return "id = :key", {"key": key}
     raise AssertionError(f"no hostile rows are made for the table {table}: add them here")
 
 

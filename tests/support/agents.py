@@ -17,7 +17,7 @@ def agent(dcron: Dcron, name: str = "web-1", *options: str) -> Iterator[subproce
             yield process
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=60)
     assert process.returncode == 0
 
 

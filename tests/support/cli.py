@@ -45,10 +45,14 @@ class Dcron:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
         self.url = url
+        self.environment: dict[str, str] = {}
 
     def __call__(self, *words: str, stdin: bytes = b"") -> Answer:
         """Run `dcron WORDS` on the test's database."""
         self._monkeypatch.setenv("DCRON_DB", self.url)
+        self._monkeypatch.delenv("DCRON_CONTEXT", raising=False)
+        for name, value in self.environment.items():
+            self._monkeypatch.setenv(name, value)
         self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         self._capsys.readouterr()
         code = main(words)
@@ -75,7 +79,7 @@ def real(*words: str, url: str, **env: str) -> Answer:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
@@ -115,7 +119,7 @@ def on_terminal(
     return Answer(os.waitstatus_to_exitcode(status), shown.decode(errors="replace").replace("\r\n", "\n"), "")
 
 
-def _read(terminal: int, seconds: float = 30) -> Iterator[bytes]:
+def _read(terminal: int, seconds: float = 120) -> Iterator[bytes]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 0.5)[0]:
@@ -132,7 +136,7 @@ def is_past(time_told: str) -> bool:
     return datetime.fromisoformat(time_told) <= datetime.now(UTC)
 
 
-def until(condition: Callable[[], Any], seconds: float = 20) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """Poll until the condition holds; return its result."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -19,7 +19,7 @@ from dcron.tui.log.view import LogView
 from tests.support.stage import NOON, Stage
 
 WRITTEN = datetime(2027, 6, 1, 12, 0, 41, tzinfo=UTC)
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Runs:

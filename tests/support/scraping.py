@@ -48,7 +48,7 @@ def get(address: ListenAddress | int, path: str, accept: str = "", method: str =
     where = f"127.0.0.1:{address}" if isinstance(address, int) else str(address)
     request = urllib.request.Request(f"http://{where}{path}", headers={"Accept": accept}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return Reply(reply.status, reply.headers["Content-Type"], reply.read().decode())
     except urllib.error.HTTPError as error:
         with error:

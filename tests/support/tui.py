@@ -52,7 +52,7 @@ class Screen:
         names = {" ": "space", ":": "colon", "!": "exclamation_mark", "-": "minus"}
         await self.press(*(names.get(letter, letter) for letter in text))
 
-    async def until(self, condition: Callable[[], Any], seconds: float = 20) -> None:
+    async def until(self, condition: Callable[[], Any], seconds: float = 60) -> None:
         """Wait until the condition holds."""
         deadline = time.monotonic() + seconds
         while not condition():

@@ -310,3 +310,30 @@ def test_a_program_that_fails_gives_the_terminal_back() -> None:
     with pytest.raises(KeyboardInterrupt), suspended(Lender()):
         raise KeyboardInterrupt
     assert message == ["lent", "back"]
+
+
+def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
+    for number in range(7):
+        stage.add(f"task-{number}")
+
+    async def look() -> None:
+        async with stage.screen(context="prod", is_protected=True) as screen:
+            await screen.shows(" prod ")
+            await screen.press("D")
+            await screen.shows("delete task-0 in prod?")
+            await screen.press("y", "enter")
+            await screen.shows("type prod and Enter to do it")
+            await screen.press("backspace")
+            await screen.type("prod")
+            await screen.press("enter")
+            await screen.until(lambda: len(list(stage.crontab.tasks())) == 6)
+            await screen.press("a", "D")
+            await screen.shows("type 6 and Enter")
+            await screen.type("6")
+            await screen.press("enter")
+            await screen.shows("delete 6 tasks in prod?")
+            await screen.type("prod")
+            await screen.press("enter")
+            await screen.until(lambda: not list(stage.crontab.tasks()))
+
+    asyncio.run(look())

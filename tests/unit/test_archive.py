@@ -77,6 +77,15 @@ def test_other_texts_are_no_urls(url: str) -> None:
         require_url(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["s3://me:hush@bucket/x", "https://a/b@hush@c", "s3://b/x?key=hush", "s3://b#hush"]
+)
+def test_a_refused_url_is_quoted_without_its_credentials(url: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        require_url(url)
+    assert "hush" not in str(refused.value)
+
+
 def test_a_url_names_its_storage(tmp_path: Path) -> None:
     storage = open_storage(f"file://{tmp_path}/a%20b")
     storage.put(NAME, b"one")

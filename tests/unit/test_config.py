@@ -40,7 +40,7 @@ def test_a_file_that_is_asked_for_has_to_be_there(path: Path) -> None:
     ("content", "message"),
     [
         ("databse = 'x'", "unknown setting 'databse'; did you mean database"),
-        ("colour = 'x'", "unknown setting 'colour'; known are agent, database, timezone"),
+        ("colour = 'x'", "unknown setting 'colour'; known are agent, context, database"),
         ("[agent]\nnmae = 'x'", r"\[agent\]: unknown setting 'nmae'; did you mean name"),
         ("agent = 'x'", r"\[agent\] takes lines such as"),
         ("timezone = 1", "timezone is not a text in quotes"),

@@ -79,6 +79,17 @@ def test_no_page_names_an_option_that_does_not_exist(page: Path) -> None:
     assert sorted(named - known) == []
 
 
+def test_no_message_names_a_verb_or_an_option_that_does_not_exist() -> None:
+    """In messages and docstrings, commands of dcron are between backticks."""
+    commands = [
+        (source.name, command)
+        for source in sorted((ROOT / "src").rglob("*.py"))
+        for command in re.findall(r"`dcron ([^`\n]+)`", source.read_text())
+    ]
+    assert len(commands) > 100
+    assert [(name, command) for name, command in commands if not _exists(command)] == []
+
+
 def test_every_verb_is_on_the_page_of_the_command_line() -> None:
     """`config set` may be written `dcron config list|set|unset`."""
     missing = [" ".join(verb) for verb in COMMANDS if verb and not _documents(verb)]
@@ -98,6 +109,15 @@ def test_every_option_is_on_the_page_of_the_command_line() -> None:
 def test_every_exit_code_is_on_the_page_of_the_command_line() -> None:
     table = CLI_PAGE.partition("## Exit codes")[2].partition("##")[0]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == set(ExitCode)
+
+
+def _exists(command: str) -> bool:
+    """Return whether the words begin with a verb that has all their long options."""
+    words = command.split()
+    verb = next((tuple(words[:size]) for size in (2, 1, 0) if tuple(words[:size]) in COMMANDS), ())
+    takes_command = verb in {("add",), ("at",), ("in",)}
+    named = () if takes_command else re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", command)
+    return (bool(verb) or words[0].startswith(("{", "-"))) and set(named) <= COMMANDS[verb] | {"--help"}
 
 
 def _documents(verb: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ the tables are of another version.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,6 +18,7 @@ from dcron.agent.counters import Counters
 from dcron.agent.execution import job_for
 from dcron.agent.held_claims import HeldClaims
 from dcron.agent.lease import Lease
+from dcron.agent.pings import RunPings
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.agent.running import ActiveRuns
 from dcron.agent.settings import POLL_INTERVAL, POLL_INTERVAL_WITHOUT_NOTIFY, AgentSettings
@@ -83,6 +84,7 @@ class Dispatcher:
         launch: Callable[[Sequence[Job]], None],
         kill: Callable[[Sequence[int]], None],
         counters: Counters | None = None,
+        pings: RunPings | None = None,
     ) -> None:
         """`launch` starts commands and `kill` ends runs; both return at once."""
         self._database = database
@@ -94,6 +96,7 @@ class Dispatcher:
         self._launch = launch
         self._kill = kill
         self._counters = counters or Counters()
+        self._pings = pings or RunPings()
         # The runs of a commit without a reply; None once the database has said which of them are ours.
         self._in_doubt: list[ClaimedRun] | None = None
         self._retry = 0.0
@@ -110,7 +113,7 @@ class Dispatcher:
         self.next_due: datetime | None = None
         """When the first waiting run that this node serves is due, as the last look found."""
         self._waits_for_room = False
-        # What the database showed with the last look or claim, and `announced` before it.
+        # What the database showed with the last look or claim, and `notified` before it.
         self._known: tuple[Snapshot, int] | None = None
         self._is_outdated = False
         self._held = HeldClaims(settings.slots, active_runs, lease.clock)
@@ -192,32 +195,32 @@ class Dispatcher:
         """Return what the last look or claim has shown; None if that is too long ago or has changed since."""
         if self._known is None or self._is_outdated or self._last_lane:
             return None
-        known, announced = self._known
+        known, notified = self._known
         now = self._database.recent_now()
-        if now is None or announced != self._database.announced or not known.now <= now < known.now + _KNOWN:
+        if now is None or notified != self._database.notified or not known.now <= now < known.now + _KNOWN:
             return None
         return replace(known, now=now)
 
     def _look(self) -> Snapshot:
         """Look at the database."""
-        announced = self._begin_look()
+        notified = self._begin_look()
         with self._counters.look, self._database.read() as connection:
             found = take_snapshot(connection, self._database, self._node_id, self._last_lane)
-        self._note(found, announced)
+        self._note(found, notified)
         return found
 
     def _send_look(self, connection: Connection) -> Callable[[], None]:
         """Look together with the COMMIT. Call the returned function after it."""
-        announced = self._begin_look()
+        notified = self._begin_look()
         read = send_snapshot(connection, self._database, self._node_id, self._last_lane)
-        return lambda: self._note(read(), announced)
+        return lambda: self._note(read(), notified)
 
     def _begin_look(self) -> int:
         self._known, self._is_outdated = None, False
-        return self._database.announced
+        return self._database.notified
 
-    def _note(self, found: Snapshot, announced: int) -> None:
-        self._known, self._last_lane = (found, announced), found.last_lane
+    def _note(self, found: Snapshot, notified: int) -> None:
+        self._known, self._last_lane = (found, notified), found.last_lane
 
     def _is_full(self, queue: str) -> bool:
         with self._database.read() as connection:
@@ -317,11 +320,7 @@ class Dispatcher:
             RunResult(run.id, RunState.CANCELLED, now, f"cancelled by {actors[run.id]}") for run in started
         ]
         finishing.finish(connection, self._database, self._node_id, ended, now)
-        for each in ended:
-            log.warning(
-                *("run %d: %s (%s)", each.id, each.state, each.reason),
-                extra={"event": "run-ended", "run": each.id},
-            )
+        _log_ends(ended, held)
 
     def _claim_and_start(self, lanes: list[Lane], capacity: Capacity) -> bool:
         """Claim due runs of these lanes, start as many as there are free slots, and hold the others.
@@ -422,10 +421,10 @@ class Dispatcher:
         if unfit:
             with self._database.write() as connection:
                 finishing.finish(connection, self._database, self._node_id, unfit, now)
-        for each in unfit:
-            log.warning(
-                *("run %d: failed (%s)", each.id, each.reason), extra={"event": "run-ended", "run": each.id}
-            )
+            runs = {run.id: run for run in started}
+            for each in unfit:
+                self._pings.ended(runs[each.id], each)
+        _log_ends(unfit, started)
         self._in_doubt = None
 
     def _prepare(self, started: Sequence[ClaimedRun], now: datetime) -> tuple[Prepared, list[RunResult]]:
@@ -445,6 +444,8 @@ class Dispatcher:
             return
         self._active_runs.add((run for run, _ in prepared), now)
         self._rollback_detector.started(run.id for run, _ in prepared)
+        for run, _ in prepared:
+            self._pings.started(run)
         self._launch([job for _, job in prepared])
         for run, _ in prepared:
             self._counters.started[run.trigger] += 1
@@ -469,3 +470,13 @@ class Dispatcher:
                 at = max(at, self._late_runs_wait_until or at)
             pause = min(pause, max(0.0, (at - snapshot.now).total_seconds()))
         return pause
+
+
+def _log_ends(ended: Iterable[RunResult], claimed: Iterable[ClaimedRun]) -> None:
+    """Log the ends of claimed runs whose commands never began."""
+    names = {run.id: run.task.name for run in claimed}
+    for each in ended:
+        log.warning(
+            *("run %d of %s: %s (%s)", each.id, names[each.id], each.state, each.reason),
+            extra={"event": "run-ended", "run": each.id, "task": names[each.id]},
+        )

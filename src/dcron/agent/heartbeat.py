@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row
 from dcron.agent.counters import Counters
 from dcron.agent.lease import Lease, OtherLeases
 from dcron.agent.maintenance import Maintenance
+from dcron.agent.notifier import Notifier
 from dcron.agent.reconciliation import Differences, Reconciler
 from dcron.agent.rollback_detection import RollbackDetector
 from dcron.database import Database
@@ -45,8 +46,10 @@ class Heartbeat:
         on_version: Callable[[str], None],
         maintenance: Maintenance,
         counters: Counters | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         """`beat` is the interval in seconds. `on_version` is called with the version of foreign tables."""
+        self._notifier = notifier or Notifier(database, node_id)
         self._maintenance = maintenance
         self._rollback_detector = rollback_detector
         self._reconciler = reconciler
@@ -106,7 +109,8 @@ class Heartbeat:
         seen = renewal.newest or 0, renewal.issued or 0
         went_back = self._rollback_detector.examine(connection, now, *seen)
         query = self._reconciler.send_query(connection)
-        todo = take_upkeep(connection, self._node_id, now, self._maintenance.names)
+        names = self._maintenance.names
+        todo = take_upkeep(connection, self._node_id, now, names, self._notifier.names)
         found = self._reconciler.compare(
             connection, now, query, owns_runs=todo.owns_runs, went_back=went_back
         )
@@ -119,4 +123,7 @@ class Heartbeat:
             tasks.retire_once(connection, BATCH)
         if todo.due_job and not renewal.draining:
             self._maintenance.offer(todo.due_job)
+        self._notifier.draining = renewal.draining
+        if todo.has_notifications and not renewal.draining:
+            self._notifier.offer()
         return went_back, found, dead, lost, expired

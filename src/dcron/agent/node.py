@@ -6,17 +6,20 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
 
-from dcron import __version__, migrations
+from dcron import __version__, migrations, trust
 from dcron.agent.counters import Counters, LoopStatus
 from dcron.agent.dispatcher import Dispatcher
 from dcron.agent.heartbeat import Heartbeat
 from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
 from dcron.agent.maintenance import Maintenance
+from dcron.agent.notifier import Notifier
+from dcron.agent.pings import PingQueue, RunPings
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -93,6 +96,8 @@ class NodeSession:
         self._threads: list[threading.Thread] = []
         self._reported: set[Path] = set()
         self.warden = _warden(settings, self.node_id)
+        self._pings = PingQueue()
+        self._run_pings = RunPings(self._pings)
         self._make_loops(database, settings)
 
     def _make_loops(self, database: Database, settings: AgentSettings) -> None:
@@ -112,6 +117,7 @@ class NodeSession:
             launch,
             kill,
             self._counters,
+            self._run_pings,
         )
         reconciler = Reconciler(
             database, self.node_id, self.active_runs, lambda: self.dispatcher.starting, kill
@@ -120,6 +126,10 @@ class NodeSession:
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
         self.maintenance = Maintenance(database, self.node_id)
+        # One pass does not wait for channels.
+        channels = () if self._once else settings.channels
+        strict = os.geteuid() == trust.ROOT
+        self.notifier = Notifier(database, self.node_id, channels, strict=strict)
         self.heartbeat = Heartbeat(
             database,
             self.node_id,
@@ -132,6 +142,7 @@ class NodeSession:
             on_version,
             self.maintenance,
             self._counters,
+            self.notifier,
         )
         on_change = self._wake_dispatcher.set
         self.receiver = Receiver(self.warden, self.active_runs, on_change)
@@ -144,6 +155,7 @@ class NodeSession:
             on_change,
             lambda: self.dispatcher.is_busy,
             self._counters,
+            self._run_pings,
         )
 
     def open(self, *, reboot: bool) -> None:
@@ -157,7 +169,8 @@ class NodeSession:
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         with self._database.write() as connection:
             now = self._database.now(connection)
-            nodes.register(connection, _node(self.node_id, self._settings, now))
+            node = replace(_node(self.node_id, self._settings, now), channels=self.notifier.names)
+            nodes.register(connection, node)
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             begins_at = pruning(connection, now).begins_at
@@ -191,6 +204,8 @@ class NodeSession:
         self._run(self._run_recorder, self._counters.recorder)
         self._run(self._run_watch, LoopStatus("watch"))
         self._run(self._run_maintenance, LoopStatus("maintenance"))
+        if self.notifier.names:
+            self._run(self._run_notifier, LoopStatus("notifier"))
         self._run(self._run_dispatcher, self._counters.dispatcher)
         while self._is_serving():
             self._attention.wait()
@@ -261,7 +276,7 @@ class NodeSession:
         run_loop(status, self._beat, self._wake_heartbeat, self._stop, longest_pause)
 
     def _beat(self) -> float:
-        self.warden.reap_other_children()
+        self.warden.reap_other_children(self.notifier.children)
         pause = self.heartbeat.step()
         deliver_abandoned(self._database, self._settings.spool, self._reported)
         return pause
@@ -286,6 +301,9 @@ class NodeSession:
 
     def _run_maintenance(self) -> None:
         self.maintenance.run(self._stop)
+
+    def _run_notifier(self) -> None:
+        self.notifier.run(self._stop)
 
     def _run_watch(self) -> None:
         """Wake the dispatcher when another process changes the database.
@@ -386,6 +404,7 @@ class NodeSession:
             wake.set()
         self.receiver.wake()
         self.maintenance.wake()
+        self.notifier.wake()
         self.warden.wake()
         for thread in self._threads:
             thread.join(_SHUTDOWN_PATIENCE)
@@ -393,6 +412,7 @@ class NodeSession:
             self._sign_off()
         self._rollback_detector.save()
         self.warden.close()
+        self._pings.close()
         log.info(
             "node %s ended: %s",
             *(self.node_id, plural(self.active_runs.started, "run")),
@@ -445,7 +465,10 @@ class NodeSession:
             with self._database.write() as connection:
                 now = self._database.now(connection)
                 lost = [RunResult(run_id, RunState.LOST, now, "its warden died") for run_id in run_ids]
-                finishing.finish(connection, self._database, self.node_id, lost, now)
+                recorded = finishing.finish(connection, self._database, self.node_id, lost, now)
+            for each in lost:
+                if each.id in recorded and (active := self.active_runs.get(each.id)):
+                    self._run_pings.ended(active.run, each)
             self.active_runs.remove(run_ids)
         except DatabaseError as error:
             log.error("not recorded, left to the lease: %s", error, extra={"event": "sign-off-failed"})

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 from dcron.agent.counters import Counters
 from dcron.agent.execution import outcome
+from dcron.agent.pings import RunPings
 from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.agent.running import ActiveRuns
 from dcron.database import Database
 from dcron.errors import DatabaseError
+from dcron.fields.expectations import RUNTIME
 from dcron.model import RunState
 from dcron.schedule import unlocked
 from dcron.store import finishing, output, tasks
@@ -46,6 +48,7 @@ class Recorder:
         on_recorded: Callable[[], None],
         is_busy: Callable[[], bool],
         counters: Counters | None = None,
+        pings: RunPings | None = None,
     ) -> None:
         """`on_recorded` is called when the ends of runs are recorded.
 
@@ -59,6 +62,7 @@ class Recorder:
         self._on_recorded = on_recorded
         self._is_busy = is_busy
         self._counters = counters or Counters()
+        self._pings = pings or RunPings()
         self._readers: dict[int, JournalReader] = {}
         self._written: dict[int, int] = {}
         self._flushed_at: dict[int, float] = {}
@@ -121,6 +125,7 @@ class Recorder:
                 with self._database.write() as connection:
                     output.append(connection, self._database, chunks)
                 self._written[run_id] = chunks[-1].end
+                self._pings.printed(run_id, chunks)
                 if not to_the_end:
                     break
         except DatabaseError:
@@ -158,9 +163,13 @@ class Recorder:
             written = finishing.send_ends(connection, self._database, self._node_id, ended, now)
         recorded = written()
         active = [run for each in ended if (run := self._active_runs.get(each.id))]
-        names = {each.run.id: each.run.task.name for each in active}
+        claimed = {each.run.id: each.run for each in active}
         for each, result in zip(ended, results, strict=True):
-            self._settle(each, names.get(each.id), recorded=each.id in recorded)
+            claim = claimed.get(each.id)
+            if claim and each.id in recorded:
+                self._pings.ended(claim, each)
+            self._pings.forget(each.id)
+            self._settle(each, claim.task.name if claim else None, recorded=each.id in recorded)
             self._counters.finished[each.state] += each.id in recorded
             if result.started_at:
                 self._counters.duration.add(result.finished_at - result.started_at)
@@ -173,7 +182,8 @@ class Recorder:
     def _judge(self, result: Result, now: datetime) -> RunResult:
         active = self._active_runs.get(result.run_id)
         started_at, cancelled_by = (active.started_at, active.cancelled_by) if active else (now, None)
-        return outcome(result, started_at, now, cancelled_by)
+        ended = outcome(result, started_at, now, cancelled_by)
+        return ended._replace(checks_runtime=active is not None and RUNTIME in active.run.task.expect)
 
     def _settle(self, ended: RunResult, task: str | None, *, recorded: bool) -> None:
         if not recorded:
@@ -186,7 +196,8 @@ class Recorder:
             level = logging.INFO if ended.state is RunState.SUCCEEDED else logging.WARNING
             reason = f" ({ended.reason})" if ended.reason else ""
             facts = {"event": "run-ended", "run": ended.id, "task": task}
-            log.log(level, "run %d: %s%s", ended.id, ended.state, reason, extra=facts)
+            name = f" of {task}" if task else ""
+            log.log(level, "run %d%s: %s%s", ended.id, name, ended.state, reason, extra=facts)
         self._close_reader(ended.id)
         self._warden.forget(ended.id)
         self._unreadable.discard(ended.id)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dcron.channels import Channel
 from dcron.errors import UsageError
 from dcron.monitoring.address import ListenAddress
 from dcron.quantities import SLOTS
@@ -47,6 +48,8 @@ class AgentSettings:
     """Whether commands run in a PID namespace that ends with the agent."""
     monitor: ListenAddress | None = None
     """Where the agent serves its figures."""
+    channels: tuple[Channel, ...] = ()
+    """Where it can send notifications."""
     account: Account = field(default_factory=own_account)
     """The account it runs as, and whether it may run commands as others."""
 

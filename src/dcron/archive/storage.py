@@ -1,5 +1,6 @@
 """Where archives are: a directory or a bucket."""
 
+import re
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -31,10 +32,15 @@ def require_url(url: str) -> str:
     is_bucket = parts.scheme == "s3" and parts.netloc
     if has_more or not (is_file or is_bucket) or any(sign.isspace() for sign in url) or ".." in url:
         raise UsageError(
-            f"{url[:100]!r} is not the URL of an archive; write file:///DIRECTORY or s3://BUCKET/PREFIX,"
+            f"{_without_credentials(url)[:100]!r} is not the URL of an archive; write file:///DIRECTORY or s3://BUCKET/PREFIX,"
             " without credentials"
         )
     return url.rstrip("/")
+
+
+def _without_credentials(url: str) -> str:
+    """Return the text with whatever may be a credential in it masked."""
+    return re.sub(r"(?<=[?#]).+", "***", re.sub(r"[^/]*@", "***@", url))
 
 
 def open_storage(url: str) -> Storage:

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from dcron import __version__
+from dcron.cli import contexts
 from dcron.cli.help import VERB
 
 SECTIONS: dict[str, dict[str, str]] = {
@@ -28,12 +29,15 @@ SECTIONS: dict[str, dict[str, str]] = {
         "in": "Run a command once, after a delay.",
         "runs": "List waiting, active and past runs, the newest first.",
         "stats": "Show success rates, durations, lateness and hours of work.",
+        "report": "Report what failed, was skipped, started late, was lost or was changed.",
         "logs": "Print the output of a run: stdout and stderr, in order.",
         "emit": "Send an event: run every task whose schedule is '@on EVENT'.",
         "cancel": "Cancel runs.",
         "retry": "Retry failed, lost, skipped or cancelled runs now.",
         "dead": "List dead letters: failed and lost runs without further attempts.",
         "backfill": "Run a task for past occurrences that never succeeded.",
+        "alerts": "List what is wrong now: open alerts, and who has acknowledged them.",
+        "ack": "Acknowledge alerts: send no more reminders of them.",
         "preview": "Show when a schedule runs, as the agents compute it.",
         "why": "Explain why a task ran, did not run, or will not run.",
     },
@@ -46,6 +50,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "nodes": "List the running agents, and those that ended within the last day.",
         "drain": "Stop a node from claiming runs; its active runs continue.",
         "undrain": "Let a drained node claim runs again.",
+        "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "import": "Import a crontab file.",
         "export": "Print the crontab as a crontab file.",
@@ -80,6 +85,11 @@ COMMAND_LAST = ("add", "at", "in")
 
 class Verbs(TyperGroup):
     """The verbs, each loaded when it is used: `dcron --help` is quick, `dcron preview` needs no database."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Add the option that chooses a context."""
+        super().__init__(*args, **options)
+        self.params.insert(1, contexts.context_option(hidden=False))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all verbs."""

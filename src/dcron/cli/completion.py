@@ -106,6 +106,23 @@ def _runs(ctx: Any, beginning: str) -> list[Offer]:
     return found
 
 
+def _alerts(ctx: Any, beginning: str) -> list[Offer]:
+    """Return the numbers of open alerts, the newest first."""
+    from dcron.presentation import alerts
+    from dcron.services.alerts import Alerts
+
+    found: list[Offer] = []
+
+    def ask(crontab: "Crontab") -> Iterator[str]:
+        for facts in Alerts(crontab).page(limit=_MOST):
+            alert = facts.alert
+            found.append((str(alert.id), f"{alerts.name(alert)} {alerts.word(alert.kind)}"))
+            yield alert.subject
+
+    _query(ctx, ask)
+    return found
+
+
 def _nodes(ctx: Any, beginning: str) -> list[Offer]:
     from dcron.services.fleet import Fleet
 
@@ -164,8 +181,20 @@ def _schedules(ctx: Any, beginning: str) -> list[Offer]:
     return _plain(f"@{macro}" for macro in macros)
 
 
+def _contexts(ctx: Any, beginning: str) -> list[Offer]:
+    """Return the contexts of the config files."""
+    from dcron.config import load_config
+
+    try:
+        return _plain(sorted(load_config().contexts))
+    except DcronError:
+        return []
+
+
 _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
+    "ALERT": _alerts,
     "CALENDAR": lambda ctx, beginning: _plain(calendar_names(ctx, beginning)),
+    "CONTEXT": _contexts,
     "NAME": lambda ctx, beginning: _plain(task_names(ctx, beginning)),
     "NODE": _nodes,
     "OPTION": _clearable,

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from dcron.errors import Refused
@@ -11,6 +12,19 @@ from dcron.safetext import safe, safe_lines
 
 LONGEST_LINE = 2_000
 """Most characters of a line of a message, which may quote what the user typed."""
+
+
+@dataclass
+class Consent:
+    """What a change needs to be agreed to."""
+
+    protected: str | None = None
+    """The name of the protected context that is in use."""
+    confirmed: str | None = None
+    """The name that --confirm gives."""
+
+
+consent = Consent()
 
 
 def is_terminal() -> bool:
@@ -98,15 +112,21 @@ def is_attended() -> bool:
 
 
 def require_consent(what: str, *, force: bool) -> None:
-    """Ask for confirmation; the default is no. Raises Refused if the answer is no or there is no terminal."""
-    if force:
+    """Ask for confirmation; the default is no. Raises Refused if the answer is no or there is no terminal.
+
+    In a protected context the answer is the context's name, and --force needs --confirm with that name.
+    """
+    name = consent.protected
+    if force and (name is None or consent.confirmed == name):
         return
+    if name and (force or not is_attended()):
+        raise Refused(f"{what}: the context {name} is protected; repeat it with --force --confirm {name}")
     if not is_attended():
         raise Refused(f"{what}: there is no terminal to ask on; repeat it with --force")
-    sys.stderr.write(f"{safe(what)}? [y/N] ")
+    sys.stderr.write(f"{safe(what)} in {name}? type {name} to agree: " if name else f"{safe(what)}? [y/N] ")
     sys.stderr.flush()
     reply = sys.stdin.readline()
     if not reply.endswith("\n"):
         sys.stderr.write("\n")
-    if reply.strip().lower() not in ("y", "yes"):
+    if reply.strip() != name if name else reply.strip().lower() not in ("y", "yes"):
         raise Refused("nothing was done")

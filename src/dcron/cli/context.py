@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from dcron.cli import console
 from dcron.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def opened_database(url: str | None, *, strict: bool = False) -> Iterator["Datab
         print_distrust(config, database.address)
     try:
         yield database
+        if config.context and database.has_written:
+            console.note(f"in the context {config.context.name}")
     finally:
         database.close()
 
@@ -52,6 +55,9 @@ def _database(
     from dcron.database.engine import PATIENCE
 
     database = Database(database_url(url, config), patience=_patience(PATIENCE), strict=strict)
+    console.consent.protected = (
+        config.context.name if config.context and config.context.is_protected else None
+    )
     own = own_database()
     if own and database.address.path == own and not readonly:
         with suppress(OSError):  # the database reports it
@@ -87,8 +93,6 @@ def require_named_file(database: "Database") -> None:
 
 def report_new_file(database: "Database") -> None:
     """Print that a SQLite file was created, if one was."""
-    from dcron.cli import console
-
     if database.has_created_file:
         console.note(f"created the crontab {database.address.path}")
 

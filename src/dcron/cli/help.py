@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import Any
 
-SECTIONS = ("Arguments", "What", "When", "Limits", "Retries", "Where", "Options", "Output")
+SECTIONS = ("Arguments", "What", "When", "Limits", "Retries", "Where", "Alerts", "Options", "Output")
 """The order of the sections. A parameter names its own by `rich_help_panel`."""
 OUTPUT = "Output"
 VERB = "VERB ..."
+_TOGETHER = {("--shell PATH", "--cwd DIR"): "Shell and working directory [default: /bin/sh, its home]."}
+"""Options that share one line: the help of `add` fits two screens."""
 """How a usage line names the verb, and what follows it."""
 WIDEST_OPTION = 30
 """Cells of an option beyond which its help begins on the next line."""
@@ -41,8 +43,24 @@ def sections_of(parameters: Iterable[Any], ctx: Any) -> dict[str, list[Entry]]:
             is_argument = each.param_type_name == "argument"
             title = getattr(each, "rich_help_panel", None) or ("Arguments" if is_argument else "Options")
             spelling = _ON_OFF.sub(r"--[no-]\1", record[0])
-            found.setdefault(title.capitalize(), []).append((spelling, _help(each)))
+            entries = found.setdefault(title.capitalize(), [])
+            entry = (spelling, _help(each))
+            entries[-1:] = (
+                [pair] if entries and (pair := _pair(entries[-1], entry)) else [*entries[-1:], entry]
+            )
     return {title: entries for title, entries in found.items() if entries}
+
+
+def _pair(entry: Entry, other: Entry) -> Entry | None:
+    """Return one entry for two options with the same value and help: `--except, --only CALENDAR`."""
+    (spelling, help), (other_spelling, other_help) = entry, other
+    name, _, metavar = spelling.partition(" ")
+    _, _, other_metavar = other_spelling.partition(" ")
+    if both := _TOGETHER.get((spelling, other_spelling)):
+        return f"{spelling}, {other_spelling}", both
+    if help != other_help or not metavar or metavar != other_metavar:
+        return None
+    return f"{name}, {other_spelling}", help
 
 
 def _help(parameter: Any) -> str:

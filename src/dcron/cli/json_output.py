@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 from dcron.fields import FIELDS, Field
 from dcron.fields.collection_kinds import Tags, Words
 from dcron.fields.kinds import Duration, Time
-from dcron.model import DEFINITION_FIELDS, Event, Node, Queue, Run
+from dcron.model import DEFINITION_FIELDS, Alert, Event, Node, Queue, Run
+from dcron.presentation import alerts
+from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
     from dcron.policy.start_times import TaskStart
     from dcron.policy.statistics import Span, Statistics, Totals
+    from dcron.services.channels import ChannelRow
+    from dcron.services.report import CrontabReport
     from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
     from dcron.store.output import Chunk
@@ -71,6 +75,7 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "dead": view.dead,
         "source": task.source,
         "unserved": view.unserved,
+        "alerts": [alert_shape(alert) for alert in view.alerts],
         **fields,
     }
 
@@ -87,6 +92,41 @@ def _field_value(field: Field, value: Any) -> Any:
         case Tags():
             return list(value)
     return numbers(value) if field.kind.is_by_name else number(value)
+
+
+def alert_shape(alert: Alert) -> dict[str, Any]:
+    """Return an alert."""
+    return {
+        "id": alert.id,
+        "kind": alert.kind,
+        "subject": alert.subject,
+        "task": alert.task,
+        "opened_at": instant(alert.opened_at),
+        "closed_at": instant(alert.closed_at),
+        "times": alert.times,
+        "last_at": instant(alert.last_at),
+        "run": alert.run_id,
+        "last_run": alert.last_run_id,
+        "notified_at": instant(alert.notified_at),
+        "acknowledged_by": alert.acknowledged_by,
+        "acknowledged_at": instant(alert.acknowledged_at),
+        "acknowledged_note": alert.acknowledged_note,
+        "silent_until": instant(alert.silent_until),
+    }
+
+
+def alert_facts_shape(facts: AlertFacts, now: datetime) -> dict[str, Any]:
+    """Return an alert with what is known of its cause."""
+    return {
+        **alert_shape(facts.alert),
+        "cause": alerts.cause(facts, now) or None,
+        "node": facts.run.node if facts.run else None,
+        "exit_code": facts.run.exit_code if facts.run else None,
+        "last_success_at": instant(facts.last_success.finished_at) if facts.last_success else None,
+        "next_run_at": instant(facts.next_run_at),
+        "began": facts.blame.text if facts.blame else None,
+        "difference": list(facts.blame.difference) if facts.blame else [],
+    }
 
 
 def run_shape(run: Run, now: datetime) -> dict[str, Any]:
@@ -147,6 +187,18 @@ def queue_shape(queue: Queue) -> dict[str, Any]:
     return {"name": queue.name, "max_running": queue.max_running, "running": queue.alive}
 
 
+def channel_shape(row: "ChannelRow", kind: str | None) -> dict[str, Any]:
+    """Return a channel; `kind` is known for those of this machine."""
+    return {
+        "name": row.name,
+        "kind": kind,
+        "nodes": list(row.nodes),
+        "waiting": row.figures.waiting,
+        "sent_at": instant(row.figures.sent_at),
+        "error": row.figures.error,
+    }
+
+
 def statistics_shape(by: str, span: "Span", found: "Statistics") -> dict[str, Any]:
     """Return the statistics of a task, node, queue or hour."""
     before = _totals_shape(span.before, found.before)
@@ -178,6 +230,69 @@ def _totals_shape(span: "Span", totals: "Totals") -> dict[str, Any]:
         "late_p95": seconds(totals.late.percentile(0.95)),
         "work": seconds(totals.work / 1000),
     }
+
+
+def report_shape(report: "CrontabReport") -> dict[str, Any]:
+    """Return a report on the whole crontab."""
+    return {
+        "from": instant(report.span.start),
+        "until": instant(report.span.end),
+        **_counts_shape(report.totals),
+        "before": _counts_shape(report.before),
+        "failures": [
+            {
+                "task": task.name,
+                "failures": task.failures,
+                "still_fails": task.still_fails,
+                "removed": task.is_removed,
+                "last_run": run_shape(task.last_run, report.span.end) if task.last_run else None,
+            }
+            for task in report.failed
+        ],
+        "skipped_by_code": [
+            {
+                "code": group.code,
+                "occurrences": group.occurrences,
+                "tasks": dict(group.tasks),
+                "first": instant(group.first),
+                "last": instant(group.until),
+            }
+            for group in report.skipped
+        ],
+        "late": [
+            {
+                "task": task.name,
+                "runs": task.runs,
+                "late_p95": seconds(task.p95),
+                "latest": seconds(task.latest),
+            }
+            for task in report.late
+        ],
+        "nodes_lost": [
+            {"node": lost.node.id, "died_at": instant(lost.node.died_at), "runs_lost": lost.lost}
+            for lost in report.lost_nodes
+        ],
+        "slower": [statistics_shape("task", report.span, each) for each in report.slower],
+        "new_dead_letters": dict(report.dead_letters),
+        "changes": [
+            {
+                "at": instant(change.at),
+                "by": change.author,
+                "action": change.action,
+                "task": change.task,
+                "fields": list(change.fields),
+            }
+            for change in report.changes
+        ],
+        "more_changes": report.more_changes,
+        "pruned_until": report.pruned_until and report.pruned_until.isoformat(),
+        "incomplete": report.is_incomplete,
+    }
+
+
+def _counts_shape(totals: "Totals") -> dict[str, int]:
+    names = ("runs", "succeeded", "failed", "lost", "cancelled", "skipped")
+    return {name: getattr(totals, name) for name in names}
 
 
 def event_shape(event: Event) -> dict[str, Any]:

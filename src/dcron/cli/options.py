@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
-from dcron.cli import completion, help
+from dcron.cli import completion, contexts, help
 from dcron.model import LAST_RUN
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def _or_before_the_verb(ctx: typer.Context, value: str | None) -> str | None:
     above: Any = ctx
     while not value and (above := above.parent):
         value = above.params.get("db")
+    if value:
+        contexts.choose_url(ctx)
     return value
 
 
@@ -31,7 +33,7 @@ Db = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
-        help="Database to use [default: $DCRON_DB, or the config file's].",
+        help="Database [default: $DCRON_DB, or the config file's].",
         callback=_or_before_the_verb,
     ),
 ]
@@ -108,6 +110,11 @@ RunIds = Annotated[
 
 class Verb(TyperCommand):
     """A verb: its usage line has no braces, its help lists the options in sections."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Add the options that verbs with a database have."""
+        super().__init__(*args, **options)
+        contexts.add_options(self.params)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the usage line without the braces that typer puts around required arguments."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dcron.cli import console
 from dcron.cli.context import own_zone
 from dcron.cli.tables import print_facts
+from dcron.errors import NotFound
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 
@@ -18,9 +19,9 @@ Fact = tuple[str, str | list[str] | None]
 
 
 def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
-    """Print one run in full. Raises NotFound."""
-    run = crontab.find_run(run_id)
-    retry, size, now = crontab.retry_of(run), crontab.output_size(run_id), crontab.now()
+    """Print one run in full, also one that was pruned and archived. Raises NotFound or ArchiveError."""
+    run, size = _run_and_size(crontab, run_id)
+    retry, now = crontab.retry_of(run), crontab.now()
     if as_json:
         from dcron.cli import json_output
 
@@ -36,6 +37,20 @@ def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
         console.emit({**json_output.run_shape(run, now), **more})
     else:
         print_facts(_facts(run, retry, size, now))
+
+
+def _run_and_size(crontab: "Crontab", run_id: int) -> tuple[Run, int]:
+    """Return the run, and how many bytes of output it has; if only the archive has it, say where."""
+    from dcron.services.archives import Archives
+
+    try:
+        return crontab.find_run(run_id), crontab.output_size(run_id)
+    except NotFound:
+        pruned = Archives(crontab).find(run_id)
+        if pruned is None:
+            raise
+    console.note(f"run {run_id} was pruned; it is in the archive: {pruned.url}")
+    return pruned.run, sum(len(chunk.data) for chunk in pruned.output)
 
 
 def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fact]:

@@ -6,7 +6,10 @@ from typing import Any
 
 
 def past_time(text: str, here: Any, now: datetime) -> datetime:
-    """Return a past time, in the zone `here`: `2h` and `2h ago` count back from now. Raises UsageError."""
+    """Return a past time, in the zone `here`: `2h` and `2h ago` count back from now. Raises UsageError.
+
+    `yesterday`, with or without a time, is the day before the current one.
+    """
     from dcron.quantities import parse_duration
     from dcron.schedule import parse_time
 
@@ -15,4 +18,7 @@ def past_time(text: str, here: Any, now: datetime) -> datetime:
     if re.fullmatch(r"\s*\d{1,2}:\d{2}(:\d{2})?\s*", text):
         today = parse_time(f"today {text.strip()}", here, now)
         return today if today <= now else today - timedelta(days=1)
+    if match := re.fullmatch(r"\s*yesterday\b(.*)", text, re.IGNORECASE | re.DOTALL):
+        yesterday = now.astimezone(here).date() - timedelta(days=1)
+        return parse_time(f"{yesterday} {match[1].strip()}".strip(), here, now)
     return parse_time(text, here, now)

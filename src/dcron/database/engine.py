@@ -30,10 +30,10 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dcron.database import condition, files, ids, rows, sizes
+from dcron.database import condition, files, ids, notify, rows, sizes
+from dcron.database.change_watch import ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.condition import FileCondition, ServerCondition
 from dcron.database.failures import database_error, is_transient
-from dcron.database.notify import NOTIFY, WAKE_CHANNEL, ChangeWatch, PostgresWatch, SqliteWatch
 from dcron.database.pool import SIZE_IF_FAR, FrugalPool
 from dcron.database.replies import Reply, postpone
 from dcron.database.rows import Columns, Values
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 """Seconds to wait for a lock or a connection."""
 
-_ANNOUNCES = "dcron_announces"
-"""The note on a connection that its transaction has called `notify`."""
 _SQLITE_STEPS = 10_000
 """Steps of SQLite between two looks at the time: less than a millisecond."""
 _OLDEST_TRANSACTION = (
@@ -61,6 +59,8 @@ _OLDEST_TRANSACTION = (
 _LOCK_TABLES_TIMEOUT = 60.0
 """Seconds to wait until no other transaction uses the tables."""
 _DEPENDENCIES_LOCK = 0x6463726F6E02
+_CHANNELS_LOCK = 0x64637204
+"""The first half of the advisory locks of channels, which have two of 32 bits."""
 """Advisory lock of transactions that change dependencies; migrations use another number."""
 
 # Concurrency limits are counted after locking: each statement must see all commits before it.
@@ -110,7 +110,9 @@ class Database:
         self._server_clock = ServerClock()
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
-        self.announced = 0
+        self.has_written = False
+        """Whether a transaction that writes was committed."""
+        self.notified = 0
         """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
         self.time = self._time()
@@ -190,6 +192,7 @@ class Database:
         """
         with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, self._guards()) as connection:
             yield connection
+        self.has_written = True
 
     def send(
         self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
@@ -235,14 +238,16 @@ class Database:
         """Return an INSERT that skips rows which a unique index already contains."""
         return rows.sqlite_insert(table) if self.is_sqlite else rows.postgres_insert(table)
 
+    def insert(self, table: Table) -> "sqlite.Insert | postgresql.Insert":
+        """Return an INSERT that can say what happens with rows which a unique index already contains."""
+        return rows.sqlite_plain_insert(table) if self.is_sqlite else rows.postgres_plain_insert(table)
+
     def notify(self, connection: Connection) -> None:
         """Wake the agents when this transaction commits: something is due now.
 
         It is only a hint: a SQLite watch sees the file change, and every agent polls.
         """
-        connection.info[_ANNOUNCES] = True
-        if not self.is_sqlite:
-            self.send(connection, *NOTIFY)
+        notify.notify(connection, None if self.is_sqlite else self.send)
 
     def lift_limits(self, connection: Connection) -> None:
         """Let this transaction's statements take long and read whole tables, for a migration of many rows."""
@@ -337,6 +342,15 @@ class Database:
         if not self.is_sqlite:
             self.send(connection, text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _DEPENDENCIES_LOCK})
 
+    def lock_channel(self, connection: Connection, channel: str) -> None:
+        """Let no other transaction claim notifications of this channel until this one ends.
+
+        On SQLite a writer is alone anyway.
+        """
+        if not self.is_sqlite:
+            lock = text("SELECT pg_advisory_xact_lock(:space, hashtext(:channel))")
+            self.send(connection, lock, {"space": _CHANNELS_LOCK, "channel": channel})
+
     def issued_ids(self, connection: Connection) -> int:
         """Return the highest run id issued; 0 if there is none."""
         return connection.scalar(select(self.issued)) or 0
@@ -370,7 +384,7 @@ class Database:
         """Return a watch for changes by others, with its own connection."""
         if self.address.path:
             return SqliteWatch(self.address.path)
-        return PostgresWatch(self.address, WAKE_CHANNEL)
+        return PostgresWatch(self.address, notify.WAKE_CHANNEL)
 
     @property
     def rest_factor(self) -> float:
@@ -427,10 +441,10 @@ class Database:
             with self.engine.connect() as connection:
                 self._require_same_file()
                 connection = connection.execution_options(dcron_opening=opening)
-                connection.info.pop(_ANNOUNCES, None)
+                notify.forget(connection)
                 with connection.begin():
                     yield connection
-                self.announced += _ANNOUNCES in connection.info
+                self.notified += notify.is_sent(connection)
         except IntegrityError:
             raise  # a constraint of the schema: the caller knows what it means
         except (DBAPIError, PoolTimeout, OSError) as error:

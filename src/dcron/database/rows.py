@@ -119,6 +119,22 @@ def sqlite_insert(table: Table) -> "sqlite.Insert":
     return insert(table).on_conflict_do_nothing()
 
 
+@cache
+def postgres_plain_insert(table: Table) -> "postgresql.Insert":
+    """Return an INSERT that can say what happens on a conflict."""
+    from sqlalchemy.dialects.postgresql import insert
+
+    return insert(table)
+
+
+@cache
+def sqlite_plain_insert(table: Table) -> "sqlite.Insert":
+    """Return the same INSERT for SQLite."""
+    from sqlalchemy.dialects.sqlite import insert
+
+    return insert(table)
+
+
 def locked(query: Select[Any]) -> Select[Any]:
     """Return the query with row locks, skipping rows that others have locked.
 

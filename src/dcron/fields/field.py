@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from dcron.fields.kinds import Kind
 from dcron.model import REQUIRED_FIELDS, SPEC_DEFAULTS, Definition
 
-Group = Literal["what", "when", "limits", "retries", "where"]
+Group = Literal["what", "when", "limits", "retries", "where", "alerts"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 """The order of the help's sections and of the form's."""
 

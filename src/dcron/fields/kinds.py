@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from dcron import quantities
 from dcron.errors import UsageError
@@ -16,13 +17,11 @@ from dcron.unreadable import Unreadable
 
 NONE = "none"
 """The text of no value, where a field may have none."""
-NAME = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
-"""The names of tasks, queues and calendars."""
-NAME_RULE = "1 to 100 of A-Z a-z 0-9 . _ -"
-"""The same for people."""
 SHORTEST = 0.001
 """Seconds. The shortest time that counts."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_PRINTED = re.compile("[!-~]+")
+LONGEST_WEB_ADDRESS = 2_000
 _DIGITS = re.compile(r"\d{1,9}", re.ASCII)
 Problem = str | None
 """What is wrong with a value and what would be right; None for a valid one."""
@@ -142,6 +141,21 @@ class Path(Word):
         return f"{short(value)} is not an absolute path{self._example}"
 
 
+class WebAddress(Word):
+    """An address that begins with https:// or http://, or none."""
+
+    def __init__(self) -> None:
+        super().__init__(may_be_none=True)
+
+    def parse(self, text: str, timezone: str = "UTC") -> str | None:
+        """Return the address, or None for `none`."""
+        return None if text == NONE else text
+
+    def problem(self, value: Any) -> Problem:
+        """Return what is wrong with it."""
+        return super().problem(value) or web_address_problem(value)
+
+
 class Account(Word):
     """The name of an account, or its number."""
 
@@ -152,67 +166,10 @@ class Account(Word):
 
     def problem(self, value: Any) -> Problem:
         """Return what keeps this from being an account's name."""
-        problem = super().problem(value) or _reference_problem(value)
+        problem = super().problem(value) or reference_problem(value)
         if problem or value is None or len(value.encode()) <= self._longest:
             return problem
         return f"{short(value)} has more than {self._longest} bytes"
-
-
-class TaskName(Kind):
-    """The name of a task."""
-
-    def parse(self, text: str, timezone: str = "UTC") -> str:
-        """Return the name."""
-        return str(self.require(text))
-
-    def problem(self, value: Any) -> Problem:
-        """Return what a name looks like, for any other text."""
-        if isinstance(value, str) and NAME.fullmatch(value):
-            return None
-        return f"{value!r} cannot be a task's name: use {NAME_RULE}"
-
-    def problem_of_new(self, name: str) -> Problem:
-        """Return why no task gets this name any more; tasks that have such a name keep it."""
-        if name.isdigit():
-            return f"{name!r} cannot be a new name: a number is a run's; add a letter, as in task-{name}"
-        if name[0] in "-.":
-            return (
-                f"{name!r} cannot be a new name: what begins with a dash is an option, and what begins with a"
-                f" dot a hidden file; {name.lstrip('-.') or 'task'!r} would do"
-            )
-        return None
-
-
-class QueueName(Kind):
-    """The name of a queue."""
-
-    def read(self, word: str | None) -> str:
-        """Return the name. A directive refuses a bad one, so that the message has its line."""
-        return str(self.require(required(word)))
-
-    def problem(self, value: Any) -> Problem:
-        """Return what a name looks like, for any other value."""
-        if isinstance(value, str) and NAME.fullmatch(value):
-            return None
-        return f"{short(value)} cannot be a queue's name: use {NAME_RULE}"
-
-
-class CalendarName(Kind):
-    """The name of a calendar, or none."""
-
-    def parse(self, text: str, timezone: str = "UTC") -> str | None:
-        """Return the name, or None for `none`."""
-        return None if text == NONE else text
-
-    def read(self, word: str | None) -> str:
-        """Return the name."""
-        if not NAME.fullmatch(required(word)):
-            raise UsageError(f"{short(required(word))} cannot be a calendar's name: use {NAME_RULE}")
-        return required(word)
-
-    def problem(self, value: Any) -> Problem:
-        """Return what keeps this from being a calendar's name."""
-        return _reference_problem(value)
 
 
 class Zone(Kind):
@@ -414,7 +371,8 @@ def short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
-def _reference_problem(value: Any) -> Problem:
+def reference_problem(value: Any) -> Problem:
+    """Return what keeps this from being the name of something else: an account, a calendar."""
     if value == "":
         return "the name is empty; leave it out"
     if value and _CONTROL.search(value):
@@ -427,3 +385,22 @@ def required(word: str | None) -> str:
     if word is None:
         raise UsageError("it needs a value")
     return word
+
+
+def web_address_problem(address: str | None) -> Problem:
+    """Return what keeps this from being a web address, in words that do not repeat it: it may be a secret."""
+    if address is None:
+        return None
+    right = "write an address such as https://hc-ping.com/UUID"
+    try:
+        parts = urlsplit(address)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or not _PRINTED.fullmatch(address) or parts.fragment:
+        return f"this is not a web address; {right}"
+    if "@" in parts.netloc:
+        return f"a web address takes no account and no password here; {right}"
+    if len(address) > LONGEST_WEB_ADDRESS:
+        return f"a web address has at most {LONGEST_WEB_ADDRESS:,} characters"
+    return None

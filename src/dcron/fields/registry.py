@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import get_args
 
-from dcron.fields import collection_kinds, kinds
+from dcron.fields import channel_kinds, collection_kinds, kinds, names
+from dcron.fields.expectations import format_expect, parse_expect, require_expect
 from dcron.fields.field import Field
 from dcron.fields.kinds import SHORTEST
 from dcron.fields.retention import format_keep, parse_keep, require_keep
@@ -18,6 +19,7 @@ from dcron.model import (
     LONGEST_DURATION,
     LONGEST_JITTER,
     MOST_BACKOFF_FACTOR,
+    MOST_NOTIFY_AFTER,
     MOST_TRIES,
     Definition,
 )
@@ -51,7 +53,7 @@ def _what() -> Iterator[Field]:
     yield Field(
         name="name",
         group="what",
-        kind=kinds.TaskName(),
+        kind=names.TaskName(),
         help="Name of the task",
         example="A-Z a-z 0-9 . _ -",
         metavar="NAME",
@@ -121,7 +123,7 @@ def _when() -> Iterator[Field]:
         name="gap",
         group="when",
         kind=_choices("gap"),
-        help="Skipped local time: run after it, or not",
+        help="Skipped local time: run after, or not",
         details="The clock skips it when daylight saving begins. `after` runs when the gap ends.",
         is_rule=True,
         cron_may_ignore=True,
@@ -135,24 +137,24 @@ def _when() -> Iterator[Field]:
         is_rule=True,
         cron_may_ignore=True,
     )
-    for name, what in (("not_before", "Start"), ("not_after", "End")):
+    for name in ("not_before", "not_after"):
         yield Field(
             name=name,
             group="when",
             kind=kinds.Time(),
-            help=f"{what} of the time in which the schedule applies",
+            help="Time from which, and until which, the schedule applies",
             example="2027-01-01T09:00, tomorrow 09:00, +2h, none",
-            metavar="TIME|none",
+            metavar="TIME",
             details="A time in the task's zone; in a directive, in UTC.",
             is_rule=True,
         )
-    for key, what in (("except", "Skip"), ("only", "Run only on")):
+    for key in ("except", "only"):
         yield Field(
             name=f"{key}_calendar",
             group="when",
-            kind=kinds.CalendarName(),
+            kind=names.CalendarName(),
             key=key,
-            help=f"{what} the dates of this calendar",
+            help="Skip the dates of a calendar, or run only on them",
             example="holidays, none",
             metavar="CALENDAR|none",
             is_rule=True,
@@ -161,7 +163,7 @@ def _when() -> Iterator[Field]:
         name="jitter",
         group="when",
         kind=_duration("a duration longer than nothing and up to a day, such as 30s", most=LONGEST_JITTER),
-        help="Delay each start by a stable amount of up to this duration",
+        help="Delay each start by a stable amount of up to this",
         example="30s, none",
         metavar="30s|none",
         phrase="starts spread over {}",
@@ -175,7 +177,7 @@ def _limits() -> Iterator[Field]:
         name="timeout",
         group="limits",
         kind=_duration("a duration longer than nothing and up to a century, such as 30m"),
-        help="Stop the command and all its children after this duration",
+        help="Stop the command and its children after this duration",
         example="30m, none",
         metavar="30m|none",
         phrase="stopped after {}",
@@ -206,7 +208,7 @@ def _limits() -> Iterator[Field]:
         name="overlap",
         group="limits",
         kind=_choices("overlap"),
-        help="Beyond --max-running: skip, queue, or replace",
+        help="A run beyond that: skip, queue, replace",
         phrase="{}",
         details="A run that is due while that many are alive is recorded as skipped, waits, or stops the"
         " oldest run and starts.",
@@ -302,7 +304,7 @@ def _retries() -> Iterator[Field]:
         name="on_lost",
         group="retries",
         kind=_choices("on_lost"),
-        help="Run whose node died: dead letter, or retry",
+        help="A lost run: dead letter, or retry",
         phrase="retried when its node dies",
         fact="when lost",
         details="A lost attempt counts: `add --on-lost retry` alone takes 3 tries.",
@@ -314,7 +316,7 @@ def _where() -> Iterator[Field]:
     yield Field(
         name="queue",
         group="where",
-        kind=kinds.QueueName(),
+        kind=names.QueueName(),
         help="Queue whose concurrency limit applies",
         metavar="QUEUE",
         phrase="{}",
@@ -402,8 +404,83 @@ def _where() -> Iterator[Field]:
     )
 
 
+def _alerts() -> Iterator[Field]:
+    yield Field(
+        name="expect",
+        group="alerts",
+        kind=collection_kinds.Amounts(
+            parse_expect,
+            format_expect,
+            require_expect,
+            example='{"start": 900, "runtime": "2m..1h"}, in seconds',
+        ),
+        help="What to expect of its runs; repeatable",
+        example="start=15m runtime=2m..1h success=26h",
+        metavar="start=15m",
+        phrase="{}",
+        fact="expects",
+        details="`start`: a due run starts within this time. `runtime`: a run takes as long as `2m..1h`,"
+        " `..1h`, `2m..`, or `auto` as earlier runs. `success`: the task succeeds at least this often."
+        " `none` expects nothing. What is not given follows the settings"
+        " [`expect.*`](#dcron-config-listsetunset).",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="notify",
+        group="alerts",
+        kind=channel_kinds.Channels(),
+        help="Its channels; repeatable",
+        example="ops mailto:ann@example.org, none",
+        metavar="CHANNEL",
+        default_text="notify.default",
+        phrase="{}",
+        fact="notifies",
+        details="Names of channels, or `mailto:ADDRESS`, at most 10; or `none`. `set --notify` replaces all.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="notify_on",
+        group="alerts",
+        kind=channel_kinds.AlertKinds(),
+        help="What to notify of; repeatable",
+        example="failing late",
+        metavar="KIND",
+        default_text="notify.on",
+        phrase="{}",
+        details=f"{', '.join(f'`{kind}`' for kind in channel_kinds.NOTIFY_ON)}.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="notify_after",
+        group="alerts",
+        kind=kinds.Whole(
+            1, MOST_NOTIFY_AFTER, f"1 to {MOST_NOTIFY_AFTER:,}, or none for the setting's", may_be_none=True
+        ),
+        help="Failed runs in a row that count",
+        example="3, none",
+        metavar="N|none",
+        default_text="notify.after",
+        phrase="{} failed runs",
+        details="The task counts as failing after so many. Of several attempts the last one counts.",
+        cron_may_ignore=True,
+    )
+    yield Field(
+        name="ping",
+        group="alerts",
+        kind=kinds.WebAddress(),
+        help="URL to request at its starts and ends",
+        example="https://hc-ping.com/UUID, none",
+        metavar="URL|none",
+        fact="pings",
+        phrase="{}",
+        details="In the form of [Healthchecks](alerts.md#pings): `URL/start`, `URL` after a success,"
+        " `URL/EXITCODE` after a failure. Everyone who can read the crontab sees it.",
+        cron_may_ignore=True,
+    )
+
+
 FIELDS: Mapping[str, Field] = MappingProxyType(
-    {field.name: field for part in (_what, _when, _limits, _retries, _where) for field in part()}
+    {field.name: field for part in (_what, _when, _limits, _retries, _where, _alerts) for field in part()}
 )
 """By name, in the order of the help and of the form."""
 BY_KEY: Mapping[str, Field] = MappingProxyType({field.key: field for field in FIELDS.values()})

@@ -32,6 +32,8 @@ DEFAULTS: Mapping[str, Value] = MappingProxyType(
         "nodes": 30 * DAY,
         "statistics": 3 * 365 * DAY,
         "changes": FOREVER,
+        "alerts": 365 * DAY,
+        "notifications": 90 * DAY,
     }
 )
 OF_TASK = ("runs", "bad", LAST, "output", "bad-output")

@@ -40,7 +40,7 @@ from dcron.policy.occurrences import (
     starts_with_node,
 )
 from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, retry_delay
-from dcron.policy.skips import Skip, missed_skip, paused_skip
+from dcron.policy.skip_reasons import Skip, missed_skip, paused_skip
 
 __all__ = [
     "COUNT_LIMIT",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dcron.model import Block, Task, Trigger
-from dcron.policy.skips import Skip, expired_skip, overlap_skip
+from dcron.policy.skip_reasons import Skip, expired_skip, overlap_skip
 
 _TURNS = (Trigger.SCHEDULE, Trigger.MANUAL, Trigger.REBOOT, Trigger.NODE)
 """Runs that another run will follow, or a person watches: these may be skipped. All others wait."""

@@ -13,8 +13,10 @@ from dcron.model import RunState
 
 MOST_BAD = 1000
 """Failed and lost runs that a task keeps beyond `keep.runs`, and dead letters that it keeps, at most."""
-FIRST_SIZE, SMALLEST_SIZE, LARGEST_SIZE = 100, 50, 2000
+FIRST_SIZE, SMALLEST_SIZE, LARGEST_SIZE = 50, 50, 2000
 """Rows of one batch."""
+SIZE_AFTER_ERROR = 20
+"""Rows of the next batch after one that failed, for example because the disk is full."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,11 @@ def _settles_future(run: PastRun, now: datetime) -> bool:
 
 
 def next_size(size: int, seconds: float, target: float) -> int:
-    """Return the size of the next batch, from the size of the last one and the seconds it took."""
-    factor = min(2.0, max(0.25, target / max(seconds, 0.0001)))
+    """Return the size of the next batch, from the size of the last one and the seconds it took.
+
+    It grows slowly: one quick batch says little about the next one.
+    """
+    factor = min(1.25, max(0.25, target / max(seconds, 0.0001)))
     return int(min(LARGEST_SIZE, max(SMALLEST_SIZE, size * factor)))
 
 

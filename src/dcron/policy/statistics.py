@@ -212,6 +212,8 @@ class Statistics:
     before: Totals
     is_removed: bool = False
     """Whether it is a task that has been removed."""
+    task_id: int | None = None
+    """None where it is not a task."""
 
     @property
     def trend(self) -> float | None:

@@ -98,6 +98,12 @@ def ago(at: datetime, now: datetime) -> str:
     return f"{rough_span(seconds)} ago" if seconds >= 1 else "now"
 
 
+def pruned(ran_at: datetime, runs: int, oldest: datetime | None, now: datetime) -> str:
+    """Return `pruned 4m ago: 12,110 runs; oldest 29d 23h`."""
+    text = f"pruned {ago(ran_at, now)}: {plural(runs, 'run')}"
+    return f"{text}; oldest {span((now - oldest).total_seconds())}" if oldest else text
+
+
 def clock(at: datetime, zone: tzinfo, now: datetime) -> str:
     """Return a time for a table: `14:05` today, `Nov 22 02:30` within half a year, else `2027-08-01`."""
     local, today = at.astimezone(zone), now.astimezone(zone)

@@ -16,6 +16,7 @@ from dcron.model import (
     LONGEST_DURATION,
     LONGEST_JITTER,
     MOST_BACKOFF_FACTOR,
+    MOST_NOTIFY_AFTER,
     MOST_TRIES,
     Block,
     RunState,
@@ -27,15 +28,18 @@ from dcron.schema.conditions import (
     BLOCKED,
     DEAD,
     DUE,
+    EXPECTING,
     EXPIRING,
     FINAL,
     FINISHED,
     INCIDENT,
     NEXT,
     ONCE,
+    OPEN,
     REBOOT,
     UNHANDLED,
     UNPLANNED,
+    UNSENT,
     UNSUCCESSFUL,
     WAITING,
 )
@@ -55,9 +59,12 @@ from dcron.schema.constraints import (
 )
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0013"
+SCHEMA_VERSION = "0014"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
+
+ALERT_TIMES = ("opened_at", "last_at", "notified_at", "remind_at", "silent_until", "closed_at")
+NOTIFICATION_TIMES = ("created_at", "due_at", "held_until", "sent_at", "gave_up_at")
 
 crontab = Table(
     "crontab",
@@ -116,6 +123,14 @@ crontab = Table(
     Column("source", Words),
     # How long its history is kept, where that differs from the settings `keep.*`.
     Column("keep", Json(), nullable=False, server_default="{}"),
+    # Who gets messages about it, and for which alerts; empty: as the settings `notify.*` say.
+    Column("notify", Json(list), nullable=False, server_default="[]"),
+    Column("notify_on", Json(list), nullable=False, server_default="[]"),
+    Column("notify_after", Whole),
+    # What is expected of its runs, where that differs from the settings `expect.*`.
+    Column("expect", Json(), nullable=False, server_default="{}"),
+    # The URL that hears of its starts and ends.
+    Column("ping", Words),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -134,6 +149,7 @@ crontab = Table(
     within("deadline", 0, LONGEST_DURATION),
     within("catch_up_window", 0, LONGEST_DURATION),
     within("jitter", 0, LONGEST_JITTER),
+    within("notify_after", 1, MOST_NOTIFY_AFTER),
     *one_word("crontab", "queue"),
     *one_line(
         "crontab_one_line", "schedule", "timezone", '"user"', "except_calendar", "only_calendar", "source"
@@ -143,6 +159,9 @@ crontab = Table(
     check_on("crontab_need", "typeof(need) = 'text'", "sqlite"),
     check_on("crontab_limit", "typeof(\"limit\") = 'text'", "sqlite"),
     check_on("crontab_keep", "typeof(keep) = 'text'", "sqlite"),
+    check_on("crontab_notify", "typeof(notify) = 'text'", "sqlite"),
+    check_on("crontab_notify_on", "typeof(notify_on) = 'text'", "sqlite"),
+    check_on("crontab_expect", "typeof(expect) = 'text'", "sqlite"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
     check_on("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
     check_on(
@@ -176,6 +195,7 @@ partial_index("crontab_reboot", crontab.c.id, where=REBOOT)
 partial_index("crontab_except_calendar", crontab.c.except_calendar, where="except_calendar IS NOT NULL")
 partial_index("crontab_only_calendar", crontab.c.only_calendar, where="only_calendar IS NOT NULL")
 partial_index("crontab_once", crontab.c.id, where=ONCE)
+partial_index("crontab_expecting", crontab.c.id, where=EXPECTING)
 partial_index("crontab_source", crontab.c.source, where="source IS NOT NULL")
 
 runs = Table(
@@ -312,6 +332,8 @@ nodes = Table(
     Column("account", Words),
     Column("uid", Whole),
     Column("any_account", Boolean),
+    # The names of the channels by which it can send messages.
+    Column("channels", Json(list, of=str), nullable=False, server_default="[]"),
     CheckConstraint("slots >= 1", name="nodes_slots_positive"),
     CheckConstraint("(died_at IS NULL) = (died_how IS NULL)", name="nodes_died_how"),
     CheckConstraint("died_how IN ('stopped', 'dead')", name="nodes_died_how_known"),
@@ -507,6 +529,73 @@ archives = Table(
 )
 Index("archives_of_day", archives.c.day)
 Index("archives_of_run", archives.c.first_run, archives.c.last_run)
+
+# What is wrong, or was: one open alert per kind and subject.
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("kind", Name, nullable=False),
+    # `task:ID`, `node:NAME`, `job:NAME`, `channel:NAME` or `cluster`.
+    Column("subject", Name, nullable=False),
+    Column("task_id", BigWhole),
+    Column("task", Name),
+    Column("opened_at", Instant, nullable=False),
+    Column("run_id", BigWhole),
+    # How often its cause was seen, and when last.
+    Column("times", BigWhole, nullable=False, server_default="1"),
+    Column("last_at", Instant, nullable=False),
+    Column("last_run_id", BigWhole),
+    # When its last notification was written, and when the next reminder is due.
+    Column("notified_at", Instant),
+    Column("remind_at", Instant),
+    Column("acknowledged_by", Words),
+    Column("acknowledged_at", Instant),
+    Column("acknowledged_note", Words),
+    Column("silent_until", Instant),
+    Column("closed_at", Instant),
+    Column("facts", Json(), nullable=False, server_default="{}"),
+    CheckConstraint("length(kind) BETWEEN 1 AND 40", name="alerts_kind_length"),
+    CheckConstraint("length(subject) BETWEEN 1 AND 300", name="alerts_subject_length"),
+    check_on("alerts_times", " AND ".join(map(readable_time, ALERT_TIMES)), "sqlite"),
+    sqlite_autoincrement=True,
+)
+partial_index("alerts_open", alerts.c.kind, alerts.c.subject, where=OPEN, unique=True)
+partial_index("alerts_open_of_task", alerts.c.task_id, where=OPEN)
+partial_index("alerts_remind", alerts.c.remind_at, where=f"{OPEN} AND remind_at IS NOT NULL")
+partial_index("alerts_closed", alerts.c.closed_at, where="closed_at IS NOT NULL")
+
+# What is to be sent, was sent, or could not be sent, by each channel.
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("id", Id, primary_key=True),
+    # NULL for the output of a run.
+    Column("alert_id", BigWhole),
+    Column("run_id", BigWhole),
+    Column("task_id", BigWhole),
+    Column("channel", Name, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("due_at", Instant, nullable=False),
+    Column("tries", Whole, nullable=False, server_default="0"),
+    # The node that is sending it, until `held_until`.
+    Column("holder", Words),
+    Column("held_until", Instant),
+    Column("sent_at", Instant),
+    Column("sent_by", Words),
+    Column("gave_up_at", Instant),
+    Column("error", Words),
+    Column("facts", Json(), nullable=False, server_default="{}"),
+    CheckConstraint("length(channel) BETWEEN 1 AND 300", name="notifications_channel_length"),
+    check_on("notifications_times", " AND ".join(map(readable_time, NOTIFICATION_TIMES)), "sqlite"),
+    sqlite_autoincrement=True,
+)
+partial_index("notifications_waiting", notifications.c.channel, notifications.c.due_at, where=UNSENT)
+partial_index(
+    "notifications_sent", notifications.c.channel, notifications.c.sent_at, where="sent_at IS NOT NULL"
+)
+partial_index("notifications_of_alert", notifications.c.alert_id, where="alert_id IS NOT NULL")
 
 for _table in metadata.tables.values():
     if _table is runs:

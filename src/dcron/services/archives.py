@@ -22,6 +22,8 @@ class PrunedRun:
 
     run: Run
     output: Sequence[Chunk]
+    url: str
+    """Of the object that has it."""
 
 
 class Archives(Service):
@@ -47,14 +49,14 @@ def _search(urls: Sequence[str], run_id: int) -> PrunedRun | None:
     for url in urls:
         base, *name = url.rsplit("/", 2)
         if found := find_run(open_storage(require_url(base)).get("/".join(name)), run_id):
-            return _pruned(run_id, found)
+            return _pruned(run_id, found, url)
     return None
 
 
-def _pruned(run_id: int, found: ArchivedRun) -> PrunedRun:
+def _pruned(run_id: int, found: ArchivedRun, url: str) -> PrunedRun:
     output = [Chunk(run_id, each.offset, each.stream, each.at, each.data) for each in found.output]
     try:
-        return PrunedRun(_run(found.facts), output)
+        return PrunedRun(_run(found.facts), output, url)
     except (TypeError, ValueError) as error:
         raise ArchiveError(f"the archive of run {run_id} cannot be read: {error}") from error
 

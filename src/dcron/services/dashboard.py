@@ -30,8 +30,10 @@ from dcron.services import recent_statistics, task_rows
 from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
-from dcron.store import dependencies, listings, nodes
+from dcron.store import dependencies, finished_runs, listings, nodes
 from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
+from dcron.store.prune import pruning
+from dcron.store.retention import EARLIEST
 from dcron.store.search_terms import TASK_ORDERS, Term
 
 MOST_ALIVE = 1000
@@ -99,6 +101,11 @@ class Counts:
     failed: int
     paused: int
     late: int
+    pruned_at: datetime | None = None
+    """When the last round of pruning ended."""
+    pruned_runs: int = 0
+    oldest_end: datetime | None = None
+    """When the oldest run in the history ended."""
 
 
 @dataclass(frozen=True)
@@ -193,12 +200,16 @@ class Dashboard:
         """Count the tasks by state. It reads every task, so do not call it after every change."""
         with self.database.read() as connection:
             now = self.database.now(connection)
+            pruned = pruning(connection, now)
             return Counts(
                 tasks=listings.count_tasks(connection, now=now),
                 activity=_activity(connection, now),
                 failed=listings.count_tasks(connection, Term("failed"), now=now),
                 paused=listings.count_tasks(connection, Term("paused"), now=now),
                 late=listings.count_late(connection, now),
+                pruned_at=pruned.ran_at,
+                pruned_runs=pruned.runs,
+                oldest_end=finished_runs.first_end(connection, EARLIEST),
             )
 
     def activity(self) -> Activity:

@@ -36,6 +36,8 @@ class DatabaseFacts:
     """The latest record of a rollback of the database."""
     last_set_back: Row[Any] | None = None
     """The latest record of its clock being set back."""
+    now: datetime | None = None
+    """The database's time; None if the tables are missing or have another version."""
     pruning: Pruning | None = None
     """The last round of pruning."""
     oldest_end: datetime | None = None
@@ -60,6 +62,7 @@ def database_facts(database: Database) -> DatabaseFacts:
         count = tasks.count(connection)
         return DatabaseFacts(
             *(version, journal, schema, count, len(living), *server, *incidents),
+            now=now,
             pruning=pruning(connection, now),
             oldest_end=finished_runs.first_end(connection, EARLIEST),
             keep_runs=format_value("runs", settings_kept(connection).get("runs", DEFAULTS["runs"])),

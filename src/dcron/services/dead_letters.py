@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
 from dcron.services.service import Service
-from dcron.store import audit_log, finishing, listings, new_runs, nodes, runs, tasks
+from dcron.store import alerts, audit_log, finishing, listings, new_runs, nodes, runs, tasks
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.validation import require_runnable
@@ -105,6 +105,7 @@ class DeadLetters(Service):
     def _note(self, connection: Connection, dismissed: Sequence[Run]) -> None:
         now = self.database.now(connection)
         tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
+        alerts.dismissed(connection, self.database, tasks_by_id.keys(), now)
         for run in dismissed:
             if task := tasks_by_id.get(run.task_id):
                 audit_log.record(connection, now, self.actor, "dismiss", after=task, detail={"run": run.id})

@@ -17,6 +17,7 @@ from dcron.store.finished_runs import Place
 from dcron.store.holds import Held
 from dcron.store.maintenance import Hold, HoldLost, Step
 from dcron.store.prune import JOB, ByHand, Prune
+from dcron.store.prune_stages import count_old_rows
 from dcron.store.retention import EARLIEST, History
 from dcron.validation import require_text
 
@@ -56,7 +57,7 @@ class Retention(Service):
         kept: Mapping[str, Any] | None = None,
         most: int | None = None,
     ) -> Amount:
-        """Return which runs and output a round by hand would delete now, or at least `most` of them.
+        """Return what a round by hand would delete now, or at least `most` of the runs and output.
 
         `given` replaces the settings and what tasks keep, `kept` the settings only.
         """
@@ -64,6 +65,9 @@ class Retention(Service):
         with self.database.read() as connection:
             history = self._history(connection, task, given, kept)
             whole, parts = retention.durations(connection, history)
+            if task is None:
+                self.database.lift_limits(connection)
+                amount.others = count_old_rows(connection, history, self.database.now(connection))
         while after:
             with self.database.read() as connection:
                 now = self.database.now(connection)
@@ -89,10 +93,12 @@ class Retention(Service):
         if seconds_of({name: value}, name) >= seconds_of(kept, name):
             return None
         after, before = self.preview(kept={name: value}, most=MOST_COUNTED), self.preview(most=MOST_COUNTED)
+        more = {kind: number - before.others.get(kind, 0) for kind, number in after.others.items()}
         return Amount(
             max(0, after.runs - before.runs),
             max(0, after.outputs - before.outputs),
             max(0, after.bytes - before.bytes),
+            others={kind: number for kind, number in more.items() if number > 0},
         )
 
     def prune(self, task: Task | None = None, given: Mapping[str, Any] | None = None) -> Amount:

@@ -9,7 +9,7 @@ from dcron.model import StoredSetting
 from dcron.schedule import configured_zone, machine_zone
 from dcron.services.service import Service
 from dcron.settings import SETTINGS, TIMEZONE, Setting, find
-from dcron.store import settings
+from dcron.store import audit_log, settings
 from dcron.unreadable import Unreadable
 
 
@@ -61,14 +61,21 @@ class SharedSettings(Service):
         value = setting.read(text)
         with self.database.write() as connection:
             now = self.database.now(connection)
+            before = settings.by_name(connection, name)
             settings.put(connection, name, value, now, self.actor)
+            audit_log.record_setting(connection, now, self.actor, name, _recorded(before), value)
         return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
         """Reset it to its default; return whether it was set. Raises UsageError for an unknown name."""
         find(name)
         with self.database.write() as connection:
-            return settings.remove(connection, name)
+            now = self.database.now(connection)
+            before = settings.by_name(connection, name)
+            if before:
+                settings.remove(connection, name)
+                audit_log.record_setting(connection, now, self.actor, name, _recorded(before), None)
+        return before is not None
 
     def new_task_zone(self, configured: str | None) -> ChosenZone:
         """Return the zone of a new task without one; `configured` is that of the config file.
@@ -94,6 +101,12 @@ def zone_without_setting(configured: str | None) -> ChosenZone:
     if found := machine_zone():
         return ChosenZone(found, "this machine's")
     return ChosenZone("UTC", "because this machine names none")
+
+
+def _recorded(stored: StoredSetting | None) -> Any:
+    """Return the value as the audit log keeps it."""
+    value = stored.value if stored else None
+    return value.text if isinstance(value, Unreadable) else value
 
 
 def _setting_value(setting: Setting, stored: StoredSetting | None) -> SettingValue:

@@ -15,7 +15,7 @@ from sqlalchemy import Row
 
 from dcron.database import Database
 from dcron.errors import UsageError
-from dcron.policy.statistics import DAY, Span, Statistics, Totals, span_since, start_of
+from dcron.policy.statistics import DAY, Span, Statistics, Totals, day_of, span_since, start_of
 from dcron.services import task_names
 from dcron.services.service import Service
 from dcron.store import daily_statistics, finished_runs, tasks
@@ -39,17 +39,16 @@ class Report:
 class RunStatistics(Service):
     """Statistics of the runs of a crontab. A report takes many short transactions."""
 
-    def by_task(self, since: datetime, name: str | None = None) -> Report:
+    def by_task(self, since: datetime, name: str | None = None, *, exact: bool = False) -> Report:
         """Return the statistics since this time of each task that had runs, or of one task.
 
-        Raises NotFound or UsageError.
+        With `exact`, also a long span begins at this time, and not with its day. Raises NotFound or
+        UsageError.
         """
-        counter = self._counter(since, name)
+        counter = self._counter(since, name, exact=exact)
         span = counter.span
         with self.database.read() as connection:
-            # Rows are of whole days.
-            if span.start == start_of(span.days[0]):
-                counter.summed = daily_statistics.days(connection, *counter.days)
+            counter.summed = daily_statistics.days(connection, *counter.days)
         before, current = (
             counter.totals(span.before, finished_runs.task_of),
             counter.totals(span, finished_runs.task_of),
@@ -64,6 +63,7 @@ class RunStatistics(Service):
                 totals,
                 before.get(task_id, Totals()),
                 is_removed=task_id not in present,
+                task_id=task_id,
             )
             for task_id, totals in current.items()
         ]
@@ -91,13 +91,14 @@ class RunStatistics(Service):
         found = [Statistics(each, totals, before.get(each, Totals())) for each, totals in current.items()]
         return Report(counter.span, found, counter.pruned_until())
 
-    def _counter(self, since: datetime, name: str | None) -> "_Counter":
+    def _counter(self, since: datetime, name: str | None, *, exact: bool = False) -> "_Counter":
         with self.database.read() as connection:
             now = self.database.now(connection)
             if since >= now:
                 raise UsageError("--since: give a time in the past")
             task_id = task_names.id_of(connection, name) if name is not None else None
-        return _Counter(self.database, span_since(since, now), task_id)
+        span = Span(since, now) if exact else span_since(since, now)
+        return _Counter(self.database, span, task_id)
 
 
 class _Counter:
@@ -121,12 +122,19 @@ class _Counter:
         """Return the last day that was counted without some of its runs."""
         with self._database.read() as connection:
             pruned = daily_statistics.pruned(connection, *self.days)
-        return max(pruned - self.summed, default=None)
+        return max((day for day in pruned if not self._is_summed(day)), default=None)
+
+    def _is_summed(self, day: date) -> bool:
+        """Return whether the day is read from the daily statistics: its rows are of the whole day."""
+        cut = {
+            day_of(end) for end in (self.span.before.start, self.span.start) if end != start_of(day_of(end))
+        }
+        return day in self.summed and day not in cut
 
     def totals(self, span: Span, group_of: Callable[[Row[Any]], Any]) -> dict[Any, Totals]:
         """Return the totals of each group in the span."""
         found: dict[Any, Totals] = {}
-        for is_summed, group in groupby(span.days, lambda day: day in self.summed):
+        for is_summed, group in groupby(span.days, self._is_summed):
             days = list(group)
             if is_summed:
                 self._add_days(found, days)

@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import LATE_AFTER, Block, Node, Run, RunState, Task, Trigger
+from dcron.model import LATE_AFTER, Alert, Block, Node, Run, RunState, Task, Trigger
 from dcron.schedule import zone
 from dcron.schedule.transitions import clock
 from dcron.services.recent_statistics import NONE, Recent
 from dcron.services.task_writer import AddedTask
-from dcron.store import listings, nodes
+from dcron.store import alert_list, listings, nodes
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class TaskRow:
     """Whether the clocks of the task's zone change before its next run; False unless requested."""
     statistics: Recent = NONE
     """Its statistics; empty unless the dashboard adds them."""
+    alerts: Sequence[Alert] = ()
+    """Its open alerts, the oldest first; empty on the screen's lists."""
 
     @property
     def next_at(self) -> datetime | None:
@@ -76,13 +78,14 @@ def read(
 ) -> list[TaskRow]:
     """Return the rows of these tasks, in this order; removed tasks are left out.
 
-    With `for_screen`, add their recent runs and clock changes. `unserved` is then None while no agent claims
-    runs at all: the screen reports that once.
+    With `for_screen`, add their recent runs and clock changes, and leave out their alerts. `unserved` is then
+    None while no agent claims runs at all: the screen reports that once.
     """
     if not task_ids:
         return []
     listed = listings.listed_tasks(connection, task_ids)
     recent = listings.recent_runs(connection, task_ids) if for_screen else {}
+    alerts = {} if for_screen else alert_list.of_tasks(connection, task_ids)
     fleet = nodes.living(connection, now)
     is_idle = for_screen and policy.idle(fleet) is not None
     rows = []
@@ -100,6 +103,7 @@ def read(
                 dead=each.dead,
                 unserved=None if is_idle or not each.next_run else why_unserved([each.next_run], fleet),
                 recent=[_recent(row) for row in recent.get(each.task.id, ())],
+                alerts=alerts.get(each.task.id, ()),
                 clock_change=for_screen and _clock_changes(each.task.timezone, now, next_at),
             )
         )

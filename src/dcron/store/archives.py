@@ -8,7 +8,7 @@ it, leaves nothing behind: the node that continues writes the same object.
 import gzip
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from io import BytesIO
 from typing import Any
@@ -23,9 +23,10 @@ from dcron.policy.statistics import DAY, Span, start_of
 from dcron.schema import FINISHED, archives, output, runs, summed_days
 from dcron.settings import ARCHIVE_URL
 from dcron.store import maintenance, settings
+from dcron.store.daily_jobs import DailyJob, DayUnderWay
 from dcron.store.daily_statistics import ARCHIVE_JOB
 from dcron.store.finished_runs import Place
-from dcron.store.maintenance import Hold, Step
+from dcron.store.maintenance import Hold
 from dcron.store.runs import COLUMNS, run_from
 from dcron.unreadable import Unreadable, UnreadableTime
 
@@ -35,7 +36,6 @@ PART = 16 * 1024 * 1024
 """Bytes of lines in one object, before they are compressed."""
 OUTPUT_AT_ONCE = 8 * 1024 * 1024
 """Bytes of output that one query reads, if several runs have less."""
-_REST = 0.1
 _CHANGES_LATER = ("id", "dead_at", "blocked")
 """What the line of a run leaves out of its facts: dismissing a dead letter must not change the archive."""
 
@@ -79,70 +79,76 @@ class _Lines:
         return Part(name, min(self._ids), max(self._ids), len(self._ids), len(data), digest)
 
 
-@dataclass
-class _Day:
-    """The day under way, as far as it is written."""
+class _Day(DayUnderWay):
+    """The day under way, as far as it is written. The lines of the next object are in memory."""
 
-    day: str
-    url: str
-    due_at: datetime | None
-    """When the job was due. A late end makes it due again."""
-    after: Place | None = None
-    lines: _Lines = field(default_factory=_Lines)
-    parts: list[Part] = field(default_factory=list)
-    is_complete: bool = False
+    def __init__(self, day: str, url: str, due_at: datetime | None) -> None:
+        super().__init__(ARCHIVE_JOB, day, due_at)
+        self._url = url
+        self._after: Place | None = None
+        self._lines = _Lines()
+        self._parts: list[Part] = []
 
-    @property
-    def position(self) -> Mapping[str, Any]:
-        """The position of the job."""
-        return {"day": self.day}
+    def read_page(self, database: Database) -> None:
+        """Write the next runs. Raises ArchiveError."""
+        storage = open_storage(self._url)
+        with database.read() as connection:
+            found, self._after = _page(connection, self.day, self._after)
+            sizes = _output_sizes(connection, found)
+        for some in _in_portions(found, sizes):
+            with database.read() as connection:
+                chunks = _output(connection, [run.id for run in some if run.id in sizes])
+            for run in some:
+                self._lines.add(run.id, run_line(run.id, _facts(run), chunks.get(run.id, [])))
+            if self._lines.size >= PART:
+                self._end_part(storage)
+        if self._after is None:
+            self._end_part(storage)
+            self.is_complete = True
 
-    def end_part(self, storage: Storage) -> None:
+    def _end_part(self, storage: Storage) -> None:
         """Write the lines that there are as an object."""
-        if self.lines.size:
-            self.parts.append(self.lines.write(storage, self.day, len(self.parts)))
-            self.lines = _Lines()
+        if self._lines.size:
+            self._parts.append(self._lines.write(storage, self.day, len(self._parts)))
+            self._lines = _Lines()
+
+    def record(self, database: Database, hold: Hold) -> Mapping[str, int] | None:
+        """Record the objects, and that the day is archived."""
+        with database.write() as connection:
+            now = database.now(connection)
+            hold.renew(connection, now, self.position)  # from here on, late ends wait
+            if self.has_late_end(connection):
+                return None
+            self._insert_parts(connection, now)
+            archived = update(summed_days).where(summed_days.c.day == self.day)
+            connection.execute(archived.values(archived_at=now))
+        return {"days": 1, "objects": len(self._parts)}
+
+    def _insert_parts(self, connection: Connection, now: datetime) -> None:
+        urls = [f"{self._url}/{part.name}" for part in self._parts]
+        known = set(connection.scalars(select(archives.c.url).where(archives.c.url.in_(urls))))
+        rows = [
+            {**vars(part), "day": self.day, "url": url, "created_at": now}
+            for part, url in zip(self._parts, urls, strict=True)
+            if url not in known
+        ]
+        for row in rows:
+            row.pop("name")
+        if rows:
+            connection.execute(insert(archives), rows)
 
 
-class ArchiveDays:
-    """Archives one day after the other, each after it is summed up. One page of runs is a step."""
+class ArchiveDays(DailyJob):
+    """Archives one day after the other, each after it is summed up. Its steps raise ArchiveError."""
 
     name = ARCHIVE_JOB
-    interval = 3600.0
+    kinds = ("days", "objects")
 
-    def __init__(self) -> None:
-        """Begin without a day."""
-        self._day: _Day | None = None
-        self._done = {"days": 0, "objects": 0}
-
-    def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
-        """Write a page of the day's runs, or record the day when all are written. Raises ArchiveError.
-
-        The lines of the object under way are in memory: a node that takes the job over begins the day again.
-        """
-        day = self._day
-        if day is None or position != day.position:
-            return self._begin_day(database, hold, is_new_round=not position)
-        if not day.is_complete:
-            _write_page(database, day)
-        else:
-            if _record(database, hold, day):
-                self._done["days"] += 1
-                self._done["objects"] += len(day.parts)
-            self._day = None
-        return Step(day.position, rest=_REST)
-
-    def _begin_day(self, database: Database, hold: Hold, *, is_new_round: bool) -> Step:
-        if is_new_round:
-            self._done = {"days": 0, "objects": 0}
-        with database.write() as connection:
-            hold.renew(connection, database.now(connection), {})
-            url = archive_url(connection)
-            day = _first_day_to_do(connection) if url else None
-            self._day = _Day(day, url, maintenance.due_at(connection, ARCHIVE_JOB)) if day and url else None
-        if self._day is None:
-            return Step(None, self._done)
-        return Step(self._day.position)
+    def first_day(self, connection: Connection, now: datetime) -> _Day | None:
+        """Return the first day that is summed up and not archived; None without an archive."""
+        url = archive_url(connection)
+        day = _first_day_to_do(connection) if url else None
+        return _Day(day, url, maintenance.due_at(connection, ARCHIVE_JOB)) if day and url else None
 
 
 def archive_url(connection: Connection) -> str | None:
@@ -176,35 +182,15 @@ def _first_day_to_do(connection: Connection) -> str | None:
     return connection.scalar(summed.order_by(summed_days.c.day).limit(1))
 
 
-def _write_page(database: Database, day: _Day) -> None:
-    storage = open_storage(day.url)
-    with database.read() as connection:
-        found, place = _page(connection, day)
-        sizes = _output_sizes(connection, found)
-    for some in _in_portions(found, sizes):
-        with database.read() as connection:
-            chunks = _output(connection, [run.id for run in some if run.id in sizes])
-        for run in some:
-            day.lines.add(run.id, run_line(run.id, _facts(run), chunks.get(run.id, [])))
-        if day.lines.size >= PART:
-            day.end_part(storage)
-    if place is None:
-        day.end_part(storage)
-        day.is_complete = True
-    day.after = place
-
-
-def _page(connection: Connection, day: _Day) -> tuple[list[Run], Place | None]:
+def _page(connection: Connection, day: str, after: Place | None) -> tuple[list[Run], Place | None]:
     """Return the next runs that ended on the day, and the place of the last one if more may follow."""
-    first = date.fromisoformat(day.day)
+    first = date.fromisoformat(day)
     span = Span(start_of(first), start_of(first + DAY))
     ended = runs.c.finished_at
     query = select(*COLUMNS).where(text(FINISHED), ended >= span.start, ended < span.end)
-    if day.after:
-        behind = or_(
-            ended > day.after.finished_at, and_(ended == day.after.finished_at, runs.c.id > day.after.id)
-        )
-        query = query.where(ended >= day.after.finished_at, behind)
+    if after:
+        behind = or_(ended > after.finished_at, and_(ended == after.finished_at, runs.c.id > after.id))
+        query = query.where(ended >= after.finished_at, behind)
     rows = connection.execute(query.order_by(ended, runs.c.id).limit(PAGE)).all()
     found = [run_from(row) for row in rows if not isinstance(row.finished_at, UnreadableTime)]
     last = found[-1] if found and len(rows) == PAGE else None
@@ -247,29 +233,3 @@ def _facts(run: Run) -> dict[str, Any]:
     facts = {name: value for name, value in vars(run).items() if name not in _CHANGES_LATER}
     facts["node"] = run.node
     return {name: value.text if isinstance(value, Unreadable) else value for name, value in facts.items()}
-
-
-def _record(database: Database, hold: Hold, day: _Day) -> bool:
-    """Record the objects, and that the day is archived.
-
-    Return False if a run of a day was recorded late meanwhile: the day has to be written again.
-    """
-    with database.write() as connection:
-        now = database.now(connection)
-        hold.renew(connection, now, day.position)  # from here on, late ends wait
-        if maintenance.due_at(connection, ARCHIVE_JOB) != day.due_at:
-            return False
-        urls = [f"{day.url}/{part.name}" for part in day.parts]
-        known = set(connection.scalars(select(archives.c.url).where(archives.c.url.in_(urls))))
-        rows = [
-            {**vars(part), "day": day.day, "url": url, "created_at": now}
-            for part, url in zip(day.parts, urls, strict=True)
-            if url not in known
-        ]
-        for row in rows:
-            row.pop("name")
-        if rows:
-            connection.execute(insert(archives), rows)
-        archived = update(summed_days).where(summed_days.c.day == day.day)
-        connection.execute(archived.values(archived_at=now))
-    return True

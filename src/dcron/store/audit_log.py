@@ -1,4 +1,4 @@
-"""The audit log: who changed which task, and its definition before and after."""
+"""The audit log: who changed which task or setting, and what it was before and after."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,6 +8,9 @@ from sqlalchemy import Connection, Row, insert, select
 
 from dcron.model import DEFINITION_FIELDS, Definition, Task
 from dcron.schema import changes
+
+CONFIG = "config"
+"""The action of a change of a setting. It has no task."""
 
 
 def record(
@@ -36,9 +39,32 @@ def record_added(connection: Connection, now: datetime, actor: str, added: Seque
         connection.execute(insert(changes), values)
 
 
+def record_about(
+    connection: Connection,
+    now: datetime,
+    actor: str,
+    action: str,
+    task_id: int | None,
+    task: str | None,
+    detail: Mapping[str, Any],
+) -> None:
+    """Record an act that changes no task; it may be about one."""
+    about = {"task_id": task_id, "task": task, "before": None, "after": dict(detail)}
+    connection.execute(insert(changes).values({"at": now, "actor": actor, "action": action, **about}))
+
+
 def _change(now: datetime, actor: str, action: str, task: Task) -> dict[str, Any]:
     about = {"task_id": task.id, "task": task.name, "version": task.version}
     return {"at": now, "actor": actor, "action": action, **about}
+
+
+def record_setting(
+    connection: Connection, now: datetime, actor: str, name: str, before: Any, after: Any
+) -> None:
+    """Record that a setting of all users was changed. None is the value of one that is not set."""
+    then, now_set = ({} if value is None else {name: value} for value in (before, after))
+    values = {"before": then or None, "after": now_set or None}
+    connection.execute(insert(changes).values(at=now, actor=actor, action=CONFIG, **values))
 
 
 def last_of_name(connection: Connection, task: str) -> Row[Any] | None:

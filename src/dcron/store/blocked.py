@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Executable, Integer, Row, bindparam, select, 
 from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Block, Task, Trigger
-from dcron.policy import skips
+from dcron.policy import skip_reasons
 from dcron.schema import ALIVE, BLOCKED, DUE, runs
 from dcron.store import skipping, tasks, unclaimable
 
@@ -36,7 +36,9 @@ def unblock(connection: Connection, task_ids: Sequence[int], now: datetime) -> i
             unblocked += _unblock_task(connection, task, now)
         else:
             orphans = select(runs.c.id).where(runs.c.task_id == task_id, text(BLOCKED))
-            unclaimable.skip_all(connection, orphans.limit(_UNBLOCKED_AT_ONCE), skips.removed_skip(), now)
+            unclaimable.skip_all(
+                connection, orphans.limit(_UNBLOCKED_AT_ONCE), skip_reasons.removed_skip(), now
+            )
     return unblocked
 
 
@@ -132,7 +134,7 @@ def _after_limit(connection: Connection, task: Task, row: Row[Any], now: datetim
         return {}
     if resumed.runs_at is None or resumed.missed is None:
         return {}
-    skipping.record(connection, [(task, skips.overlapped_skip(resumed.missed))], now)
+    skipping.record(connection, [(task, skip_reasons.overlapped_skip(resumed.missed))], now)
     due_at = policy.due_at(task, resumed.runs_at)
     return {
         "scheduled_for": resumed.runs_at,

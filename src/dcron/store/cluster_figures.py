@@ -23,6 +23,8 @@ LOOK_BACK = 100
 costs no more than others."""
 MOST_QUEUES = 500
 _MOST_JOBS = 100
+_MOST_UNSERVED = 1_000
+"""Names."""
 _ENDED_WITHIN = timedelta(days=1)
 _PAGES_OF_LANES = 10
 _FAILURES = [state for state in RunState if state.is_failure]
@@ -172,14 +174,25 @@ def _count_nodes(connection: Connection, living: Sequence[Node], now: datetime) 
 
 
 def _count_unserved(connection: Connection, living: Sequence[Node], now: datetime) -> int:
+    unserved = _unserved_lanes(connection, living, now)
+    count = select(func.count(runs.c.task_id.distinct())).where(text(DUE), runs.c.lane.in_(unserved))
+    return (connection.scalar(count) or 0) if unserved else 0
+
+
+def unserved_names(connection: Connection, living: Sequence[Node], now: datetime) -> list[str]:
+    """Return the names of the first tasks with a waiting run that no living node can take."""
+    unserved = _unserved_lanes(connection, living, now)
+    names = select(runs.c.task).distinct().where(text(DUE), runs.c.lane.in_(unserved))
+    return list(connection.scalars(names.order_by(runs.c.task).limit(_MOST_UNSERVED)))
+
+
+def _unserved_lanes(connection: Connection, living: Sequence[Node], now: datetime) -> list[str]:
     fleet = [node for node in living if node.alive_until >= now]
-    unserved = [
+    return [
         str(head.lane)
         for head in _lane_heads(connection)
         if policy.why_unschedulable(head.lane, fleet) is not None
     ]
-    count = select(func.count(runs.c.task_id.distinct())).where(text(DUE), runs.c.lane.in_(unserved))
-    return (connection.scalar(count) or 0) if unserved else 0
 
 
 def _lane_heads(connection: Connection) -> Iterator[planning.LaneHead]:

@@ -120,10 +120,15 @@ class LateEnds:
     before: Sequence[Any]
 
 
-def late_ends(connection: Connection, ended: Iterable[End], now: datetime) -> LateEnds | None:
-    """Return the runs that ended on a day that can be summed up already; None in nearly every case."""
+def late_ends(
+    connection: Connection, ended: Iterable[End], lost: Mapping[int, datetime], now: datetime
+) -> LateEnds | None:
+    """Return the runs that ended, or were lost, on a day that can be summed up already; usually None.
+
+    `lost` says when they were marked as lost, by id, for those that were.
+    """
     settled = start_of(last_settled_day(now) + DAY)
-    late = {each.id: each for each in ended if each.finished_at < settled}
+    late = {each.id: each for each in ended if min(each.finished_at, lost.get(each.id, now)) < settled}
     if not late:
         return None
     columns = (runs.c.id, runs.c.task_id, runs.c.task, runs.c.state, runs.c.due_at, runs.c.started_at)

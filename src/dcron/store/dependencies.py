@@ -14,7 +14,7 @@ from sqlalchemy import BindParameter, Connection, Executable, bindparam, insert,
 
 from dcron.database import Database
 from dcron.model import RunState, Task
-from dcron.policy import Skip, skips
+from dcron.policy import Skip, skip_reasons
 from dcron.policy.dependencies import Graph, cannot_run, downstream_of, missing, roots
 from dcron.schema import crontab, runs, subscriptions
 from dcron.store import new_runs, skipping, tasks
@@ -47,7 +47,7 @@ def step_ended(
         for name in following:
             _start_if_ready(connection, database, graph, downstream, name, flow, step.scheduled_for, now)
     else:
-        skip = skips.upstream_skip(step.task, state, step.run_id)
+        skip = skip_reasons.upstream_skip(step.task, state, step.run_id)
         _record_skipped(connection, downstream, downstream, flow, step.scheduled_for, skip, now)
 
 
@@ -173,7 +173,7 @@ def _close(
     for name in downstream:
         absent = sorted(roots(graph, [name]) - present.keys())
         if absent and name not in present:
-            skip = skips.flow_begun_again_skip(absent, step.task, step.run_id)
+            skip = skip_reasons.flow_begun_again_skip(absent, step.task, step.run_id)
             _record_skipped(connection, downstream, [name], flow, step.scheduled_for, skip, now)
 
 
@@ -194,7 +194,7 @@ def _start_if_ready(
     succeeded = [each for each, states in present.items() if RunState.SUCCEEDED in states]
     pending = missing(graph, name, succeeded)
     if not pending and name in downstream and (error := downstream[name].error):
-        skip = skips.flow_suspended_skip(name, error)
+        skip = skip_reasons.flow_suspended_skip(name, error)
         _record_skipped(
             connection, downstream, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now
         )
@@ -205,7 +205,7 @@ def _start_if_ready(
         return
     impossible = [each for each in pending if each not in present and cannot_run(graph, each, present)]
     if impossible:
-        skip = skips.outside_flow_skip(impossible, flow)
+        skip = skip_reasons.outside_flow_skip(impossible, flow)
         _record_skipped(
             connection, downstream, [name, *downstream_of(graph, [name])], flow, scheduled_for, skip, now
         )

@@ -10,7 +10,7 @@ from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
 from dcron.model import Event, Task
-from dcron.policy import skips
+from dcron.policy import skip_reasons
 from dcron.schema import UNHANDLED, crontab, events, runs, subscriptions
 from dcron.store import new_runs, skipping, tasks
 from dcron.validation import require_text
@@ -65,10 +65,10 @@ def handle(
     for task in listeners:
         values = new_runs.of_event(task, event.id, event.payload, now)
         if problem:
-            skip = skips.payload_skip(event.id, problem)
+            skip = skip_reasons.payload_skip(event.id, problem)
             values |= {"payload": None, **skipping.columns(skip, now)}
         elif task.error:
-            values |= skipping.columns(skips.suspended_skip(task.error), now)
+            values |= skipping.columns(skip_reasons.suspended_skip(task.error), now)
         elif not task.enabled:
             values |= skipping.columns(policy.paused_skip(task), now)
         connection.execute(database.insert_if_absent(runs).values(values))

@@ -11,7 +11,7 @@ from dcron import policy
 from dcron.database import Database, locked
 from dcron.errors import UsageError
 from dcron.model import Block, Task, Trigger
-from dcron.policy import INSTANT, skips
+from dcron.policy import INSTANT, skip_reasons
 from dcron.schema import EXPIRING, crontab, runs
 from dcron.store import dependencies, finishing, planning, skipping, tasks
 
@@ -47,7 +47,7 @@ def expired(query: Select[Any]) -> Select[Any]:
 
 
 def _expire(connection: Connection, database: Database, row: Row[Any], task: Task, now: datetime) -> None:
-    skip = policy.expired(task, row.expires_at, now) or skips.expired_skip(task)
+    skip = policy.expired(task, row.expires_at, now) or skip_reasons.expired_skip(task)
     last = row.scheduled_for
     if row.trigger == Trigger.SCHEDULE:
         missed = _expired_range(task, row.scheduled_for, now)

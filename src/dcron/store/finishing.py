@@ -36,6 +36,7 @@ from dcron.model import RunState, SkipCode, Task, Trigger
 from dcron.policy import Lane, Skip
 from dcron.schema import ALIVE, Instant, runs, subscriptions
 from dcron.store import (
+    alerts,
     blocked,
     daily_statistics,
     dependencies,
@@ -67,6 +68,8 @@ class RunResult(NamedTuple):
 
     A lost run then waits for any node, a failed one for a node that has not refused it.
     """
+    checks_runtime: bool = False
+    """Whether the task expects something of its runtime, so that a short one opens an alert."""
 
 
 def finish(
@@ -85,7 +88,8 @@ def send_ends(
     """Record like `finish`, together with the COMMIT if nothing follows. Return a function for the ids."""
     followed = _followed(connection, database, ended)
     lock_tasks(connection, {row.task_id: row.task for row in followed})
-    late = daily_statistics.late_ends(connection, ended, now)
+    lost = {row.id: row.finished_at for row in followed if row.state == RunState.LOST and row.finished_at}
+    late = daily_statistics.late_ends(connection, ended, lost, now)
     written = _send_states(connection, database, node_id, ended)
     if late:
         daily_statistics.correct(connection, late, written(), now)
@@ -128,16 +132,19 @@ def declare_lost(
 _COLUMNS = [
     *(runs.c.id, runs.c.task_id, runs.c.task, runs.c.trigger, runs.c.attempt, runs.c.flow),
     *(runs.c.scheduled_for, runs.c.for_node, runs.c.payload, runs.c.event_id, runs.c.spec),
-    *(runs.c.cancel_requested_by, runs.c.lane, runs.c.expires_at, runs.c.refused_by),
+    *(runs.c.cancel_requested_by, runs.c.lane, runs.c.expires_at, runs.c.refused_by, runs.c.started_at),
 ]
 
 
 def _followed(connection: Connection, database: Database, ended: Sequence[RunResult]) -> Sequence[Row[Any]]:
     """Return the runs from whose end something may follow. For most batches of runs there are none."""
-    given = database.values(_BADLY, ((each.id, int(each.state.is_failure)) for each in ended))
+    given = database.values(
+        _BADLY, ((each.id, int(each.state.is_failure or each.checks_runtime)) for each in ended)
+    )
     return database.send(connection, _with_followers(database.rows(_BADLY)), given).rows()
 
 
+# `bad` also where the runtime has to be checked.
 _BADLY = Columns(id=BigInteger(), bad=Integer())
 
 
@@ -145,13 +152,13 @@ _BADLY = Columns(id=BigInteger(), bad=Integer())
 def _with_followers(batch: FromClause) -> Executable:
     other = runs.alias("other")
     kept_waiting = exists().where(other.c.task_id == runs.c.task_id, text(_BLOCKED_OTHER))
-    retry = exists().where(other.c.retry_of == runs.c.id, other.c.retry_of.is_not(None))
-    was_retried = (runs.c.state == RunState.LOST) & retry
+    was_lost = runs.c.state == RunState.LOST  # it may have been retried, and counted in the statistics
     comes_after = exists().where(subscriptions.c.kind == "task", subscriptions.c.source == runs.c.task)
+    has_alerts = alerts.any_open_of(runs.c.task_id)
     return (
-        select(*_COLUMNS)
+        select(*_COLUMNS, runs.c.state, runs.c.finished_at, has_alerts.label("has_alerts"))
         .join_from(batch, runs, runs.c.id == batch.c.id)
-        .where(or_(batch.c.bad == 1, kept_waiting, was_retried, comes_after))
+        .where(or_(batch.c.bad == 1, kept_waiting, was_lost, comes_after, has_alerts))
     )
 
 
@@ -201,12 +208,15 @@ def _follow_up(
     node_id: str | None = None,
 ) -> None:
     tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
+    ends: list[alerts.End] = []
     for row in rows:
-        end = ended[row.id]
+        end, task = ended[row.id], tasks_by_id.get(row.task_id)
         # A run whose cancellation was requested is neither retried nor dead-lettered.
         is_bad = end.state.is_failure and row.cancel_requested_by is None
-        if is_bad and _retry(connection, database, row, end, tasks_by_id.get(row.task_id), node_id, now):
+        if is_bad and _retry(connection, database, row, end, task, node_id, now):
             continue
+        if task is not None:
+            ends.append(_alerted_end(row, end, task, is_final=is_bad))
         if is_bad:
             connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
         elif not end.state.is_failure:
@@ -214,7 +224,16 @@ def _follow_up(
         step = dependencies.Step(row.id, row.task, row.flow, row.scheduled_for)
         dependencies.step_ended(connection, database, step, end.state, now)
     blocked.unblock(connection, [row.task_id for row in rows], now)
+    alerts.follow_ends(connection, database, ends, now)
     database.notify(connection)
+
+
+def _alerted_end(row: Row[Any], end: RunResult, task: Task, *, is_final: bool) -> alerts.End:
+    """Return what the alerts of the task need to know of the end."""
+    took = end.finished_at - row.started_at if end.checks_runtime and row.started_at else None
+    seconds = took.total_seconds() if took is not None else None
+    has_alerts = getattr(row, "has_alerts", True)  # a lost run was read without it
+    return alerts.End(end.id, task, end.state, end.finished_at, seconds, is_final, has_alerts)
 
 
 def _retry(
@@ -262,8 +281,15 @@ def skipped(
         dependencies.step_skipped(connection, database, step, now)
         return
     failed = select(runs.c.retry_of).where(runs.c.id == step.run_id).scalar_subquery()
-    unclaimable.mark_dead(connection, runs.c.id == failed, now)
+    dead = unclaimable.mark_dead(connection, runs.c.id == failed, now)
     dependencies.step_ended(connection, database, step, RunState.SKIPPED, now)
+    tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in dead})}
+    ends = [
+        alerts.End(row.id, tasks_by_id[row.task_id], RunState(row.state), now, None, True, False)
+        for row in dead
+        if row.task_id in tasks_by_id
+    ]
+    alerts.follow_ends(connection, database, ends, now)
 
 
 def _cancel_retry(connection: Connection, end: RunResult, now: datetime) -> None:

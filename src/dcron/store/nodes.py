@@ -29,6 +29,7 @@ from dcron.schema import ALIVE, nodes, runs
 
 _VERSION = literal_column(f"(SELECT version_num FROM {VERSION_TABLE})", Text()).label("version")
 COLUMNS = [nodes.c[name] for name in Node.__dataclass_fields__ if name != "running"]
+_LISTS = ("tags", "queues", "channels")
 LABELLED = [column.label(f"node_{column.name}") for column in COLUMNS]
 """The columns, for a statement that also reads other tables."""
 
@@ -36,7 +37,7 @@ LABELLED = [column.label(f"node_{column.name}") for column in COLUMNS]
 def register(connection: Connection, node: Node) -> None:
     """Insert a node under its new ID."""
     values = {column.name: getattr(node, column.name) for column in COLUMNS}
-    values |= {"tags": list(node.tags), "queues": list(node.queues), "capacity": dict(node.capacity)}
+    values |= {name: list(values[name]) for name in _LISTS} | {"capacity": dict(node.capacity)}
     connection.execute(insert(nodes).values(values))
 
 
@@ -138,5 +139,5 @@ def _node_from(row: Any) -> Node:
 
 def _node(values: dict[str, Any]) -> Node:
     lease = values["lease"] if values["lease"] and 0 < values["lease"] <= LONGEST_DURATION else None
-    lists = {name: tuple(values[name]) for name in ("tags", "queues")}
+    lists = {name: tuple(values[name]) for name in _LISTS}
     return Node(**values | lists | {"lease": lease})

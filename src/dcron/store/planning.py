@@ -27,7 +27,7 @@ from sqlalchemy import (
 from dcron import policy
 from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Block, Run, RunState, Task, Trigger
-from dcron.policy import INSTANT, Lane, Skip, skips
+from dcron.policy import INSTANT, Lane, Skip, skip_reasons
 from dcron.schedule import tzdata_version
 from dcron.schema import ALIVE, DUE, NEXT, Instant, crontab, runs
 from dcron.store import audit_log, blocked, clock_steps, new_runs, skipping, tasks
@@ -72,11 +72,11 @@ def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
         next_at, moved = _choose_next(connection, task, now)
     except (UsageError, *ROW_ERRORS) as error:
         problem = str(error) if isinstance(error, UsageError) else f"cannot be read: {error}"
-        _remove_next(connection, task, now, skips.suspended_skip(problem))
+        _remove_next(connection, task, now, skip_reasons.suspended_skip(problem))
         tasks.mark_planned(connection, task, problem)
         return None
     if next_at is None:
-        skip = skips.NO_LONGER_WANTED if task.enabled else policy.paused_skip(task)
+        skip = skip_reasons.NO_LONGER_WANTED if task.enabled else policy.paused_skip(task)
         _remove_next(connection, task, now, skip)
     else:
         _write_next(connection, task, next_at, now)
@@ -315,7 +315,7 @@ def _due_in_minute() -> Executable:
 
 def withdraw(connection: Connection, task: Task, now: datetime, actor: str) -> None:
     """Skip all waiting runs of a task that this actor removes."""
-    skip = skips.removed_skip(actor)
+    skip = skip_reasons.removed_skip(actor)
     _remove_next(connection, task, now, skip)
     skipping.end(connection, [runs.c.task_id == task.id], skip, now)
 
@@ -384,7 +384,7 @@ def _not_too_late(
 
 
 def _write_next(connection: Connection, task: Task, next_at: datetime, now: datetime) -> None:
-    _end_overdue(connection, task, now, skips.REPLACED, keep=next_at)
+    _end_overdue(connection, task, now, skip_reasons.REPLACED, keep=next_at)
     next_run = update(runs).where(runs.c.task_id == task.id, *_SCHEDULED)
     fitted = new_runs.scheduled(task, next_at)
     # A run that keeps its time also keeps its block; `unblock` knows when that ends.

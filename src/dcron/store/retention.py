@@ -23,12 +23,14 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    case,
     delete,
     func,
     literal,
     or_,
     select,
     text,
+    true,
     update,
 )
 
@@ -340,7 +342,10 @@ def _facts(with_archive: bool) -> Select[Any]:
         ~exists(crontab.c.id == runs.c.task_id),
         exists(newer.c.task_id == runs.c.task_id, newer.c.id > runs.c.id, newer.c.flow > runs.c.flow),
     )
-    is_over = or_(runs.c.flow.is_(None), and_(~exists(flow.c.flow == runs.c.flow, is_open), has_newer))
+    # Not OR: SQLite evaluates both sides of it, and would read all newer runs of the task.
+    is_over = case(
+        (runs.c.flow.is_(None), true()), else_=and_(~exists(flow.c.flow == runs.c.flow, is_open), has_newer)
+    )
     is_closed = and_(exists(day), ~is_retried, is_over)
     columns = (runs.c.id, runs.c.state, runs.c.finished_at, runs.c.dead_at)
     return select(*columns, is_free.label("is_free"), is_closed.label("is_closed"))

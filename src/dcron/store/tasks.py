@@ -47,6 +47,7 @@ CALENDARS = {
     "only_content": _content_of(crontab.c.only_calendar),
 }
 COLUMNS = [CALENDARS[name].label(name) if name in CALENDARS else crontab.c[name] for name in FIELDS]
+_LISTS = ("require", "notify", "notify_on")
 _STORED = [crontab.c[name] for name in FIELDS if name not in CALENDARS]
 
 
@@ -58,8 +59,9 @@ def task_from(row: Sequence[Any]) -> Task:
 def _task(values: dict[str, Any]) -> Task:
     if not isinstance(values["argv"], Unreadable):
         values["argv"] = tuple(values["argv"]) if values["argv"] else None
-    if not isinstance(values["require"], Unreadable):
-        values["require"] = tuple(values["require"])
+    for name in _LISTS:
+        if not isinstance(values[name], Unreadable):
+            values[name] = tuple(values[name])
     # Without the constructor of a frozen dataclass, which takes four times as long.
     task = object.__new__(Task)
     vars(task).update(values)
@@ -367,7 +369,7 @@ def retirable() -> Select[Any]:
 def _values(definition: Definition) -> dict[str, Any]:
     values = {name: getattr(definition, name) for name in DEFINITION_FIELDS}
     values["argv"] = list(definition.argv) if definition.argv else None
-    values["require"] = list(definition.require)
-    for name in ("env", "need", "limit"):
+    values |= {name: list(values[name]) for name in _LISTS}
+    for name in ("env", "need", "limit", "expect"):
         values[name] = dict(values[name])
     return values

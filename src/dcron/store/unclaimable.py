@@ -1,13 +1,13 @@
 """Skip waiting runs that can never be claimed: their task or their only node is gone."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, select, text, update
 
 from dcron.model import RunState
-from dcron.policy import Lane, Skip, skips
+from dcron.policy import Lane, Skip, skip_reasons
 from dcron.schema import DUE, crontab, nodes, runs
 from dcron.store import skipping
 
@@ -24,7 +24,7 @@ def skip_orphans(connection: Connection, lanes: Collection[Lane], now: datetime,
         due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
         first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
         gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), task_id.is_(None)).limit(limit)
-        skipped += skip_all(connection, gone, skips.removed_skip(), now)
+        skipped += skip_all(connection, gone, skip_reasons.removed_skip(), now)
     return skipped + skip_nodeless(connection, now, limit)
 
 
@@ -33,13 +33,17 @@ def skip_nodeless(connection: Connection, now: datetime, limit: int) -> int:
     node = select(nodes.c.id).where(nodes.c.id == runs.c.for_node, nodes.c.died_at.is_(None))
     gone = node.correlate(runs).scalar_subquery().is_(None)
     waits = (runs.c.state == RunState.WAITING, runs.c.for_node.is_not(None), gone)
-    return skip_all(connection, select(runs.c.id).where(*waits).limit(limit), skips.NODE_GONE, now)
+    return skip_all(connection, select(runs.c.id).where(*waits).limit(limit), skip_reasons.NODE_GONE, now)
 
 
-def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> None:
-    """Make dead letters of these runs if they failed or were lost, because no retry follows after all."""
+def mark_dead(connection: Connection, failed: ColumnElement[bool], now: datetime) -> Sequence[Row[Any]]:
+    """Make dead letters of these runs if they failed or were lost, because no retry follows after all.
+
+    Return the id, the task and the state of each.
+    """
     ended_badly = runs.c.state.in_([state for state in RunState if state.is_failure])
-    connection.execute(update(runs).where(failed, ended_badly).values(dead_at=now))
+    marked = update(runs).where(failed, ended_badly).values(dead_at=now)
+    return connection.execute(marked.returning(runs.c.id, runs.c.task_id, runs.c.state)).all()
 
 
 def skip_all(connection: Connection, found: Select[Any], skip: Skip, now: datetime) -> int:

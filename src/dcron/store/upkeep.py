@@ -8,7 +8,7 @@ from functools import cache
 from sqlalchemy import Connection, Executable, select, text
 
 from dcron.schema import BLOCKED, nodes, runs
-from dcron.store import claims, expiry, maintenance, tasks
+from dcron.store import claims, expiry, maintenance, notifications, tasks
 from dcron.store.reaping import HeldLease
 
 
@@ -28,18 +28,29 @@ class Upkeep:
     """Whether there are one-off tasks to delete."""
     due_job: str | None
     """The name of a maintenance job that is due and that no node holds."""
+    has_notifications: bool
+    """Whether notifications wait for the channels of the node."""
 
 
-def take_upkeep(connection: Connection, node_id: str, now: datetime, jobs: Collection[str]) -> Upkeep:
+def take_upkeep(
+    connection: Connection,
+    node_id: str,
+    now: datetime,
+    jobs: Collection[str],
+    channels: Collection[str] = (),
+) -> Upkeep:
     """Return what this node, which has just renewed its lease, has to look after.
 
-    `jobs` are the names of the maintenance jobs that it knows.
+    `jobs` are the names of the maintenance jobs that it knows, `channels` those that it offers.
     """
-    values = {"node_id": node_id, **maintenance.due_values(jobs, now)}
+    waiting = notifications.waiting_values(channels, now)
+    values = {"node_id": node_id, **maintenance.due_values(jobs, now), **waiting}
     rows = connection.execute(_statement(), values).all()
     leases = {row.id: HeldLease(row.alive_until, row.lease) for row in rows}
     found = rows[0]
-    return Upkeep(leases, found.owned, found.expired, found.blocked, found.retirable, found.due_job)
+    return Upkeep(
+        leases, found.owned, found.expired, found.blocked, found.retirable, found.due_job, found.notified
+    )
 
 
 @cache
@@ -51,4 +62,5 @@ def _statement() -> Executable:
         select(runs.c.id).where(text(BLOCKED)).exists().label("blocked"),
         tasks.retirable().exists().label("retirable"),
         maintenance.due().scalar_subquery().label("due_job"),
+        notifications.is_waiting().label("notified"),
     ).where(nodes.c.died_at.is_(None))

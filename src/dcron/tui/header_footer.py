@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
 
+from dcron.presentation import humanize
 from dcron.safetext import cells, safe, shorten
 from dcron.tui.host import Host
 from dcron.tui.keynames import fitting
@@ -81,6 +82,11 @@ class Bar(Line):
             connection[0], "$text-success"
         )
         yield f" {connection}  ", style, "app.refresh_now"
+        if host.settings.context:
+            name = f" {safe(host.settings.context)} "
+            yield name, "bold reverse" if host.settings.is_protected else "bold", ""
+            yield "  ", "", ""
+            connection += f"{name}  "
         clock = f"{health.now().astimezone(host.zone):%a %H:%M:%S %Z}"
         room = self.size.width - cells(connection) - cells(clock) - 4
         if health.error:
@@ -90,6 +96,8 @@ class Bar(Line):
         else:
             counts = _counts_text(status.counts, host.signs) if status.counts else ""
             middle = _with_address(host.settings.address, counts, room)
+            pruned = _pruned_text(status.counts, health.now())
+            middle += pruned if cells(middle) + cells(pruned) <= room else ""
         shown = shorten(middle, room)
         yield shown + " " * (room - cells(shown)), "$text-error" if health.error else "", ""
         yield clock, "", ""
@@ -102,6 +110,12 @@ def _counts_text(counts: "Counts", signs: Mapping[str, str]) -> str:
     for style, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
         text += f" {signs[style]}{number:,}" if number else ""
     return f"{text}  {counts.activity.idle}" if counts.activity.idle else text
+
+
+def _pruned_text(counts: "Counts | None", now: datetime) -> str:
+    if counts is None or counts.pruned_at is None:
+        return ""
+    return f"  {humanize.pruned(counts.pruned_at, counts.pruned_runs, counts.oldest_end, now)}"
 
 
 def _with_address(address: str, counts: str, room: int) -> str:

@@ -41,10 +41,20 @@ class MessagingApp(OrderedApp[Result]):
         return self.health.lost_at is not None
 
     def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
-        """Ask a question whose default answer is No."""
-        from dcron.tui.modals import Confirm
+        """Ask a question whose default answer is No. In a protected context, its name must be typed."""
+        from dcron.tui.modals import Ask, Confirm
 
-        self.push_screen(Confirm(f"{question}?", [*details, f"on {self.settings.address}"]), done)
+        lines = [*details, f"on {self.settings.address}"]
+        if not self.settings.is_protected:
+            self.push_screen(Confirm(f"{question}?", lines), done)
+            return
+        name = self.settings.context
+        dialog = Ask(
+            "\n".join([f"{question} in {name}?", *lines]),
+            hint=f"type {name} and Enter to do it",
+            must_be=name,
+        )
+        self.push_screen(dialog, lambda text: done(text == name))
 
     def ask_for(
         self,
@@ -54,10 +64,21 @@ class MessagingApp(OrderedApp[Result]):
         hint: str = "",
         must_be: str | None = None,
     ) -> None:
-        """Ask for a text; None after Esc. With `must_be`, Enter takes nothing else."""
+        """Ask for a text; None after Esc. With `must_be`, Enter takes nothing else.
+
+        In a protected context, its name must be typed after such a text.
+        """
         from dcron.tui.modals import Ask
 
-        self.push_screen(Ask(question, hint=hint, must_be=must_be), done)
+        def then(text: str | None) -> None:
+            if must_be is None or text is None or not self.settings.is_protected:
+                done(text)
+            else:
+                self.confirm(
+                    question.splitlines()[0].rstrip("?"), [], lambda yes: done(text if yes else None)
+                )
+
+        self.push_screen(Ask(question, hint=hint, must_be=must_be), then)
 
     def choose(self, question: str, choices: Sequence[str], done: Callable[[str], None]) -> None:
         """Let one of a few words be chosen."""

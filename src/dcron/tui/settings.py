@@ -25,6 +25,10 @@ class TuiSettings:
     unicode: bool = False
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)
+    context: str = ""
+    """The name of the context that was chosen, if one was."""
+    is_protected: bool = False
+    """Whether a question is answered with the name of the context."""
 
 
 def new_task_zone(crontab: "Crontab") -> str:
@@ -53,4 +57,13 @@ def settings_of(config: Config, address: str, *, readonly: bool) -> TuiSettings:
         from dcron.tui.keys import require_known
 
         require_known(config.tui.keys, where)
-    return TuiSettings(safe(address), readonly, glyphs == "unicode", theme, config.tui.keys)
+    chosen = config.context
+    return TuiSettings(
+        safe(address),
+        readonly,
+        glyphs == "unicode",
+        theme,
+        config.tui.keys,
+        context=chosen.name if chosen else "",
+        is_protected=bool(chosen and chosen.is_protected),
+    )

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -221,9 +221,9 @@ class Warden:
         """Make a waiting `events`, or the next call, return at once. Any thread may call this."""
         os.eventfd_write(self._wake, 1)
 
-    def reap_other_children(self) -> None:
-        """Reap dead children of the agent other than this warden."""
-        reap_other_children(self._process.pid)
+    def reap_other_children(self, except_for: Collection[int] = ()) -> None:
+        """Reap dead children of the agent other than this warden, and those that others wait for."""
+        reap_other_children({self._process.pid, *except_for})
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when `events` has something to return."""

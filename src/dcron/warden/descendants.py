@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -239,13 +239,13 @@ def _alive_below(of_pid: int) -> list[Process]:
     return [each for each in Processes().below(of_pid) if each.alive]
 
 
-def reap_other_children(own: int) -> None:
-    """Reap dead children except `own`, the only one that this process started itself.
+def reap_other_children(own: Collection[int]) -> None:
+    """Reap dead children except `own`, the ones that this process started itself.
 
     As process 1 of a container, this process is the parent of every orphan there.
     """
     for pid in children():
-        if pid != own:
+        if pid not in own:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 

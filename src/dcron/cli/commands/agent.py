@@ -13,7 +13,9 @@ from dcron.cli.options import Db, whole_number
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from dcron.channels import Channel
     from dcron.cli.agent_log import LogFormat
+    from dcron.config import Config
     from dcron.monitoring.address import ListenAddress
 
 
@@ -118,6 +120,7 @@ def command(
         isolate=isolate,
         capacity=_capacity(capacity or configured.get("capacity", [])),
         monitor=_listen_address(monitor or configured.get("monitor")),
+        channels=_channels(config, strict=strict),
     )
     _require_trust_in_spool(settings.spool, strict=strict)
     log = log_to_stderr(_log_format(log_format or configured.get("log-format", "text")))
@@ -133,6 +136,16 @@ def _require_trust_in_spool(spool: Path, *, strict: bool) -> None:
         if strict:
             raise Refused(trust.refusal(f"the spool {spool}", problem))
         console.complain(f"warning: {trust.warning(f'the spool {spool}', problem)}")
+
+
+def _channels(config: "Config", *, strict: bool) -> "tuple[Channel, ...]":
+    """Return the channels that can be used; warn about the others."""
+    from dcron.channels import usable
+
+    good, problems = usable(config.notify, strict=strict)
+    for problem in problems:
+        console.complain(f"warning: {problem}; this agent does not offer the channel")
+    return tuple(good)
 
 
 def _capacity(texts: list[str]) -> dict[str, float]:

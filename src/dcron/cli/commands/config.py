@@ -60,7 +60,7 @@ def set_setting(
     dcron config set timezone Europe/Berlin
     dcron config set keep.runs 90d
 
-    Existing tasks do not change. A shorter `keep.*` deletes history soon: on a terminal it asks first.
+    Existing tasks do not change. A shorter `keep.*` deletes history soon: it shows how much, and asks first.
     """
     from dcron.services.settings import SharedSettings
 
@@ -75,8 +75,8 @@ def set_setting(
 
 
 def _confirm_shorter(crontab: "Crontab", name: str, value: str, *, force: bool) -> None:
-    """Say what goes if history is kept for a shorter time; ask if there is a terminal. Raises Refused."""
-    from dcron.cli.commands.prune import amounts
+    """Say what goes if history is kept for a shorter time, and ask. Raises Refused."""
+    from dcron.cli.commands.prune import amounts, others
     from dcron.services.retention import MOST_COUNTED, Retention
     from dcron.settings import find
 
@@ -84,9 +84,9 @@ def _confirm_shorter(crontab: "Crontab", name: str, value: str, *, force: bool) 
     if amount is None or amount.is_nothing:
         return
     least = " or more" if amount.runs + amount.outputs >= MOST_COUNTED else ""
-    console.note(f"with {name} {value}, {', '.join(amounts(amount))}{least} will be pruned")
-    if console.is_attended():
-        console.require_consent(f"set {name} to {value}", force=force)
+    parts = [*amounts(amount), *others(amount.others)]
+    console.note(f"with {name} {value}, {', '.join(parts)}{least} will be pruned")
+    console.require_consent(f"set {name} to {value}", force=force)
 
 
 @command.command("unset", cls=Verb)

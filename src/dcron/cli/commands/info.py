@@ -24,8 +24,10 @@ def command(as_json: Json = False, db: Db = None) -> None:
     else:
         from dcron.cli.tables import print_facts
 
+        shown = {key: value for key, value in known.items() if key not in _IN_HISTORY}
         print_facts(
-            (key.replace("_", " "), None if value is None else str(value)) for key, value in known.items()
+            (key.replace("_", " "), None if value is None else str(value))
+            for key, value in {**shown, "history": _history(facts)}.items()
         )
     for warning in _warnings(facts):
         console.complain(f"warning: {warning}")
@@ -72,11 +74,27 @@ def _pruning(facts: "DatabaseFacts | None") -> dict[str, Any]:
     known = facts and facts.pruning
     return {
         "pruned_at": known and instant(known.ran_at),
-        "pruned_runs": known.done.get("runs", 0) if known and known.ran_at else None,
+        "pruned_runs": known.runs if known and known.ran_at else None,
         "prune_error": known and known.error,
         "pruning_begins_at": known and instant(known.begins_at),
         "oldest_run_at": facts and instant(facts.oldest_end),
     }
+
+
+_IN_HISTORY = ("pruned_at", "pruned_runs", "oldest_run_at")
+"""The keys of `--json` that the text has as one line."""
+
+
+def _history(facts: "DatabaseFacts | None") -> str | None:
+    """Return how much the last round of pruning deleted, and how old the history is."""
+    from dcron.presentation import humanize
+
+    if not facts or not facts.now:
+        return None
+    oldest = facts.oldest_end
+    if facts.pruning and facts.pruning.ran_at:
+        return humanize.pruned(facts.pruning.ran_at, facts.pruning.runs, oldest, facts.now)
+    return f"oldest {humanize.span((facts.now - oldest).total_seconds())}" if oldest else None
 
 
 def _protection(facts: "DatabaseFacts | None") -> dict[str, Any]:
@@ -107,7 +125,7 @@ def _warnings(facts: "DatabaseFacts | None") -> Iterator[str]:
 
 
 def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any]:
-    from dcron.config import config_path
+    from dcron.config import config_path, load_config
     from dcron.schedule import tzdata_version
 
     config = config_path()
@@ -125,5 +143,6 @@ def _known(database: "Database", facts: "DatabaseFacts | None") -> dict[str, Any
         "nodes_alive": facts and facts.nodes_alive,
         "timezone": own_zone(),
         "tzdata": tzdata_version(),
+        "context": chosen.name if (chosen := load_config().context) else None,
         "config_file": str(config) if config.exists() else None,
     }

@@ -161,7 +161,7 @@ def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) ->
 
 
 def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error: ScheduleError) -> Subject:
-    from dcron.fields.kinds import NAME
+    from dcron.fields.names import NAME
     from dcron.schedule import zone
 
     if not NAME.fullmatch(name):

@@ -37,9 +37,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Only show which runs and output would go.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would go.")] = False,
     compact: Annotated[
         bool, typer.Option("--compact", help="Then rewrite the SQLite file without its free space.")
     ] = False,
@@ -90,7 +88,7 @@ def _require_consent(amount: "Amount", *, force: bool) -> None:
 
 
 def _print(amount: "Amount", *, dry_run: bool, now: datetime) -> None:
-    parts = [*amounts(amount), *_others(amount.others)]
+    parts = [*amounts(amount), *others(amount.others)]
     if not parts:
         console.note("there is nothing to prune")
         return
@@ -109,14 +107,15 @@ def amounts(amount: "Amount") -> Iterator[str]:
         yield f"{amount.bytes / 2**20:,.1f} MiB of output in all"
 
 
-def _others(others: Mapping[str, int]) -> Iterator[str]:
+def others(numbers: Mapping[str, int]) -> Iterator[str]:
+    """Yield how many rows of other kinds than runs and output, as words."""
     words = {
         "dismissed": "dead letters dismissed",
         "changes": "entries of the audit log",
         "statistics": "rows of statistics",
         "pages": "free pages of the file",
     }
-    for kind, number in others.items():
+    for kind, number in numbers.items():
         yield f"{number:,} {words.get(kind, kind)}"
 
 
@@ -130,6 +129,6 @@ def _shape(amount: "Amount", task: str | None, dry_run: bool, freed: int | None)
         "outputs": amount.outputs,
         "bytes": amount.bytes,
         "oldest": instant(amount.oldest),
-        **{kind: None if dry_run else amount.others.get(kind, 0) for kind in OTHERS},
+        **{kind: amount.others.get(kind, 0) for kind in OTHERS},
         "compacted": freed,
     }

@@ -11,15 +11,16 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.options import Db, Json, OptionalName, run_number
 from dcron.cli.run_details import show_run
-from dcron.cli.tables import print_facts
+from dcron.cli.tables import AlarmCell, print_facts
 from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger
-from dcron.presentation import humanize
+from dcron.presentation import alerts, humanize
 from dcron.presentation.graph import graph_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dcron.presentation.alerts import AlertFacts
     from dcron.services.crontab import Crontab
     from dcron.services.task_rows import TaskRow
 
@@ -44,6 +45,8 @@ class TaskContext:
     dead: Sequence[Run]
     """At most READ, the newest first."""
     graph: "Mapping[str, Sequence[str]]"
+    alerts: "Sequence[AlertFacts]"
+    """The open ones."""
 
 
 def command(
@@ -82,6 +85,7 @@ def command(
 
 
 def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
+    from dcron.services.alerts import Alerts
     from dcron.store.runs import RunFilter
 
     task_id = view.task.id
@@ -90,6 +94,7 @@ def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
         sorted(waiting, key=lambda run: (run.due_at, run.id)),
         crontab.runs(RunFilter(task_id, dead=True), READ),
         crontab.dependency_graph(view.task),
+        Alerts(crontab).of_task(task_id) if view.alerts else (),
     )
 
 
@@ -117,6 +122,7 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
         "agents",
         f"none can claim its next run: {view.unserved}" if view.unserved and task.enabled else None,
     )
+    yield "alert", [AlarmCell(_alert(facts, now)) for facts in around.alerts] or None
     yield "waiting", _waiting(view, around.waiting, now)
     yield "suspended", task.error
     yield "graph", graph_lines(around.graph, task.name) or None
@@ -128,6 +134,13 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
         "changed",
         f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'unknown'}",
     )
+
+
+def _alert(facts: "AlertFacts", now: datetime) -> str:
+    alert = facts.alert
+    by = f", acknowledged by {alert.acknowledged_by}" if alerts.is_acknowledged(alert, now) else ""
+    blame = f"; it {facts.blame.sentence}" if facts.blame else ""
+    return f"{alerts.word(alert.kind)} since {alerts.time(alert.opened_at)} (alert {alert.id}){by}{blame}"
 
 
 def _of_the_command(view: "TaskRow") -> Iterator[Fact]:

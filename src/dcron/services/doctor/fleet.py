@@ -9,8 +9,11 @@ from dcron.services.doctor.finding import Finding, named
 from dcron.store.cluster_figures import ClusterFigures
 
 
-def examine(figures: ClusterFigures, nodes: Sequence[Node]) -> Iterator[Finding]:
-    """Yield what is wrong with these nodes, of which no one has declared any dead."""
+def examine(figures: ClusterFigures, nodes: Sequence[Node], unserved: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is wrong with these nodes, of which no one has declared any dead.
+
+    `unserved` are names of tasks whose next runs none of them can take.
+    """
     by_state = {state: [node for node in nodes if node.state(figures.now) is state] for state in NodeState}
     living = by_state[NodeState.ALIVE] + by_state[NodeState.DRAINING]
     if not living and figures.tasks["active"]:
@@ -20,12 +23,13 @@ def examine(figures: ClusterFigures, nodes: Sequence[Node]) -> Iterator[Finding]
             f"{humanize.plural(figures.tasks['active'], 'task')} cannot start",
             "start `dcron agent` on at least one server",
         )
-    elif figures.tasks_unserved:
+    elif unserved:
         yield Finding(
             "unserved",
-            f"no running agent can take the next run of {humanize.plural(figures.tasks_unserved, 'task')}",
-            "they do not run at all",
-            "`dcron why NAME` says what a task needs; `dcron list --late` shows those that are due",
+            f"no running agent can take the next runs of these tasks: {named(unserved)}",
+            "they do not run",
+            f"`dcron why {unserved[0]}` says what it needs; `dcron nodes` shows what the agents have",
+            unserved,
         )
     yield from _late(by_state[NodeState.LATE], figures.now)
     yield from _drained(by_state[NodeState.DRAINING])

@@ -1,23 +1,35 @@
 """Maintenance jobs that fail or are behind."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
 
 from dcron.services.doctor.finding import Finding, named
 from dcron.store.cluster_figures import MaintenanceFigures
+from dcron.store.maintenance import last_round
 
 _BEHIND = timedelta(days=1)
 
 
-def examine(jobs: Sequence[MaintenanceFigures], now: datetime) -> Iterator[Finding]:
-    """Yield the jobs that fail, and those that are behind for other reasons."""
+def errors(connection: Connection, jobs: Sequence[MaintenanceFigures]) -> dict[str, str]:
+    """Return why the jobs that fail have failed, by their names."""
+    rounds = {job.name: last_round(connection, job.name) for job in jobs if job.failed}
+    return {name: row.error for name, row in rounds.items() if row and row.error}
+
+
+def examine(
+    jobs: Sequence[MaintenanceFigures], errors: Mapping[str, str], now: datetime
+) -> Iterator[Finding]:
+    """Yield the jobs that fail, with their `errors`, and those that are behind for other reasons."""
     failing = [job.name for job in jobs if job.failed]
     if failing:
+        shown = [f"{name} ({' '.join(errors[name].split())})" if name in errors else name for name in failing]
         yield Finding(
             "maintenance-failed",
-            f"the last round of these maintenance jobs failed: {named(failing)}",
+            f"the last round of these maintenance jobs failed: {named(shown)}",
             "old history stays until a round succeeds",
-            "`dcron info` and the agents' logs say why",
+            "remove the cause; the agents' logs say more",
             failing,
         )
     behind = [job.name for job in jobs if not job.failed and job.due_at < now - _BEHIND]

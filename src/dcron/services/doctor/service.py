@@ -65,12 +65,18 @@ class Doctor:
         with self._database.read() as connection:
             figures = cluster_figures.read(connection, self._database)
             living = nodes.listing(connection, figures.now)
+            unserved = (
+                cluster_figures.unserved_names(connection, living, figures.now)
+                if figures.tasks_unserved
+                else []
+            )
+            errors = maintenance.errors(connection, figures.maintenance)
             unstarted = task_rows.by_ids(connection, tasks.never_started(figures))
             seconds = tasks.slowest(_totals(connection, figures))
             slowest = task_rows.by_ids(connection, list(seconds))
-        yield from fleet.examine(figures, living)
+        yield from fleet.examine(figures, living, unserved)
         yield from clocks.examine(living)
-        yield from maintenance.examine(figures.maintenance, figures.now)
+        yield from maintenance.examine(figures.maintenance, errors, figures.now)
         yield from tasks.examine(figures)
         yield from tasks.examine_unstarted(unstarted, figures.now)
         yield from tasks.examine_durations(slowest, seconds, figures.now)

@@ -13,7 +13,7 @@ from dcron.errors import UsageError, ZoneError
 from dcron.model import DEFINITION_FIELDS, TIMES_FIELDS, Definition, Node, NodeState, Run, RunState, Task
 from dcron.policy import INSTANT
 from dcron.schedule import Schedule, clock_transitions, zone
-from dcron.services.why.messages import Cause, Clock
+from dcron.services.why.run_causes import Cause, Clock
 from dcron.store import history, nodes, tasks
 from dcron.store.history import AuditEntry
 from dcron.unreadable import Unreadable
@@ -21,7 +21,7 @@ from dcron.unreadable import Unreadable
 _LONGEST_BACK = timedelta(days=50 * 366)
 _SECOND = timedelta(seconds=1)
 _TIME_FIELDS = ("not_before", "not_after")
-_TUPLE_FIELDS = ("argv", "require")
+_TUPLE_FIELDS = ("argv", "require", "notify", "notify_on")
 
 
 @dataclass(frozen=True)

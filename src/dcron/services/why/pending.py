@@ -11,9 +11,9 @@ from dcron.policy import Lane
 from dcron.policy.dependencies import roots
 from dcron.policy.lanes import HEAD_START
 from dcron.schedule import explain as in_words
-from dcron.services.why import messages
+from dcron.services.why import run_causes
 from dcron.services.why.context import Context, schedule_of
-from dcron.services.why.messages import RUNS_SHOWN, Cause, named
+from dcron.services.why.run_causes import RUNS_SHOWN, Cause, named
 from dcron.store import dependencies, history, planning, queues, runs, tasks
 from dcron.store.runs import RunFilter
 
@@ -26,7 +26,7 @@ _MOST_OF_A_FLOW = 1000
 def of_run(context: Context, run: Run) -> list[Cause]:
     """Return what a run that is not over waits for, or that it runs."""
     if run.state is not RunState.WAITING:
-        return [messages.alive(run, context.clock), *_owner_is_late(context, run)]
+        return [run_causes.alive(run, context.clock), *_owner_is_late(context, run)]
     if run.blocked:
         return [_blocked(context, run, run.blocked)]
     if run.due_at > context.now:
@@ -59,16 +59,16 @@ def _blocked(context: Context, run: Run, block: Block) -> Cause:
         case Block.PAUSED:
             paused = context.paused() if context.task and not context.task.enabled else None
             rest = paused.text if paused else "the pause of its task has ended, and an agent lets it go on"
-            facts = {**(paused.facts if paused else {}), **messages.about(run)}
-            return messages.of_run("paused", run, context.clock, f"waits: {rest}", facts)
+            facts = {**(paused.facts if paused else {}), **run_causes.about(run)}
+            return run_causes.of_run("paused", run, context.clock, f"waits: {rest}", facts)
         case Block.DELAY:
             rest = f"the end of {named(others)}" if others else "an agent to let it go on"
             delay = context.task and policy.delay_of(context.task)
             then = f", and then {delay.total_seconds():g}s" if delay and others else ""
-            return messages.of_run("delay", run, context.clock, f"waits for {rest}{then}", {"runs": ids})
+            return run_causes.of_run("delay", run, context.clock, f"waits for {rest}{then}", {"runs": ids})
         case Block.LIMIT:
             text = f"waits: {_limit(context, others)}"
-            return messages.of_run("limit", run, context.clock, text, {"runs": ids})
+            return run_causes.of_run("limit", run, context.clock, text, {"runs": ids})
 
 
 def _limit(context: Context, others: Sequence[Run]) -> str:
@@ -92,13 +92,13 @@ def _not_due(context: Context, run: Run, will: str) -> Cause:
         most = f" of {context.task.tries}" if context.task else ""
         when = f"{clock.time(run.due_at)} ({clock.distance(run.due_at)})"
         text = f"attempt {run.attempt}{most} of {context.name} waits until {when}{not_later}{why}"
-        return Cause("retry", text, messages.about(run) | facts | {"retry_of": run.retry_of})
+        return Cause("retry", text, run_causes.about(run) | facts | {"retry_of": run.retry_of})
     if calendar := context.task and run.trigger is Trigger.SCHEDULE and _excluded(context.task, run):
         text = f"will be skipped: {calendar}"
-        return messages.of_run("calendar", run, clock, text, {**facts, "reason": calendar})
+        return run_causes.of_run("calendar", run, clock, text, {**facts, "reason": calendar})
     jitter = f", by its jitter {clock.time(run.due_at)}" if run.due_at != run.scheduled_for else ""
     text = f"{will} then, {clock.distance(run.due_at)}{jitter}{not_later}"
-    return messages.of_run("future", run, clock, text, facts)
+    return run_causes.of_run("future", run, clock, text, facts)
 
 
 def _excluded(task: Task, run: Run) -> str | None:
@@ -113,7 +113,7 @@ def _excluded(task: Task, run: Run) -> str | None:
 
 def _late(context: Context, run: Run, cause: Cause) -> Cause:
     text = f"has been due since {context.time(run.due_at)} and waits: {cause.sentence}"
-    return messages.of_run(cause.code, run, context.clock, text, {"due_at": run.due_at, **cause.facts})
+    return run_causes.of_run(cause.code, run, context.clock, text, {"due_at": run.due_at, **cause.facts})
 
 
 def why_not_claimed(context: Context, run: Run) -> list[Cause]:

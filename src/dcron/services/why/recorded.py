@@ -11,7 +11,7 @@ from dcron.fields.retention import DEFAULTS, format_value
 from dcron.model import Definition, Run, RunState, SkipCode, Trigger
 from dcron.schedule import Schedule, upcoming, zone
 from dcron.schedule import explain as in_words
-from dcron.services.why import messages, pending
+from dcron.services.why import pending, run_causes
 from dcron.services.why.context import (
     Context,
     author,
@@ -22,7 +22,7 @@ from dcron.services.why.context import (
     previous_occurrence,
     schedule_of,
 )
-from dcron.services.why.messages import RUNS_SHOWN, Cause, named
+from dcron.services.why.run_causes import RUNS_SHOWN, Cause, named
 from dcron.store import epochs, history, retention, runs, tasks
 from dcron.store.history import AuditEntry
 
@@ -39,9 +39,9 @@ def of_run(context: Context, run: Run) -> list[Cause]:
     if not run.state.is_final:
         return pending.of_run(context, run)
     if run.state is not RunState.SKIPPED:
-        return [messages.ended(run, context.clock)]
+        return [run_causes.ended(run, context.clock)]
     more, facts = _skip_details(context, run)
-    return [messages.skipped(run, context.clock, more, facts)]
+    return [run_causes.skipped(run, context.clock, more, facts)]
 
 
 def _skip_details(context: Context, run: Run) -> tuple[str, dict[str, Any]]:

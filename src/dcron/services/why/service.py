@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import chain
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -12,6 +13,8 @@ from dcron import policy
 from dcron.errors import UsageError, ZoneError
 from dcron.model import Run, RunState, Trigger
 from dcron.policy import INSTANT
+from dcron.presentation import alerts
+from dcron.presentation.alerts import AlertFacts
 from dcron.schedule import clock_transitions, parse_time, zone
 from dcron.services.crontab import Crontab
 from dcron.services.why import pending, recorded
@@ -23,8 +26,8 @@ from dcron.services.why.context import (
     previous_occurrence,
     schedule_of,
 )
-from dcron.services.why.messages import Cause, Span
-from dcron.store import history, runs, tasks
+from dcron.services.why.run_causes import Cause, Span
+from dcron.store import alert_causes, alert_list, history, runs, tasks
 
 MOST_TIMES = 200
 """Times of a task that one answer explains."""
@@ -254,9 +257,29 @@ def _lately(context: Context) -> list[Cause]:
     happened = [*recorded.incidents(context), *recorded.overlong_leases(context)]
     # A cause of one time is not repeated for another time, or for all.
     first: dict[str, Cause] = {}
-    for cause in (*_last(context), *_now(context), *_next(context), *happened):
+    for cause in (*_last(context), *_now(context), *_next(context), *_alerts(context), *happened):
         first.setdefault(cause.text, cause)
     return list(first.values())
+
+
+def _alerts(context: Context) -> list[Cause]:
+    """Explain what is wrong with the task, and what changed before it began."""
+    found = alert_list.of_tasks(context.connection, [context.task_id]).get(context.task_id, [])
+    return [_alert(context, facts) for facts in alert_causes.read(context.connection, found, context.now)]
+
+
+def _alert(context: Context, found: AlertFacts) -> Cause:
+    alert = found.alert
+    text = f"{context.name} is {alerts.word(alert.kind)} since {context.time(alert.opened_at)}"
+    if found.blame:
+        text += f"; it {found.blame.sentence}"
+    if alert.acknowledged_by and alerts.is_acknowledged(alert, context.now):
+        note = f": {alert.acknowledged_note}" if alert.acknowledged_note else ""
+        text += f" (acknowledged by {alert.acknowledged_by}{note})"
+    facts: dict[str, Any] = {"at": None, "alert": alert.id, "kind": alert.kind, "since": alert.opened_at}
+    if found.blame:
+        facts |= {"began": found.blame.text, "difference": list(found.blame.difference)}
+    return Cause("alert", text, facts)
 
 
 def _last(context: Context) -> list[Cause]:

@@ -1,0 +1,241 @@
+"""The loop that sends notifications by the channels of its node.
+
+It has a thread of its own, and each message is sent by a child process with a time limit: a channel that
+hangs cannot delay a heartbeat. The heartbeat finds in a statement of its own whether something waits, so an
+idle agent sends no statement for it.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dcron.channels import MAILTO, Channel, offered
+from dcron.database import Database
+from dcron.errors import DatabaseError, DcronError, NotFound, unexpected
+from dcron.model import Notification
+from dcron.notifying import Delivery, Message, Outcome, Result
+from dcron.notifying.client import LIMIT
+from dcron.presentation import alert_message
+from dcron.presentation.humanize import plural
+from dcron.store import alert_facts, notifications
+from dcron.store.notifications import OUTPUT, Claim
+
+log = logging.getLogger("dcron.agent")
+
+_LAST_SECONDS = 5.0
+"""Seconds that a stopping agent waits for a message on its way."""
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds between tries to record what became of a message. Then another node sends it again."""
+Group = Sequence[Notification]
+"""The notifications of one message."""
+
+
+class Notifier:
+    """Sends what waits for the channels of one node, one message at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        node_id: str,
+        channels: Sequence[Channel] = (),
+        *,
+        strict: bool = False,
+        limit: float = LIMIT,
+    ) -> None:
+        """With `strict`, files that other accounts can change are refused. `limit`: seconds for a message."""
+        self._database = database
+        self._node_id = node_id
+        self._channels = {channel.name: channel for channel in channels}
+        self._mail = next((channel for channel in channels if channel.kind == "mail"), None)
+        self.names = offered(list(channels))
+        self._strict = strict
+        self._limit = limit
+        self._wake = threading.Event()
+        self.children: frozenset[int] = frozenset()
+        """The pids of child processes that only this loop waits for."""
+        self.draining = False
+        """A draining node claims nothing new."""
+
+    def offer(self) -> None:
+        """Send what waits, as soon as there is time."""
+        self._wake.set()
+
+    def wake(self) -> None:
+        """End a pause early."""
+        self._wake.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Send what waits until `stop` is set and `wake` called. An error does not end the node."""
+        while not stop.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            if not stop.is_set():
+                self.step(stop)
+
+    def step(self, stop: threading.Event) -> None:
+        """Send one message for each channel for which something waits, and some outputs of runs."""
+        try:
+            with self._database.read() as connection:
+                now = self._database.now(connection)
+                waiting = notifications.waiting_channels(connection, self.names, now)
+            for name in waiting:
+                for claim in (self._claim_alerts, self._claim_outputs):
+                    if stop.is_set() or self.draining:
+                        return
+                    self._send(claim(name), stop)
+        except DatabaseError as error:  # the next heartbeat finds the rest
+            log.warning("notifications: %s", error, extra={"event": "notification-failed"})
+
+    def _claim_alerts(self, name: str) -> Claim:
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            pause = notifications.pause(connection)
+            return notifications.claim_alerts(connection, self._database, name, self._node_id, now, pause)
+
+    def _claim_outputs(self, name: str) -> Claim:
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            return notifications.claim_outputs(connection, self._database, name, self._node_id, now)
+
+    def _send(self, claim: Claim, stop: threading.Event) -> None:
+        """Send what was claimed, and record what became of it."""
+        if not claim.rows:
+            return
+        began = monotonic()
+        groups = _groups(claim.rows)
+        try:
+            results = self._results(claim, groups, began, stop)
+        except Exception as error:
+            expected = isinstance(error, (DcronError, OSError))
+            failure = Result(Outcome.FAILED, str(error) if expected else unexpected(error))
+            results = [failure for _ in groups]
+        if results is None:
+            self._record(lambda connection, _: notifications.release(connection, claim), stop)
+            return
+        outcomes = list(zip(groups, results, strict=True))
+        self._record(lambda connection, now: self._settle(connection, claim, outcomes, now), stop)
+        for group, result in outcomes:
+            _report(claim.channel, group, result)
+
+    def _results(
+        self, claim: Claim, groups: Sequence[Group], began: float, stop: threading.Event
+    ) -> list[Result] | None:
+        """Send the messages; return what became of them, or None if there is no time left to send them."""
+        channel = self._mail if claim.channel.startswith(f"{MAILTO}:") else self._channels.get(claim.channel)
+        if channel is None:
+            raise NotFound(f"{self._node_id} has no channel {claim.channel}")
+        options = channel.resolved(os.environ, strict=self._strict)
+        with self._database.read() as connection:
+            now = self._database.now(connection)
+            messages = [_message(connection, claim.channel, group, now) for group in groups]
+        if stop.is_set() or monotonic() - began > notifications.HOLD - self._limit:
+            return None  # the hold would be over before the result is known
+        delivery = Delivery(claim.channel, channel.kind, options, messages, self._limit)
+        self.children |= {delivery.pid}
+        try:
+            return delivery.results(_Patience(stop).is_over)
+        finally:
+            self.children -= {delivery.pid}
+
+    def _settle(
+        self,
+        connection: Connection,
+        claim: Claim,
+        outcomes: Sequence[tuple[Group, Result]],
+        now: datetime,
+    ) -> None:
+        for group, result in outcomes:
+            ids, error = [row.id for row in group], result.error or ""
+            if result.outcome is Outcome.SENT:
+                notifications.sent(connection, claim, ids, now)
+            elif result.outcome is Outcome.FAILED:
+                notifications.failed(connection, claim, ids, now, error)
+            else:
+                notifications.unknown(connection, claim, ids, now, error)
+        if any(result.outcome is Outcome.SENT for _, result in outcomes):
+            notifications.delivered(connection, claim.channel, now)
+        else:
+            notifications.give_up(connection, now, claim.channel)
+
+    def _record(self, write: Callable[[Connection, datetime], None], stop: threading.Event) -> None:
+        """Record what became of a claim. If the database does not answer in time, the hold runs out."""
+        for pause in (*_PAUSES, None):
+            try:
+                with self._database.write() as connection:
+                    write(connection, self._database.now(connection))
+                return
+            except DatabaseError as error:
+                if pause is None or stop.wait(pause):
+                    log.warning(
+                        "notifications: not recorded, so they are sent again: %s",
+                        error,
+                        extra={"event": "notification-not-recorded"},
+                    )
+                    return
+
+
+class _Patience:
+    """How long a stopping agent waits for a message on its way."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._since: float | None = None
+
+    def is_over(self) -> bool:
+        """Return whether the agent has been stopping for too long."""
+        if self._since is None and self._stop.is_set():
+            self._since = monotonic()
+        return self._since is not None and monotonic() - self._since > _LAST_SECONDS
+
+
+def _groups(rows: Sequence[Notification]) -> list[Group]:
+    """Return what is sent together: each output of a run is a message of its own."""
+    outputs = [[row] for row in rows if row.kind == OUTPUT]
+    alerts = [row for row in rows if row.kind != OUTPUT]
+    return [*outputs, alerts] if alerts else list(outputs)
+
+
+def _message(connection: Connection, channel: str, group: Group, now: datetime) -> Message:
+    """Return the message about these notifications. Its ID is the same whichever node sends it."""
+    message = alert_message.compose(alert_facts.read(connection, group, now))
+    address = channel.removeprefix(f"{MAILTO}:")
+    return replace(
+        message,
+        id=message_id(group),
+        to=(address,) if address != channel else message.to,
+        facts={**message.facts, "notifications": [_facts(row) for row in group]},
+    )
+
+
+def message_id(group: Group) -> str:
+    """Return a name for exactly these notifications, which no other crontab has."""
+    first, last = group[0], group[-1]
+    return f"{first.id}-{last.id}.{int(first.created_at.timestamp() * 1_000_000):x}"
+
+
+def _facts(row: Notification) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in ("id", "kind", "alert_id", "run_id", "task_id")}
+
+
+def _report(channel: str, group: Group, result: Result) -> None:
+    """Log what became of a message."""
+    what = plural(len(group), "notification")
+    if result.outcome is Outcome.SENT:
+        log.info("channel %s: sent %s", channel, what, extra={"event": "notification-sent"})
+        return
+    log.warning(
+        "channel %s: %s %s: %s%s",
+        channel,
+        what,
+        "may not have arrived" if result.outcome is Outcome.UNKNOWN else "not sent",
+        result.error,
+        f" ({result.detail})" if result.detail else "",
+        extra={"event": "notification-failed"},
+    )

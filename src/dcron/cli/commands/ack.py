@@ -1,0 +1,67 @@
+"""`ack`: acknowledge alerts."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import agreed
+from dcron.cli.options import Db, Json
+from dcron.presentation import alerts
+from dcron.safetext import safe
+
+if TYPE_CHECKING:
+    from dcron.model import Alert
+
+
+def command(
+    which: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME|ALERT...",
+            help="Whole names of tasks, or numbers of alerts, as `dcron alerts` shows them.",
+            show_default=False,
+        ),
+    ],
+    message: Annotated[
+        str | None,
+        typer.Option("-m", "--message", metavar="TEXT", help="What others should know.", show_default=False),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="4h", help="For this long only [default: until it closes].", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Acknowledge alerts: send no more reminders of them.
+
+    \b
+    dcron ack backup -m "the disk is full, a new one comes today"
+    dcron ack 17 --for 4h
+    dcron ack node:web-2
+
+    A NAME means all open alerts of the task. The alerts stay open until their causes are gone. All are looked
+    up before the first is acknowledged.
+    """
+    from dcron.cli import json_output
+    from dcron.quantities import parse_duration
+    from dcron.services.alerts import Alerts
+
+    lasting = timedelta(seconds=parse_duration(duration)) if duration is not None else None
+    with opened_crontab(db) as crontab:
+        service = Alerts(crontab)
+        found: dict[int, Alert] = {}
+        for each in which:
+            found |= {alert.id: alert for alert in agreed(service.find, "ack", each)}
+        acknowledged = service.acknowledge(list(found.values()), message, lasting)
+    if as_json:
+        console.emit_list(map(json_output.alert_shape, acknowledged))
+        return
+    for alert in acknowledged:
+        until = f" for {duration}" if duration else ""
+        console.data(f"acknowledged{until}  {safe(alerts.name(alert))}: {alerts.word(alert.kind)}")

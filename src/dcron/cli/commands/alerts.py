@@ -1,0 +1,92 @@
+"""`alerts`: what is wrong now."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.options import Db, Json, run_number, whole_number
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.errors import ExitCode
+from dcron.presentation import alerts, humanize
+
+if TYPE_CHECKING:
+    from dcron.presentation.alerts import AlertFacts
+
+COLUMNS = [
+    TableColumn("ALERT", right=True),
+    TableColumn("SINCE", right=True),
+    TableColumn("WHAT", least=12),
+    TableColumn("IS", least=7),
+    TableColumn("TIMES", right=True, spare=True),
+    TableColumn("KNOWN TO", least=6, spare=True),
+    TableColumn("CAUSE", least=12),
+]
+
+
+def command(
+    closed: Annotated[bool, typer.Option("--all", help="Also list alerts that are closed.")] = False,
+    count: Annotated[
+        int,
+        typer.Option("-n", "--count", metavar="N", help="Most alerts to list.", parser=whole_number(1)),
+    ] = 100,
+    before: Annotated[
+        int | None,
+        typer.Option("--before", metavar="ALERT", help="Only older alerts than this.", parser=run_number),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """List what is wrong now: open alerts, and who has acknowledged them.
+
+    \b
+    dcron alerts
+    dcron alerts --all -n 20
+    dcron alerts > /dev/null || echo "something is wrong"
+
+    The newest come first. The exit code is 1 if there are unacknowledged open alerts.
+    """
+    from dcron.cli import json_output
+    from dcron.schedule import zone
+    from dcron.services.alerts import Alerts
+
+    with opened_crontab(db) as crontab:
+        service, now = Alerts(crontab), crontab.now()
+        found = service.page(closed=closed, before_id=before, limit=count + 1)
+        waiting = service.count_unacknowledged()
+    shown = found[:count]
+    if as_json:
+        console.emit_list(json_output.alert_facts_shape(each, now) for each in shown)
+    elif not print_table(COLUMNS, _rows(shown, now, zone(own_zone()))):
+        console.note("no alerts" if closed else "nothing is wrong: there are no open alerts")
+    if len(found) > count:
+        console.note(f"there are more; --before {shown[-1].alert.id} continues")
+    if waiting:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _rows(found: "Sequence[AlertFacts]", now: datetime, here: tzinfo) -> Iterator[list[str]]:
+    for facts in found:
+        alert = facts.alert
+        word = alerts.word(alert.kind)
+        is_new = alert.closed_at is None and not alerts.is_acknowledged(alert, now)
+        yield [
+            str(alert.id),
+            humanize.clock(alert.opened_at, here, now),
+            alerts.name(alert),
+            AlarmCell(word) if is_new else f"was {word}" if alert.closed_at else word,
+            f"{alert.times:,}",
+            alert.acknowledged_by or "",
+            _cause(facts, now, here),
+        ]
+
+
+def _cause(facts: "AlertFacts", now: datetime, here: tzinfo) -> str:
+    alert = facts.alert
+    parts = [alerts.cause(facts, now), facts.blame.sentence if facts.blame else ""]
+    if alert.closed_at:
+        parts = [f"until {humanize.clock(alert.closed_at, here, now)}", parts[0]]
+    return "; ".join(filter(None, (*parts, alert.acknowledged_note)))

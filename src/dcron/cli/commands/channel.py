@@ -1,0 +1,149 @@
+"""`channel`: list the channels that notifications are sent by, and test one."""
+
+import os
+import secrets
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, Verb, group
+from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.errors import Refused
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from dcron.channels import Channel
+    from dcron.services.channels import ChannelRow
+
+
+COLUMNS = [
+    TableColumn("CHANNEL", least=8),
+    TableColumn("KIND"),
+    TableColumn("NODES", least=8),
+    TableColumn("WAITING", right=True),
+    TableColumn("LAST SENT", right=True),
+    TableColumn("ERROR", least=12),
+]
+_LONGEST_TEST = 120.0
+"""Seconds to wait for a node that sends a test message."""
+_LOOK = 0.5
+_MOST_NODES = 3
+
+command = group("List the channels that notifications are sent by, and test one.")
+
+
+@command.command("list", cls=Verb)
+def list_channels(as_json: Json = False, db: Db = None) -> None:
+    """List the channels of living nodes and of this machine's config file.
+
+    KIND is known for the channels of this machine: other nodes only publish names.
+    """
+    from dcron.cli import json_output
+    from dcron.config import load_config
+    from dcron.services.channels import Channels
+
+    own = load_config().notify
+    with opened_crontab(db) as crontab:
+        found = Channels(crontab).every(own)
+        now = crontab.now()
+    kinds = {name: channel.kind for name, channel in own.items()}
+    if as_json:
+        console.emit_list(json_output.channel_shape(row, kinds.get(row.name)) for row in found)
+    elif not print_table(COLUMNS, (_row(row, kinds.get(row.name), now) for row in found)):
+        console.note("no channels yet; give an agent one: a table [notify.NAME] in its config file")
+
+
+@command.command("test", cls=Verb)
+def send_test(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="CHANNEL", help="Name of the channel, or mailto:ADDRESS.", show_default=False),
+    ],
+    db: Db = None,
+) -> None:
+    """Send a test message by a channel.
+
+    \b
+    dcron channel test ops
+
+    A channel of this machine's config file sends it now; for another, a node that has it does.
+    """
+    from dcron.channels import MAILTO
+    from dcron.config import load_config
+
+    own = load_config().notify
+    if name.startswith(f"{MAILTO}:"):
+        channel = next((each for each in own.values() if each.kind == "mail"), None)
+    else:
+        channel = own.get(name)
+    if channel:
+        _send(channel, name)
+    else:
+        _send_by_node(name, db)
+
+
+def _send(channel: "Channel", name: str) -> None:
+    """Send a test message from this machine. Raises Refused if it fails."""
+    from dataclasses import replace
+
+    from dcron import trust
+    from dcron.channels import MAILTO
+    from dcron.config import actor
+    from dcron.notifying import Outcome, deliver
+    from dcron.presentation.alert_message import compose_test
+
+    options = channel.resolved(os.environ, strict=os.geteuid() == trust.ROOT)
+    address = name.removeprefix(f"{MAILTO}:")
+    message = replace(
+        compose_test(name, actor()),
+        id=f"test.{secrets.token_hex(8)}",
+        to=(address,) if address != name else (),
+    )
+    (result,) = deliver(name, channel.kind, options, [message])
+    if result.outcome is not Outcome.SENT:
+        detail = f": {result.detail}" if result.detail else ""
+        raise Refused(f"channel {name}: not sent: {result.error}{detail}")
+    console.data(f"channel {name}: sent by this machine")
+
+
+def _send_by_node(name: str, db: str | None) -> None:
+    """Let a node that has the channel send a test message. Raises Refused if it fails."""
+    from dcron.services.channels import Channels
+
+    with opened_crontab(db) as crontab:
+        channels = Channels(crontab)
+        test = channels.request_test(name)
+        console.note(f"this machine does not have the channel {name}: a node that has it sends the message")
+        deadline = time.monotonic() + _LONGEST_TEST
+        try:
+            while time.monotonic() < deadline:
+                found = channels.test_result(test)
+                if found and found.sent_at:
+                    console.data(f"channel {name}: sent by {found.sent_by}")
+                    return
+                if found is None or found.error:
+                    raise Refused(f"channel {name}: not sent: {found.error if found else 'it was deleted'}")
+                time.sleep(_LOOK)
+            raise Refused(f"channel {name}: no node has sent the message within {_LONGEST_TEST:g} seconds")
+        finally:
+            channels.withdraw_test(test)
+
+
+def _row(row: "ChannelRow", kind: str | None, now: "datetime") -> list[str]:
+    from dcron.presentation import humanize
+
+    named = ", ".join(row.nodes[:_MOST_NODES])
+    more = f" and {len(row.nodes) - _MOST_NODES} more" if len(row.nodes) > _MOST_NODES else ""
+    figures = row.figures
+    return [
+        row.name,
+        kind or "",
+        f"{named}{more}" or AlarmCell("none"),
+        f"{figures.waiting:,}",
+        humanize.ago(figures.sent_at, now) if figures.sent_at else "never",
+        AlarmCell(figures.error) if figures.error else "",
+    ]

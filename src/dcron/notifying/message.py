@@ -1,0 +1,60 @@
+"""What is sent, and what became of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message. Its parts are safe to print: the caller has made foreign text inert."""
+
+    id: str
+    """Stable: a message that is sent again has the same ID, so that the receiver can drop the second."""
+    subject: str
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What a program that receives the message reads. Serializable as JSON."""
+    to: tuple[str, ...] = ()
+    """For mail: the addresses. Without any, those of the channel."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """For mail: headers that are added, or that replace those of the same name."""
+
+
+class Outcome(StrEnum):
+    """What became of a message."""
+
+    SENT = "sent"
+    """The receiver has accepted it."""
+    FAILED = "failed"
+    """It was not delivered."""
+    UNKNOWN = "unknown"
+    """It may have been delivered: there was no answer in time, or the sender was killed."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one message."""
+
+    outcome: Outcome
+    error: str | None = None
+    """Why it was not sent. Repeats no secret."""
+    detail: str | None = None
+    """What a failed command wrote to stderr last: for the operator's eyes, not for the database."""
+
+
+class SendError(Exception):
+    """The message was not delivered. The message of the error may hold secrets: the client removes them."""
+
+    outcome = Outcome.FAILED
+
+    def __init__(self, error: str, detail: str | None = None) -> None:
+        super().__init__(error)
+        self.detail = detail
+
+
+class UnknownOutcome(SendError):  # noqa: N818
+    """There was no answer: the message may have been delivered."""
+
+    outcome = Outcome.UNKNOWN

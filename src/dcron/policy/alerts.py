@@ -1,0 +1,145 @@
+"""Decide when something is wrong, and who is notified of it: expectations, rules and thresholds."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dcron.errors import UsageError
+from dcron.fields import FIELDS, expectations
+from dcron.fields.expectations import AUTO, RUNTIME, START, SUCCESS, Bounds
+from dcron.fields.kinds import NONE
+from dcron.model import AlertKind, Definition
+
+START_WITHIN = 600.0
+"""Seconds within which a due run starts, where nothing else is said."""
+AGAIN = 86_400.0
+"""Seconds until an open alert is repeated."""
+CLOCK_OFFSET = 2.0
+"""Seconds by which a node's clock may differ from the database's."""
+UNSERVED_AFTER = timedelta(minutes=5)
+"""How long no living node serves a run before it counts: agents are replaced one after the other."""
+BEHIND = timedelta(hours=1)
+"""How long a maintenance job may be due."""
+LOST_FOR = timedelta(days=7)
+"""How long a lost node counts as lost, if no node of its name comes back."""
+LEARNED_FROM = 50
+"""Successful runs from which an expected runtime is learned."""
+FEWEST_LEARNED = 10
+SHORTEST_LIMIT = 60.0
+"""Seconds: what takes less is never too long by a learned runtime."""
+EVENT_PREFIX = "dcron."
+"""The beginning of the names of events that dcron itself sends."""
+RECOVERED = f"{EVENT_PREFIX}recovered"
+"""The event of an alert that is closed."""
+CLOSED_BY_SUCCESS = (AlertKind.FAILING, AlertKind.STALE, AlertKind.MISSED)
+CLOSED_BY_END = (AlertKind.TOO_LONG, AlertKind.LATE)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What one task expects and notifies, by its own fields and by the settings."""
+
+    channels: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset(AlertKind)
+    """What causes messages."""
+    after: int = 1
+    """Failed runs in a row that count as failing."""
+    again: float | None = AGAIN
+    """Seconds until a reminder; None: there are none."""
+    start: float | None = START_WITHIN
+    runtime: str | None = None
+    """A text such as `2m..1h`, or `auto`."""
+    success: float | None = None
+
+    def channels_for(self, kind: str) -> tuple[str, ...]:
+        """Return the channels that get messages about alerts of this kind."""
+        return self.channels if kind in self.kinds else ()
+
+    def remind_at(self, now: datetime) -> datetime | None:
+        """Return when an alert that is notified now is repeated."""
+        return now + timedelta(seconds=self.again) if self.channels and self.again else None
+
+
+def rules_of(settings: Mapping[str, Any], task: Definition | None = None) -> Rules:
+    """Return the rules of a task, or those of the crontab itself. Ignore values that are not valid."""
+    own_channels = _valid("notify", task.notify) if task else None
+    channels = own_channels or _valid("notify", settings.get("notify.default")) or ()
+    kinds = (task and _valid("notify_on", task.notify_on)) or _valid("notify_on", settings.get("notify.on"))
+    after = (task and _valid("notify_after", task.notify_after)) or _valid(
+        "notify_after", settings.get("notify.after")
+    )
+    expected = {
+        name: (task.expect if task else {}).get(name, settings.get(f"expect.{name}"))
+        for name in expectations.NAMES
+    }
+    again = settings.get("notify.again", AGAIN)
+    return Rules(
+        channels=() if NONE in channels else tuple(channels),
+        kinds=frozenset(kinds or AlertKind),
+        after=after or 1,
+        again=again if again is None or _is_seconds(again) else AGAIN,
+        start=_seconds(START, expected[START], START_WITHIN),
+        runtime=_runtime(expected[RUNTIME]),
+        success=_seconds(SUCCESS, expected[SUCCESS], None),
+    )
+
+
+def _valid(name: str, value: Any) -> Any:
+    """Return the value of a field; None if it is missing or not valid."""
+    try:
+        return None if value is None or FIELDS[name].kind.problem(value) else value
+    except TypeError:
+        return None
+
+
+def _seconds(name: str, value: Any, default: float | None) -> float | None:
+    if value == NONE:
+        return None
+    try:
+        expectations.require_value(name, value)
+    except UsageError:
+        return default
+    return float(value)
+
+
+def _runtime(value: Any) -> str | None:
+    try:
+        expectations.require_value(RUNTIME, value)
+    except UsageError:
+        return None
+    return None if value == NONE else str(value)
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1e10
+
+
+def bounds_of(runtime: str | None, learned: Bounds = (None, None)) -> Bounds:
+    """Return the shortest and longest expected runtime in seconds; `learned` is used for `auto`."""
+    if runtime is None:
+        return None, None
+    return learned if runtime == AUTO else expectations.runtime_bounds(runtime)
+
+
+def learned_bounds(seconds: Sequence[float]) -> Bounds:
+    """Return a third of the 1st and three times the 99th percentile of the runtimes, if they are enough."""
+    if len(seconds) < FEWEST_LEARNED:
+        return None, None
+    ordered = sorted(seconds)
+    return _percentile(ordered, 0.01) / 3, max(3 * _percentile(ordered, 0.99), SHORTEST_LIMIT)
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def event_name(kind: str) -> str:
+    """Return the name of the event that is sent when an alert of this kind is opened."""
+    return f"{EVENT_PREFIX}{kind}"
+
+
+def task_subject(task_id: int) -> str:
+    """Return the subject of alerts about this task."""
+    return f"task:{task_id}"

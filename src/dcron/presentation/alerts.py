@@ -1,0 +1,151 @@
+"""Format alerts for people: what is wrong, since when, and what changed before it began."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from dcron.model import Alert, AlertKind, Run
+from dcron.presentation import humanize
+from dcron.presentation.humanize import plural
+
+DIFFERENCE_LINES = 12
+VALUE_LENGTH = 300
+"""Characters of a value in a difference."""
+_HIDDEN = ("env", "stdin")
+"""Fields whose values may be secret: a difference only names them."""
+_WORDS: Mapping[str, str] = {
+    AlertKind.FAILING: "failing",
+    AlertKind.LATE: "late",
+    AlertKind.TOO_LONG: "running too long",
+    AlertKind.TOO_SHORT: "ended too soon",
+    AlertKind.STALE: "without success",
+    AlertKind.MISSED: "missed",
+    AlertKind.NODE_LOST: "lost",
+    AlertKind.UNSERVED: "not served by any agent",
+    AlertKind.MAINTENANCE_BEHIND: "behind",
+    AlertKind.UNDELIVERABLE: "cannot send",
+    AlertKind.CLOCK: "wrong clock",
+    AlertKind.DATABASE: "database needs attention",
+}
+_OTHER_SUBJECTS = {"cluster": "the crontab"}
+
+
+@dataclass(frozen=True)
+class Blame:
+    """What changed before an alert began: the task, or what its runs need."""
+
+    at: datetime | None
+    """When it changed; None where only the result is known."""
+    text: str
+    """A sentence without a full stop, such as `began 14m 2s after a change by anna@ops`."""
+    difference: Sequence[str] = ()
+    """What changed about the task: lines that begin with `-` and `+`."""
+
+    @property
+    def sentence(self) -> str:
+        """Return all of it on one line."""
+        return f"{self.text}: {' '.join(self.difference)}" if self.difference else self.text
+
+
+@dataclass(frozen=True)
+class AlertFacts:
+    """An alert, and what is known of its task and its runs."""
+
+    alert: Alert
+    run: Run | None = None
+    """The last run that it is about; None where it was pruned, or is about none."""
+    timezone: str | None = None
+    """That of the task; None if it was removed."""
+    last_success: Run | None = None
+    """None where none of the latest runs succeeded."""
+    next_run_at: datetime | None = None
+    blame: Blame | None = None
+    output: Sequence[bytes] = ()
+    """The last lines that the run wrote; empty unless requested."""
+
+
+def word(kind: str) -> str:
+    """Return what a kind of alert says about its subject; the kind itself if a later version wrote it."""
+    return _WORDS.get(kind, kind)
+
+
+def name(alert: Alert) -> str:
+    """Return what the alert is about: a task's name, `node web-2`, `the crontab`."""
+    if alert.task is not None:
+        return alert.task
+    kind, _, rest = alert.subject.partition(":")
+    return f"{kind} {rest}" if rest else _OTHER_SUBJECTS.get(alert.subject, alert.subject)
+
+
+def is_acknowledged(alert: Alert, now: datetime) -> bool:
+    """Return whether a person has acknowledged it, and not only for a time that is over."""
+    if alert.acknowledged_at is None:
+        return False
+    return alert.silent_until is None or alert.silent_until > now
+
+
+def cause(facts: AlertFacts, now: datetime) -> str:
+    """Return what is known of the cause: `exit 3 on web-2 (run 8123)`; empty without any."""
+    parts = []
+    run = facts.run
+    if run is not None:
+        node = f" on {run.node}" if run.node else ""
+        parts.append(f"{humanize.result(run, now)}{node} (run {run.id})")
+        if run.reason and run.reason not in parts[0]:
+            parts.append(run.reason)
+    elif facts.alert.last_run_id is not None:
+        parts.append(f"run {facts.alert.last_run_id}")
+    for key in ("cause", "reason", "text", "error"):
+        said = facts.alert.facts.get(key)
+        if isinstance(said, str) and said and said not in parts:
+            parts.append(said)
+    return ": ".join(parts)
+
+
+def sentence(facts: AlertFacts, now: datetime) -> str:
+    """Return the alert in one sentence: `backup is failing since 2027-06-01 02:00 UTC: exit 3 …`."""
+    alert = facts.alert
+    times = f", {plural(alert.times, 'time')}" if alert.times > 1 else ""
+    said = cause(facts, now)
+    return (
+        f"{name(alert)}: {word(alert.kind)} since {time(alert.opened_at)}{times}{f': {said}' if said else ''}"
+    )
+
+
+def time(at: datetime) -> str:
+    """Return a time in UTC, to the minute."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+# What changed before it began -------------------------------------------------------------------------
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the changed fields of a task, as the audit log has them: lines that begin with `-` and `+`."""
+    lines: list[str] = []
+    for field in sorted(after.keys() & before.keys(), key=lambda each: (each != "command", each)):
+        old, new = before[field], after[field]
+        if old == new or (field == "argv" and "command" in after):
+            continue
+        if field in _HIDDEN:
+            lines.append(f"+ {field} changed")
+        elif field == "command":
+            lines += [f"- {_shown(old)}", f"+ {_shown(new)}"]
+        else:
+            lines += [f"- {field} {_shown(old)}", f"+ {field} {_shown(new)}"]
+    return lines[:DIFFERENCE_LINES]
+
+
+def _shown(value: Any) -> str:
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, dict):
+        text = ",".join(f"{key}={_shown(each)}" for key, each in value.items())
+    elif isinstance(value, list | tuple):
+        text = ",".join(map(_shown, value))
+    elif isinstance(value, float) and value == int(value):
+        text = str(int(value))
+    else:
+        text = str(value)
+    return text if len(text) <= VALUE_LENGTH else text[:VALUE_LENGTH] + "…"

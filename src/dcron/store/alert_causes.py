@@ -1,0 +1,173 @@
+"""Read what is known about alerts: their runs, the last success, the next run, and what changed before.
+
+The number of statements does not depend on the number of alerts, up to MOST.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, Executable, bindparam, func, select
+
+from dcron.model import Alert, Run, RunState, node_name
+from dcron.presentation import humanize
+from dcron.presentation.alerts import AlertFacts, Blame, difference
+from dcron.schema import WAITING, alerts, changes, crontab, nodes, output, runs
+from dcron.store import listings
+from dcron.store.audit_log import changed_by
+from dcron.store.search_terms import first_due, of_task
+from dcron.unreadable import UnreadableTime
+
+MOST = 500
+"""Alerts in one round of statements."""
+LOOK_BACK = 100
+"""Newest runs of a task among which its last success is searched."""
+CHANGES_BACK = 200
+"""Latest changes of a task among which the one before an alert is searched."""
+OUTPUT_LINES = 20
+OUTPUT_BYTES = 64 * 1024
+"""Bytes at the end of an output among which the last lines are."""
+_CHANGING = ("add", "set", "restore")
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+
+
+def read(
+    connection: Connection, found: Sequence[Alert], now: datetime, *, with_output: bool = False
+) -> list[AlertFacts]:
+    """Return what is known about these alerts, in their order.
+
+    `with_output` costs a statement for each alert.
+    """
+    facts: list[AlertFacts] = []
+    for first in range(0, len(found), MOST):
+        facts += _Facts(connection, found[first : first + MOST]).all(now, with_output=with_output)
+    return facts
+
+
+class _Facts:
+    """The rows that belong to some alerts."""
+
+    def __init__(self, connection: Connection, found: Sequence[Alert]) -> None:
+        self._connection = connection
+        self._alerts = found
+        self._tasks = {row.id: row for row in self._rows(_tasks(), [each.task_id for each in found])}
+        about = [run_id for each in found for run_id in (each.run_id, each.last_run_id)]
+        about += [row.success_id for row in self._tasks.values()]
+        self._runs = {row.id: listings.light_run(row) for row in self._rows(_RUNS, about)}
+        self._tzdata = {row.id: row.tzdata for row in self._rows(_TZDATA, about)}
+        owners = [run.owner for run in self._runs.values()]
+        self._nodes = {row.id: row for row in self._rows(_NODES, owners)}
+        of_alerts = [each.id for each in found if each.task_id is not None]
+        change_ids = {row.id: row.change_id for row in self._rows(_changes(), of_alerts)}
+        changed = {row.id: row for row in self._rows(_CHANGES, change_ids.values())}
+        self._changes = {alert_id: changed.get(change_id) for alert_id, change_id in change_ids.items()}
+
+    def all(self, now: datetime, *, with_output: bool) -> Iterator[AlertFacts]:
+        """Yield the facts of each alert."""
+        for alert in self._alerts:
+            task = self._tasks.get(alert.task_id)
+            run = self._runs.get(alert.last_run_id or alert.run_id or 0)
+            success = self._runs.get(task.success_id) if task else None
+            yield AlertFacts(
+                alert,
+                run,
+                task.timezone if task else None,
+                success,
+                _readable(task.next_due) if task and task.enabled else None,
+                self._blame(alert, success),
+                last_lines(self._connection, run.id) if with_output and run and run.started_at else (),
+            )
+
+    def _rows(self, query: Executable, ids: Collection[Any]) -> Sequence[Any]:
+        """Return the rows of these ids."""
+        known = sorted({each for each in ids if each is not None})
+        return self._connection.execute(query, {"ids": known}).all() if known else ()
+
+    # What changed before it began -------------------------------------------------------------------
+
+    def _blame(self, alert: Alert, success: Run | None) -> Blame | None:
+        """Return the change of the task before its first bad run, else what is new about that run."""
+        run = self._runs.get(alert.run_id or 0)
+        began = (run.started_at or run.due_at) if run else alert.opened_at
+        return self._change_before(alert, success, began) or (self._news(run, success) if run else None)
+
+    def _change_before(self, alert: Alert, success: Run | None, began: datetime) -> Blame | None:
+        row = self._changes.get(alert.id)
+        if row is None or isinstance(row.at, UnreadableTime) or row.at > began:
+            return None
+        if success and success.started_at and success.started_at >= row.at:
+            return None  # it has succeeded since then
+        after = humanize.span((began - row.at).total_seconds())
+        by = changed_by(row.actor, row.login)
+        if row.action == "add":
+            return Blame(row.at, f"began {after} after it was added by {by}")
+        if not (isinstance(row.before, dict) and isinstance(row.after, dict)):
+            return None
+        return Blame(row.at, f"began {after} after a change by {by}", difference(row.before, row.after))
+
+    def _news(self, run: Run, success: Run | None) -> Blame | None:
+        """Return what is new about the run since the last success: release, time zones or node."""
+        if success is None or run.owner is None or success.owner is None:
+            return None
+        now, then = self._nodes.get(run.owner), self._nodes.get(success.owner)
+        where, before = node_name(run.owner), node_name(success.owner)
+        if now and then and now.version != then.version:
+            release = f"began with release {now.version} of dcron on {where}"
+            return Blame(now.started_at, f"{release}; the last success had {then.version}")
+        zones, old_zones = self._tzdata.get(run.id), self._tzdata.get(success.id)
+        if zones and old_zones and zones != old_zones:
+            return Blame(None, f"began with time zones {zones}; the last success had {old_zones}")
+        if where == before:
+            return None
+        if now and success.finished_at and now.started_at > success.finished_at:
+            return Blame(now.started_at, f"began on {where}, which is new since the last success on {before}")
+        return Blame(None, f"began on {where}; the last success was on {before}")
+
+
+@cache
+def _tasks() -> Executable:
+    """Return the query for the tasks with their next run and their last success."""
+    oldest = of_task(runs.c.id).order_by(runs.c.id.desc()).limit(1).offset(LOOK_BACK - 1)
+    since = func.coalesce(oldest.scalar_subquery(), 0)
+    success = of_task(runs.c.id, runs.c.state == RunState.SUCCEEDED, runs.c.id >= since)
+    success_id = success.order_by(runs.c.id.desc()).limit(1).scalar_subquery().label("success_id")
+    columns = (crontab.c.id, crontab.c.timezone, crontab.c.enabled)
+    return select(*columns, first_due(WAITING).label("next_due"), success_id).where(crontab.c.id.in_(_IDS))
+
+
+@cache
+def _changes() -> Executable:
+    """Return the query for the last change of its task before each alert was opened."""
+    own = select(changes.c.id).where(changes.c.task_id == alerts.c.task_id).correlate(alerts)
+    bound = own.order_by(changes.c.id.desc()).limit(1).offset(CHANGES_BACK - 1).scalar_subquery()
+    before = own.where(
+        changes.c.id >= func.coalesce(bound, 0),
+        changes.c.action.in_(_CHANGING),
+        changes.c.at <= alerts.c.opened_at,
+    )
+    last = before.order_by(changes.c.id.desc()).limit(1).scalar_subquery().label("change_id")
+    return select(alerts.c.id, last).where(alerts.c.id.in_(_IDS))
+
+
+_RUNS = select(*listings.LIGHT).where(runs.c.id.in_(_IDS))
+_TZDATA = select(runs.c.id, runs.c.tzdata).where(runs.c.id.in_(_IDS))
+_NODES = select(nodes.c.id, nodes.c.version, nodes.c.started_at).where(nodes.c.id.in_(_IDS))
+_CHANGES = select(changes).where(changes.c.id.in_(_IDS))
+
+
+def _readable(at: datetime | None) -> datetime | None:
+    return None if isinstance(at, UnreadableTime) else at
+
+
+def last_lines(connection: Connection, run_id: int, lines: int = OUTPUT_LINES) -> list[bytes]:
+    """Return the last lines that the run wrote to stdout and stderr."""
+    query = select(output.c.data).where(output.c.run_id == run_id).order_by(output.c.byte_offset.desc())
+    kept: list[bytes] = []
+    size = 0
+    for data in connection.scalars(query.limit(200)):
+        kept.append(bytes(data))
+        size += len(data)
+        if size >= OUTPUT_BYTES or sum(each.count(b"\n") for each in kept) > lines:
+            break
+    return b"".join(reversed(kept))[-OUTPUT_BYTES:].splitlines()[-lines:]

@@ -1,0 +1,140 @@
+"""Several crontabs in one config file: which one a verb uses, and what a protected one asks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Answer, Dcron, on_terminal
+
+CONFIG = """\
+database = "sqlite:///{place}/plain.db"
+timezone = "UTC"
+
+[context.staging]
+database = "sqlite:///{place}/staging.db"
+
+[context.prod]
+database = "sqlite:///{place}/prod.db"
+timezone = "Asia/Tokyo"
+protected = true
+"""
+
+
+class Contexts:
+    """A config file with two contexts, each with a task of its own."""
+
+    def __init__(self, dcron: Dcron, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._dcron = dcron
+        dcron.url = ""
+        self.file = place / "config.toml"
+        self.file.write_text(CONFIG.format(place=place))
+        self.file.chmod(0o600)
+        monkeypatch.setenv("DCRON_CONFIG", str(self.file))
+
+    def __call__(self, *words: str, stdin: bytes = b"") -> Answer:
+        return self._dcron(*words, stdin=stdin)
+
+    def done(self, *words: str) -> Answer:
+        return self._dcron.done(*words)
+
+    def names(self, *words: str) -> list[str]:
+        return [task["name"] for task in json.loads(self.done(*words, "list", "--json").out)]
+
+
+@pytest.fixture
+def contexts(sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Contexts:
+    found = Contexts(sqlite, tmp_path, monkeypatch)
+    found.done("--db", f"sqlite:///{tmp_path}/plain.db", "add", "-n", "of-plain", "@daily", "x")
+    found.done("-c", "staging", "add", "-n", "of-staging", "@daily", "x")
+    found.done("-c", "prod", "add", "-n", "of-prod", "@daily", "x")
+    return found
+
+
+def test_each_context_is_a_crontab_of_its_own(contexts: Contexts) -> None:
+    assert contexts.names() == ["of-plain"]
+    assert contexts.names("-c", "staging") == ["of-staging"]
+    assert contexts.names("--context", "prod") == ["of-prod"]
+    behind = contexts.done("list", "--json", "-c", "staging").out
+    assert [task["name"] for task in json.loads(behind)] == ["of-staging"]
+
+
+def test_the_strongest_choice_wins(
+    contexts: Contexts, sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the strongest: --db, --context, $DCRON_DB, $DCRON_CONTEXT, default_context, database."""
+    plain = f"sqlite:///{tmp_path}/plain.db"
+    contexts.file.write_text('default_context = "staging"\n' + contexts.file.read_text())
+    assert contexts.names() == ["of-staging"]
+    sqlite.environment = {"DCRON_CONTEXT": "prod"}
+    assert contexts.names() == ["of-prod"]
+    sqlite.url = plain
+    assert contexts.names() == ["of-plain"]
+    assert contexts.names("-c", "staging") == ["of-staging"]
+    sqlite.url = ""
+    assert contexts.names("--db", plain) == ["of-plain"]
+    sqlite.environment = {"DCRON_CONTEXT": ""}
+    assert contexts.names() == ["of-plain"]
+
+
+def test_a_context_and_a_url_contradict_each_other(contexts: Contexts) -> None:
+    refused = contexts("-c", "prod", "--db", "sqlite:////tmp/other.db", "list")
+    assert (refused.code, "give --db or --context, not both" in refused.err) == (2, True)
+    refused = contexts("-c", "prod", "list", "--db", "sqlite:////tmp/other.db")
+    assert (refused.code, "give --db or --context, not both" in refused.err) == (2, True)
+
+
+def test_an_unknown_context_is_refused(contexts: Contexts) -> None:
+    refused = contexts("-c", "prud", "list")
+    assert refused.code == 2
+    assert "there is no context 'prud'; did you mean prod?" in refused.err
+    refused = contexts("-c", "x", "list")
+    assert "there are prod, staging" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[context.a]\ntimezone = 'UTC'", "[context.a] names no database"),
+        ("[context.a]\ndatabase = 5", "[context.a]: database is not a text in quotes"),
+        ("[context.a]\ndatabase = 'sqlite:////x'\nprotected = 'yes'", "protected is true or false"),
+        ("[context.a]\ndatabase = 'sqlite:////x'\nslots = 3", "unknown setting 'slots'"),
+        ("[context.'a b']\ndatabase = 'sqlite:////x'", "'a b' cannot be a context's name"),
+        ("default_context = 'a'", "there is no context 'a'"),
+        ("context = 'prod'", "[context.NAME]"),
+    ],
+)
+def test_a_mistake_in_the_file_is_refused(contexts: Contexts, text: str, message: str) -> None:
+    contexts.file.write_text(text)
+    refused = contexts("list")
+    assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
+def test_a_context_has_a_time_zone_of_its_own(contexts: Contexts) -> None:
+    assert "Asia/Tokyo" in contexts.done("-c", "prod", "preview", "0 9 * * *").out
+    assert json.loads(contexts.done("-c", "prod", "info", "--json").out)["context"] == "prod"
+    assert json.loads(contexts.done("info", "--json").out)["context"] is None
+
+
+def test_a_verb_that_writes_says_where(contexts: Contexts) -> None:
+    assert "context staging\n" in contexts.done("-c", "staging", "pause", "of-staging").err
+    assert "context" not in contexts.done("-c", "staging", "list").err
+    assert "context" not in contexts.done("pause", "of-plain").err
+
+
+def test_a_protected_context_wants_its_name(contexts: Contexts) -> None:
+    refused = contexts("-c", "prod", "rm", "-f", "of-prod")
+    assert (refused.code, "--force --confirm prod" in refused.err) == (1, True), refused.err
+    refused = contexts("-c", "prod", "rm", "-f", "--confirm", "staging", "of-prod")
+    assert (refused.code, "--confirm prod" in refused.err) == (1, True)
+    assert contexts.names("-c", "prod") == ["of-prod"]
+    contexts.done("-c", "prod", "rm", "-f", "--confirm", "prod", "of-prod")
+    assert contexts.names("-c", "prod") == []
+    contexts.done("-c", "staging", "rm", "-f", "of-staging")
+
+
+def test_on_a_terminal_the_name_is_typed(contexts: Contexts) -> None:
+    wrong = on_terminal("-c", "prod", "rm", "of-prod", url="", typed="y\n", wait_for="type prod")
+    assert (wrong.code, "nothing was done" in wrong.out) == (1, True), wrong.out
+    right = on_terminal("-c", "prod", "rm", "of-prod", url="", typed="prod\n", wait_for="type prod")
+    assert (right.code, "removed  of-prod" in right.out) == (0, True), right.out
