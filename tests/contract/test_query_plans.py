@@ -173,7 +173,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "starting": lambda connection, stage: planning.due_in_minute(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
-    "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
+    "retire_once": lambda connection, stage: tasks.retire_once(connection, NOON, 100),
     "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
     "listed tasks": lambda connection, stage: listings.listed_tasks(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
@@ -200,7 +200,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
     "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: audit_log.last_of_task(connection, 77),
+    "the last change of a line": lambda connection, stage: audit_log.last_state(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(
         connection, (), 9000, 200, NOON
     ),

@@ -81,7 +81,7 @@ class Triggers(Service):
                 planning.add_backfill(connection, task, missing, now)
                 blocked.unblock(connection, [task.id], now)
                 detail = {"from": first.isoformat(), "to": last.isoformat(), "runs": len(missing)}
-                audit_log.record(connection, now, self.actor, "backfill", after=task, detail=detail)
+                audit_log.record_run(connection, now, self.author, "backfill", task.id, task.name, detail)
                 self.database.notify(connection)
             return Backfill(missing, len(requested) - len(missing))
 

@@ -12,10 +12,10 @@ from dcron.policy.statistics import day_of
 from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, nodes, runs
 from dcron.store import alerts, audit_log, retention, tasks
 from dcron.store import runs as store_runs
+from dcron.store.audit_log import Author
 from dcron.store.prune_work import Work
 from dcron.store.retention import History
 
-ACTOR = "dcron"
 _LOOKED_AT = 500
 """Rows in one read."""
 _PAGES = 200
@@ -67,7 +67,7 @@ def _dismiss(work: Work, run_ids: Sequence[int]) -> None:
         for task in tasks.by_ids(connection, set(of_task.values())):
             own = [run_id for run_id, task_id in of_task.items() if task_id == task.id]
             detail = {"runs": len(own), "from": min(own), "to": max(own)}
-            audit_log.record(connection, now, ACTOR, "dismiss", after=task, detail=detail)
+            audit_log.record_run(connection, now, Author.agent(), "dismiss", task.id, task.name, detail)
     work.count(dismissed=dismissed)
 
 
