@@ -49,7 +49,7 @@ def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> 
     upgrade costs no statement of its own.
     """
     until = now + timedelta(seconds=lease)
-    return connection.execute(_renew(), {"node_id": node_id, "until": until}).first()
+    return next(iter(Reply(connection, _renew(), {"node_id": node_id, "until": until}).rows()), None)
 
 
 def send_renewal(
