@@ -2,7 +2,6 @@
 
 import pytest
 
-from dcron.config import actor
 from dcron.database import Database
 from dcron.errors import Conflict
 from dcron.services.crontab import Crontab
@@ -158,9 +157,7 @@ def test_a_change_that_somebody_overtakes_is_a_conflict_that_names_them(
 
     def get_and_be_overtaken(crontab: Crontab, name: str) -> object:
         task = read(crontab, name)
-        crontab.actor = "eve@elsewhere"
-        crontab.pause(task)
-        crontab.actor = actor()
+        Crontab(crontab.database, "eve@elsewhere").pause(task)
         return task
 
     monkeypatch.setattr(Crontab, "get", get_and_be_overtaken)

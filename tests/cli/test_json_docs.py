@@ -19,6 +19,7 @@ DOCUMENTS = {
     "run": ("runs",),
     "stats": ("stats",),
     "report": ("report",),
+    "change": ("history",),
     "alert": ("alerts",),
     "channel": ("channel", "list"),
     "queue": ("queue", "list"),

@@ -74,8 +74,9 @@ FILL = [
         {MANY} SELECT i, 'line-' || i, 'manual', 'running', :past, :past, '{{}}', '{NODE}', :past, :past
         FROM n WHERE i <= 50""",
     f"""INSERT INTO alerts (kind, subject, task_id, task, opened_at, last_at, run_id, last_run_id, closed_at)
-        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i,
-               CASE WHEN i % 100 = 0 THEN NULL ELSE :past END FROM n WHERE i <= {LINES}""",
+        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i, :past
+        FROM n WHERE i <= {LINES}""",
+    "UPDATE alerts SET closed_at = NULL WHERE task_id % 100 = 0",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
 ]
@@ -173,7 +174,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     ),
     "starting": lambda connection, stage: planning.due_in_minute(connection, NOON, 100),
     "with_reboot": lambda connection, stage: tasks.with_reboot(connection),
-    "retire_once": lambda connection, stage: tasks.retire_once(connection, 100),
+    "retire_once": lambda connection, stage: tasks.retire_once(connection, NOON, 100),
     "next_runs": lambda connection, stage: runs.next_runs(connection, list(range(1, 500))),
     "listed tasks": lambda connection, stage: listings.listed_tasks(connection, list(range(1, 500))),
     "runs of a task": lambda connection, stage: runs.newest(connection, RunFilter(task_id=7), 20),
@@ -200,7 +201,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
     "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
-    "the last change of a line": lambda connection, stage: audit_log.last_of_task(connection, 77),
+    "the last change of a line": lambda connection, stage: audit_log.last_state(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(
         connection, (), 9000, 200, NOON
     ),

@@ -331,7 +331,7 @@ def test_a_one_off_says_that_it_has_left(stage: Stage) -> None:
     stage.now = at("12:10")
     run_one(stage, node)
     with stage.database.write() as connection:
-        assert tasks.retire_once(connection, 10) == ["once"]
+        assert tasks.retire_once(connection, stage.now, 10) == ["once"]
     assert codes(why(stage, "once")) == ["ran", "removed"]
     assert "one-off" in why(stage, "once")[1].sentence
 

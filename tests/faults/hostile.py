@@ -157,8 +157,8 @@ def _make_row(connection: Connection, table: str, number: int) -> tuple[str, dic
         case "changes":
             connection.execute(
                 text(
-                    "INSERT INTO changes (id, at, actor, action, task_id, task) SELECT :key, changed_at,"
-                    " 'x', 'set', id, name FROM crontab WHERE name = 'victim'"
+                    "INSERT INTO changes (id, at, actor, action, task_id, task, via, batch) SELECT :key,"
+                    " changed_at, 'x', 'set', id, name, 'sql', 'b' FROM crontab WHERE name = 'victim'"
                 ),
                 {"key": key},
             )

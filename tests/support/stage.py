@@ -103,10 +103,8 @@ class Stage:
     def plan(self) -> int:
         """Plan the tasks that need it; return how many there were."""
         with self.database.write() as connection:
-            lines = tasks.to_plan(connection, self.now, 100)
-            for task in lines:
-                planning.plan(connection, task, self.now)
-            return len(lines)
+            number, _ = planning.plan_unplanned(connection, self.now, 100)
+            return number
 
     def has_to_plan(self) -> bool:
         with self.database.read() as connection:

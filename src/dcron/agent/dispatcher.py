@@ -36,7 +36,6 @@ from dcron.store import (
     held_claims,
     planning,
     queues,
-    tasks,
     unclaimable,
 )
 from dcron.store.candidates import Capacity, ClaimedRun
@@ -231,15 +230,14 @@ class Dispatcher:
         self.look_again()
         with self._database.write() as connection:
             now = self._database.now(connection)
-            found = tasks.to_plan(connection, now, BATCH)
-            moved = [planning.plan(connection, task, now) for task in found]
-        for each in filter(None, moved):
+            number, moved = planning.plan_unplanned(connection, now, BATCH)
+        for each in moved:
             log.warning(
                 "task %s: its next run moved from %s to %s, by the time zones of %s",
                 *(each.task, each.before, each.after, tzdata_version()),
                 extra={"event": "task-moved", "task": each.task},
             )
-        return len(found)
+        return number
 
     def _handle_events(self) -> int:
         """Add the runs of events that were inserted by plain SQL; return the number of events."""

@@ -120,7 +120,7 @@ class Heartbeat:
         if todo.has_blocked:
             self._unblocked_up_to = blocked.unblock_some(connection, self._unblocked_up_to, now, BATCH)
         if todo.has_retirable:
-            tasks.retire_once(connection, BATCH)
+            tasks.retire_once(connection, now, BATCH)
         if todo.due_job and not renewal.draining:
             self._maintenance.offer(todo.due_job)
         self._notifier.draining = renewal.draining

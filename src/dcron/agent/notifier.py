@@ -24,7 +24,7 @@ from dcron.notifying import Delivery, Message, Outcome, Result
 from dcron.notifying.client import LIMIT
 from dcron.presentation import alert_message
 from dcron.presentation.humanize import plural
-from dcron.store import alert_facts, notifications
+from dcron.store import alert_facts, notifications, undeliverable
 from dcron.store.notifications import OUTPUT, Claim
 
 log = logging.getLogger("dcron.agent")
@@ -160,9 +160,9 @@ class Notifier:
             else:
                 notifications.unknown(connection, claim, ids, now, error)
         if any(result.outcome is Outcome.SENT for _, result in outcomes):
-            notifications.delivered(connection, claim.channel, now)
+            undeliverable.close_alert(connection, self._database, claim.channel, now)
         else:
-            notifications.give_up(connection, now, claim.channel)
+            undeliverable.give_up(connection, self._database, now, claim.channel)
 
     def _record(self, write: Callable[[Connection, datetime], None], stop: threading.Event) -> None:
         """Record what became of a claim. If the database does not answer in time, the hold runs out."""

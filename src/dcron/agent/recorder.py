@@ -177,7 +177,7 @@ class Recorder:
         self._on_recorded()
         if once := [each.run.task.id for each in active if each.run.task.once]:
             with self._database.write() as connection:  # a new transaction: tasks are locked before runs
-                tasks.retire_once(connection, len(once), once)
+                tasks.retire_once(connection, self._database.now(connection), len(once), once)
 
     def _judge(self, result: Result, now: datetime) -> RunResult:
         active = self._active_runs.get(result.run_id)

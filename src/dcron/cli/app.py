@@ -60,6 +60,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "dump": "Write the whole crontab, without its history, to one file.",
         "restore": "Restore a crontab that `dcron dump` wrote.",
         "doctor": "Look for what needs an operator's attention.",
+        "history": "Show who changed what, when and why.",
         "info": "Print versions, the database, and where the settings come from.",
         "config": "Manage the settings that all users of the crontab share.",
         "db": "Prepare or upgrade the database, or print its URL.",
@@ -81,6 +82,11 @@ INSTEAD = {
 """Words of other tools without an exact equivalent, and the verbs to use."""
 VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.items()}
 COMMAND_LAST = ("add", "at", "in")
+WRITING = (
+    *("set", "edit", "rm", "pause", "resume", "run", "cancel", "retry", "backfill"),
+    *("import", "restore", "drain", "undrain", "hold", "unhold", "undo"),
+)
+"""Further verbs that change the crontab and take a reason."""
 
 
 class Verbs(TyperGroup):
@@ -145,7 +151,7 @@ def _load(name: str) -> Any:
     """Return a verb: typer's command of its function, or of its Typer if it has verbs of its own."""
     from typer.main import get_command
 
-    from dcron.cli.options import CommandLast, Verb, offer_completions
+    from dcron.cli.options import CommandLast, Verb, WritingVerb, offer_completions
 
     module = f"{name}_" if iskeyword(name) else name
     found = import_module(f"dcron.cli.commands.{module}").command
@@ -153,7 +159,8 @@ def _load(name: str) -> Any:
         offer_completions(verb)
     if not isinstance(found, typer.Typer):
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
-        holder.command(name, cls=CommandLast if name in COMMAND_LAST else Verb)(found)
+        kind = CommandLast if name in COMMAND_LAST else WritingVerb if name in WRITING else Verb
+        holder.command(name, cls=kind)(found)
         found = holder
     return get_command(found)
 

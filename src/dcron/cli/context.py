@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from dcron.cli import console
@@ -14,6 +15,34 @@ if TYPE_CHECKING:
     from dcron.services.additions import Additions
     from dcron.services.crontab import Crontab
     from dcron.services.settings import ChosenZone
+    from dcron.store.audit_log import Author
+
+
+VIAS = ("edit", "import", "undo")
+"""Verbs that name a way of their own in the audit log; the others are `cli VERB`."""
+_ACT: "ContextVar[tuple[str | None, str | None]]" = ContextVar("act", default=(None, None))
+
+
+@contextmanager
+def act(verb: str, note: str | None) -> Iterator[None]:
+    """Let the audit log name this verb, and why the user has typed it."""
+    token = _ACT.set((verb if verb in VIAS else f"cli {verb}", note))
+    try:
+        yield
+    finally:
+        _ACT.reset(token)
+
+
+def author() -> "Author":
+    """Return the author of what this command line changes. Raises UsageError for a bad note."""
+    from dcron.config import actor
+    from dcron.store.audit_log import Author
+    from dcron.validation import require_text
+
+    via, note = _ACT.get()
+    if note is not None:
+        require_text("-m", note)
+    return Author(actor(), via, note)
 
 
 @contextmanager
@@ -71,13 +100,12 @@ def opened_crontab(url: str | None, *, creates: bool = False) -> Iterator["Cront
 
     A SQLite file that the user has named must exist, unless the verb `creates` it: the name may be mistyped.
     """
-    from dcron.config import actor
     from dcron.services.crontab import Crontab
 
     with opened_database(url) as database:
         if not creates:
             require_named_file(database)
-        crontab = Crontab(database, actor())
+        crontab = Crontab(database, author())
         report_new_file(database)
         yield crontab
 
@@ -100,11 +128,10 @@ def report_new_file(database: "Database") -> None:
 @contextmanager
 def opened_additions(url: str | None) -> Iterator["Additions"]:
     """Open the chosen crontab to add a task; create its tables if there are none. Raises DatabaseError."""
-    from dcron.config import actor
     from dcron.services.additions import Additions
 
     with opened_database(url) as database:
-        additions = Additions(database, actor())
+        additions = Additions(database, author())
         report_new_file(database)
         yield additions
 

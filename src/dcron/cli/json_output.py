@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no datab
     from dcron.services.report import CrontabReport
     from dcron.services.task_rows import TaskRow
     from dcron.services.triggers import Backfill, Emitted
+    from dcron.store.changes import RecordedChange
     from dcron.store.output import Chunk
 
 
@@ -92,6 +93,28 @@ def _field_value(field: Field, value: Any) -> Any:
         case Tags():
             return list(value)
     return numbers(value) if field.kind.is_by_name else number(value)
+
+
+def change_shape(change: "RecordedChange") -> dict[str, Any]:
+    """Return an entry of the audit log."""
+    return {
+        "id": change.id,
+        "at": instant(change.at),
+        "actor": change.actor,
+        "login": change.login,
+        "via": change.via,
+        "note": change.note,
+        "batch": change.batch,
+        "kind": change.kind,
+        "action": change.action,
+        "name": change.subject,
+        "task_id": change.task_id,
+        "version": change.version,
+        "undoes": change.undoes,
+        "fields": change.fields,
+        "before": change.before,
+        "after": change.after,
+    }
 
 
 def alert_shape(alert: Alert) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import ArgumentInfo, OptionInfo
 
-from dcron.cli import completion, contexts, help
+from dcron.cli import completion, context, contexts, help
 from dcron.model import LAST_RUN
 
 if TYPE_CHECKING:
@@ -108,6 +108,10 @@ RunIds = Annotated[
 ]
 
 
+NOTE = "dcron.note"
+"""Where the context of a verb keeps the reason given by -m."""
+
+
 class Verb(TyperCommand):
     """A verb: its usage line has no braces, its help lists the options in sections."""
 
@@ -115,6 +119,11 @@ class Verb(TyperCommand):
         """Add the options that verbs with a database have."""
         super().__init__(*args, **options)
         contexts.add_options(self.params)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with its name for the audit log."""
+        with context.act(_words_of(ctx), ctx.meta.get(NOTE)):
+            return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the usage line without the braces that typer puts around required arguments."""
@@ -125,12 +134,45 @@ class Verb(TyperCommand):
         help.format_options(self, ctx, formatter)
 
 
-class CommandLast(Verb):
+class WritingVerb(Verb):
+    """A verb that changes the crontab: it takes the reason for the audit log."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Add the option to the verb's own ones."""
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            TyperOption(
+                param_decls=["-m", "--note"],
+                metavar="WHY",
+                help="Reason of the change, for `dcron history`.",
+                callback=_keep_note,
+                expose_value=False,
+            )
+        )
+
+
+def _keep_note(ctx: Any, _parameter: Any, value: str | None) -> None:
+    ctx.meta[NOTE] = value
+
+
+def _words_of(ctx: Any) -> str:
+    """Return the verb as it is typed, such as `queue set`."""
+    above = ctx.parent
+    return f"{_words_of(above)} {ctx.info_name}" if above and above.parent else str(ctx.info_name)
+
+
+class CommandLast(WritingVerb):
     """A verb that ends in a command: `dcron add '0 9 * * *' backup --full`.
 
     Options of dcron come before the command. They may also follow a command in quotes, `'backup --full'`: it
     is a whole line, so no later word belongs to it.
     """
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return --help without a line of its own: these verbs have the most options."""
+        if option := super().get_help_option(ctx):
+            option.hidden = True
+        return option
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Move the options to the front, and the rest behind a `--`."""

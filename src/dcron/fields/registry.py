@@ -39,6 +39,9 @@ LONGEST_ACCOUNT = 100
 """Bytes."""
 MOST_NEEDS = 10
 """Tags, needs and the account are part of a lane, one text that must fit into an index of Postgres."""
+_SHELL_AND_CWD = "Shell, and working directory"
+"""One sentence for both options: the help of `add` shows them in one line."""
+_THEIR_DEFAULTS = "/bin/sh, home"
 
 
 def _choices(name: str) -> kinds.Choice:
@@ -379,18 +382,19 @@ def _where() -> Iterator[Field]:
         name="shell",
         group="where",
         kind=kinds.Path(example="/bin/bash"),
-        help="Shell that runs a command line",
+        help=_SHELL_AND_CWD,
         metavar="PATH",
-        details="An absolute path.",
+        default_text=_THEIR_DEFAULTS,
+        details="An absolute path: the shell that runs a command line.",
     )
     yield Field(
         name="cwd",
         group="where",
         kind=kinds.Path(may_be_none=True, keeps_blanks=True),
-        help="Working directory",
-        metavar="DIR",
-        default_text="the account's home",
-        details="An absolute path.",
+        help=_SHELL_AND_CWD,
+        metavar="PATH",
+        default_text=_THEIR_DEFAULTS,
+        details="An absolute path: the directory in which the command runs; by default the account's home.",
     )
     yield Field(
         name="env",

@@ -59,7 +59,7 @@ from dcron.schema.constraints import (
 )
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0014"
+SCHEMA_VERSION = "0015"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
@@ -369,10 +369,21 @@ changes = Table(
     Column("after", Json()),
     # The user that the server has authenticated; the actor is what the client claims.
     Column("login", Words, default=Login()),
+    # What was changed: task, run, calendar, queue, setting, node, alert or database.
+    Column("kind", Words, nullable=False, server_default="task"),
+    Column("via", Words),
+    Column("note", Words),
+    # All changes of one act have the same batch.
+    Column("batch", Words),
+    # The change that this one undoes.
+    Column("undoes", BigWhole),
     sqlite_autoincrement=True,
 )
 Index("changes_of_task", changes.c.task, changes.c.id)
 Index("changes_of_line", changes.c.task_id, changes.c.id)
+Index("changes_of_actor", changes.c.actor, changes.c.id)
+partial_index("changes_of_batch", changes.c.batch, where="batch IS NOT NULL")
+partial_index("changes_undone", changes.c.undoes, where="undoes IS NOT NULL")
 partial_index("changes_incidents", changes.c.id, where=INCIDENT)
 
 calendars = Table(

@@ -17,6 +17,7 @@ from dcron.services.task_rows import TaskRow
 from dcron.services.task_writer import AddedTask, TaskWriter
 from dcron.services.tasks import COUNTED
 from dcron.store import new_task_facts, planning
+from dcron.store.audit_log import Author
 from dcron.store.new_task_facts import NewTaskFacts
 
 
@@ -36,7 +37,7 @@ class Addition:
 class Additions(Service):
     """Adds tasks to a crontab. What this depends on is read once, in one statement."""
 
-    def __init__(self, database: Database, actor: str) -> None:
+    def __init__(self, database: Database, actor: str | Author) -> None:
         """Open the crontab; an empty database gets its tables. Raises DatabaseError."""
         self._facts = _read_facts(database)
         super().__init__(Crontab(database, actor, version=self._facts.version))
@@ -67,7 +68,7 @@ class Additions(Service):
         self, definition: Definition, once: bool, numbered: bool, since: datetime | None
     ) -> tuple[AddedTask, Sequence[Task]]:
         with self.database.write() as connection:
-            writer = TaskWriter(connection, self.database, self.actor)
+            writer = TaskWriter(connection, self.database, self.author)
             added = writer.add_valid(definition, once=once, numbered=numbered, since=since)
             return added, planning.due_with(connection, added.task, added.first_run, COUNTED)
 

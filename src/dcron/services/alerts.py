@@ -1,6 +1,7 @@
 """List and acknowledge alerts: what is wrong, and who knows of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy import Connection
@@ -66,9 +67,10 @@ class Alerts(Service):
             until = now + duration if duration is not None else None
             if still_open:
                 alert_list.acknowledge(connection, still_open, now, self.actor, note, until)
+            author = replace(self.author, note=note)
             for alert in still_open:
                 detail = {"alert": alert.id, "kind": alert.kind, "subject": alert.subject, "note": note}
-                audit_log.record_about(connection, now, self.actor, "ack", alert.task_id, alert.task, detail)
+                audit_log.record_alert(connection, now, author, "ack", alert.task_id, alert.task, detail)
             return alert_list.by_ids(connection, [each.id for each in still_open])
 
     def _find(self, connection: Connection, which: str) -> list[Alert]:

@@ -47,7 +47,7 @@ class BulkEdit:
     """Makes texts of tasks, and applies edited texts."""
 
     def __init__(self, crontab: Crontab, timezone: str) -> None:
-        """Act as the crontab's actor; `timezone` is the zone of tasks with no CRON_TZ above them."""
+        """Act as the crontab's author; `timezone` is the zone of tasks with no CRON_TZ above them."""
         self._crontab = crontab
         self._timezone = timezone
 
@@ -169,7 +169,7 @@ class BulkEdit:
         return writer.replace(edit.before, edit.definition)
 
     def _writer(self, connection: Connection) -> TaskWriter:
-        return TaskWriter(connection, self._crontab.database, self._crontab.actor)
+        return TaskWriter(connection, self._crontab.database, self._crontab.author)
 
     def _guard_order(self, connection: Connection, edits: Sequence[TaskEdit]) -> None:
         dependency_rules.lock_if_affected(

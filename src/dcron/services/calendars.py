@@ -10,7 +10,7 @@ from dcron.presentation.humanize import first_few
 from dcron.schedule import Calendar, TooMuchEffort, affordable, calendar_from_json, next_run, parse, zone
 from dcron.services.name_prefix import ENOUGH, require_exact, unique_match
 from dcron.services.service import Service
-from dcron.store import calendars
+from dcron.store import audit_log, calendars
 
 PAGE = 500
 USERS_SHOWN = 5
@@ -33,15 +33,25 @@ class Calendars(Service):
         require_reasonable(calendar)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            known = calendars.by_name(connection, calendar.name) is not None
+            known = calendars.by_name(connection, calendar.name)
             calendars.put(
                 connection,
                 StoredCalendar(
                     name=calendar.name, content=calendar.to_json(), changed_at=now, changed_by=self.actor
                 ),
             )
+            audit_log.record_other(
+                connection,
+                now,
+                self.author,
+                "calendar",
+                "set" if known else "add",
+                calendar.name,
+                before={"content": known.content} if known else None,
+                after={"content": calendar.to_json()},
+            )
             self.database.notify(connection)
-        return known
+        return known is not None
 
     def read(self, name: str) -> Calendar:
         """Return the calendar of this name. Raises NotFound, or UsageError if it cannot be read."""
@@ -96,8 +106,13 @@ class Calendars(Service):
                 raise Refused(
                     f"calendar {name} is used by {first_few(using, USERS_SHOWN)}; change these tasks first"
                 )
-            if not calendars.remove(connection, name):
+            known = calendars.by_name(connection, name)
+            if known is None or not calendars.remove(connection, name):
                 raise _missing(name)
+            now = self.database.now(connection)
+            audit_log.record_other(
+                connection, now, self.author, "calendar", "rm", name, before={"content": known.content}
+            )
 
 
 def _missing(name: str) -> NotFound:

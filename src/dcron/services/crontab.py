@@ -4,20 +4,21 @@ from dcron import migrations
 from dcron.database import Database
 from dcron.services.runs import Runs
 from dcron.services.tasks import Tasks
+from dcron.store.audit_log import Author
 
 
 class Crontab(Tasks, Runs):
     """The shared crontab in one database. The other services are made from it."""
 
     def __init__(
-        self, database: Database, actor: str, *, readonly: bool = False, version: str | None = None
+        self, database: Database, actor: str | Author, *, readonly: bool = False, version: str | None = None
     ) -> None:
         """Act as `actor` on a database; an empty one gets its tables, unless `readonly`.
 
         `version` is that of the tables, if it has been read already. Raises DatabaseError.
         """
         self.database = database
-        self.actor = actor
+        self.author = actor if isinstance(actor, Author) else Author(actor)
         if version is not None:
             migrations.require_version(database, version)
         elif readonly:

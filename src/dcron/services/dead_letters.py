@@ -43,7 +43,7 @@ class DeadLetters(Service):
             retried = runs.add(connection, new_runs.retry_of(run, task, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
-            audit_log.record(connection, now, self.actor, "retry", after=task, detail=detail)
+            audit_log.record_run(connection, now, self.author, "retry", task.id, task.name, detail)
             self.database.notify(connection)
         return retried
 
@@ -104,11 +104,12 @@ class DeadLetters(Service):
 
     def _note(self, connection: Connection, dismissed: Sequence[Run]) -> None:
         now = self.database.now(connection)
-        tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
-        alerts.dismissed(connection, self.database, tasks_by_id.keys(), now)
+        known = {task.id for task in tasks.by_ids(connection, {run.task_id for run in dismissed})}
+        alerts.dismissed(connection, self.database, known, now)
         for run in dismissed:
-            if task := tasks_by_id.get(run.task_id):
-                audit_log.record(connection, now, self.actor, "dismiss", after=task, detail={"run": run.id})
+            audit_log.record_run(
+                connection, now, self.author, "dismiss", run.task_id, run.task, {"run": run.id}
+            )
 
 
 def _not_listed(run: Run) -> Refused:

@@ -174,15 +174,25 @@ class DumpService(Service):
         return Restored(expired, suspended)
 
     def _restore_one(self, connection: Connection, kind: str, name: str, dump: Dump, now: datetime) -> None:
+        before: Mapping[str, Any] | None
         if kind == "setting":
-            settings.put(connection, name, dump.settings[name], now, self.actor)
-        elif kind == "queue":
+            stored, value = settings.by_name(connection, name), dump.settings[name]
+            settings.put(connection, name, value, now, self.actor)
+            audit_log.record_setting(connection, now, self.author, name, stored and stored.value, value)
+            return
+        if kind == "queue":
+            limits = queues.limits(connection)
+            before = {"max_running": limits[name]} if name in limits else None
+            after: Mapping[str, Any] = {"max_running": dump.queues[name]}
             queues.put(connection, name, dump.queues[name], now, self.actor)
         else:
-            stored = StoredCalendar(
-                name=name, content=dump.calendars[name], changed_at=now, changed_by=self.actor
-            )
-            calendars.put(connection, stored)
+            known, content = calendars.by_name(connection, name), dump.calendars[name]
+            before, after = {"content": known.content} if known else None, {"content": content}
+            put = StoredCalendar(name=name, content=content, changed_at=now, changed_by=self.actor)
+            calendars.put(connection, put)
+        audit_log.record_other(
+            connection, now, self.author, kind, "restore", name, before=before, after=after
+        )
 
     def _add(self, connection: Connection, added: Sequence[DumpedTask], now: datetime) -> list[str]:
         """Add tasks, a page at a time; return those whose only time has passed."""
@@ -193,7 +203,7 @@ class DumpService(Service):
             written = tasks.add_with_state(connection, rows, now, self.actor)
             next_runs = {each.definition.name: each.next for each in page}
             expired += [task.name for task in planning.plan_restored(connection, written, next_runs, now)]
-            audit_log.record_added(connection, now, self.actor, written)
+            audit_log.record_added(connection, now, self.author, written)
         return sorted(expired)
 
     def _change(self, connection: Connection, changed: Sequence[DumpedTask], now: datetime) -> None:
@@ -213,7 +223,7 @@ class DumpService(Service):
             planning.plan(connection, after, now)
             if not before.enabled and after.enabled:
                 planning.record_paused(connection, before, now)
-            audit_log.record(connection, now, self.actor, "restore", before=before, after=after)
+            audit_log.record(connection, now, self.author, "restore", before=before, after=after)
 
 
 def _state(task: DumpedTask, now: datetime) -> dict[str, Any]:

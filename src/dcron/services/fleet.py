@@ -6,7 +6,7 @@ from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Queue
 from dcron.services.name_prefix import ENOUGH, require_exact
 from dcron.services.service import Service
-from dcron.store import nodes, queues
+from dcron.store import audit_log, nodes, queues
 from dcron.validation import MOST_RUNNING, require_queue
 
 
@@ -45,8 +45,13 @@ class Fleet(Service):
     def _mark(self, name: str, *, draining: bool) -> list[Node]:
         found = self.find(name)
         with self.database.write() as connection:
+            now, action = self.database.now(connection), "drain" if draining else "undrain"
+            before, after = {"draining": not draining}, {"draining": draining}
             for node in found:
                 nodes.drain(connection, node.id, draining=draining)
+                audit_log.record_other(
+                    connection, now, self.author, "node", action, node.id, before=before, after=after
+                )
             self.database.notify(connection)
         return found
 
@@ -67,7 +72,19 @@ class Fleet(Service):
                 " with 0 no run of the queue starts"
             )
         with self.database.write() as connection:
-            queues.put(connection, name, max_running, self.database.now(connection), self.actor)
+            now = self.database.now(connection)
+            limits = queues.limits(connection)
+            queues.put(connection, name, max_running, now, self.actor)
+            audit_log.record_other(
+                connection,
+                now,
+                self.author,
+                "queue",
+                "set",
+                name,
+                before={"max_running": limits[name]} if name in limits else None,
+                after={"max_running": max_running},
+            )
             self.database.notify(connection)
 
 

@@ -171,8 +171,7 @@ class Retention(Service):
             if not found:
                 raise NotFound(f"{name} is not on hold; `dcron hold` lists what is")
             holds.remove(connection, [each.id for each in found])
-            if task:
-                self._record(connection, task, "unhold", {"reason": found[0].reason})
+            self._record(connection, "unhold", found[0])
         return found
 
     def unhold_run(self, run_id: int) -> Held:
@@ -182,6 +181,7 @@ class Retention(Service):
             if found is None:
                 raise NotFound(f"run {run_id} is not on hold; `dcron hold` lists what is")
             holds.remove(connection, [found.id])
+            self._record(connection, "unhold", found)
         return found
 
     def _hold(self, name: str, task_id: int | None, run_id: int | None, reason: str) -> Held:
@@ -206,13 +206,13 @@ class Retention(Service):
             assert found
             if not is_new:
                 raise Refused(f"{what} is on hold already: {found.reason}")
-            if task_id is not None and (task := tasks.by_id(connection, task_id)):
-                self._record(connection, task, "hold", {"reason": reason})
+            self._record(connection, "hold", found)
         return found
 
-    def _record(self, connection: Any, task: Task, action: str, detail: Mapping[str, Any]) -> None:
+    def _record(self, connection: Any, action: str, held: Held) -> None:
         now = self.database.now(connection)
-        audit_log.record(connection, now, self.actor, action, after=task, detail=detail)
+        detail = {"reason": held.reason} | ({} if held.run_id is None else {"run": held.run_id})
+        audit_log.record_run(connection, now, self.author, action, held.task_id, held.task, detail)
 
     # Pruning ----------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class Runs(Service):
             made = []
             for task in chosen:
                 run_id = planning.run_now(connection, task, now, payload)
-                audit_log.record(connection, now, self.actor, "run", after=task, detail={"run": run_id})
+                audit_log.record_run(connection, now, self.author, "run", task.id, task.name, {"run": run_id})
                 made.append(run_id)
             self.database.notify(connection)
             return list(filter(None, (runs.by_id(connection, run_id) for run_id in made)))
@@ -64,6 +64,9 @@ class Runs(Service):
                 raise Refused(f"run {run_id} of {run.task} is over: {run.state}")
             if waiting:
                 self._continue_without(connection, run, now)
+            audit_log.record_run(
+                connection, now, self.author, "cancel", run.task_id, run.task, {"run": run_id}
+            )
             self.database.notify(connection)
             cancelled = runs.by_id(connection, run_id)
         assert cancelled

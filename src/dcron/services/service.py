@@ -1,13 +1,15 @@
-"""The base of all services: a database, and the actor that the audit log names."""
+"""The base of all services: a database, and the author that the audit log names."""
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from datetime import datetime
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
 from dcron.database import Database
 from dcron.model import StoredCalendar, Task
+from dcron.store.audit_log import Author
 
 Named = TypeVar("Named", Task, StoredCalendar)
 
@@ -16,12 +18,24 @@ class Service:
     """Work on one crontab. Every public method is one transaction, unless it says otherwise."""
 
     database: Database
-    actor: str
+    author: Author
+    """Its changes are one act: one batch of the audit log."""
 
     def __init__(self, crontab: "Service") -> None:
-        """Use the database and the actor of another service."""
+        """Use the database and the author of another service."""
         self.database = crontab.database
-        self.actor = crontab.actor
+        self.author = crontab.author
+
+    @property
+    def actor(self) -> str:
+        """The name of the author."""
+        return self.author.name
+
+    def acting(self, via: str | None = None, note: str | None = None) -> Self:
+        """Return the same service for a new act: its changes are a batch of their own."""
+        made = copy(self)
+        made.author = Author(self.actor, via, note)
+        return made
 
     def now(self) -> datetime:
         """Return the time of the database's clock, in UTC."""

@@ -63,7 +63,7 @@ class SharedSettings(Service):
             now = self.database.now(connection)
             before = settings.by_name(connection, name)
             settings.put(connection, name, value, now, self.actor)
-            audit_log.record_setting(connection, now, self.actor, name, _recorded(before), value)
+            audit_log.record_setting(connection, now, self.author, name, _recorded(before), value)
         return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
@@ -74,7 +74,7 @@ class SharedSettings(Service):
             before = settings.by_name(connection, name)
             if before:
                 settings.remove(connection, name)
-                audit_log.record_setting(connection, now, self.actor, name, _recorded(before), None)
+                audit_log.record_setting(connection, now, self.author, name, _recorded(before), None)
         return before is not None
 
     def new_task_zone(self, configured: str | None) -> ChosenZone:

@@ -1,6 +1,6 @@
 """Write tasks inside one transaction: check them, plan their next runs, and record who changed what."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from dcron.model import Definition, Run, Task
 from dcron.policy.dependencies import Graph
 from dcron.services import dependency_rules, sources
 from dcron.store import audit_log, planning, tasks
+from dcron.store.audit_log import Author
 from dcron.validation import require_valid
 
 PAGE = 500
@@ -30,17 +31,18 @@ class AddedTask:
 
 
 class TaskWriter:
-    """Writes tasks in the caller's transaction, on behalf of one actor.
+    """Writes tasks in the caller's transaction, on behalf of one author.
 
     The caller has called `dependency_rules.lock_if_affected` before.
     """
 
-    def __init__(self, connection: Connection, database: Database, actor: str) -> None:
+    def __init__(self, connection: Connection, database: Database, author: Author) -> None:
         """Write through this connection; all changes bear the database's time of now."""
         self.connection = connection
         self.now: datetime = database.now(connection)
         self._database = database
-        self._actor = actor
+        self._author = author
+        self._actor = author.name
 
     def add_valid(
         self, definition: Definition, *, once: bool, numbered: bool, since: datetime | None
@@ -68,7 +70,7 @@ class TaskWriter:
             )
         self._require_calendars(task, before=None)
         first_run = planning.plan_added(self.connection, task, self.now)
-        audit_log.record_added(self.connection, self.now, self._actor, [task])
+        audit_log.record_added(self.connection, self.now, self._author, [task])
         self._require_dependencies(task)
         self._database.notify(self.connection)
         return AddedTask(task, first_run)
@@ -96,7 +98,7 @@ class TaskWriter:
                     problems[task.name] = str(error)
             valid = [task for task in written if task.name not in problems]
             planning.plan_new(self.connection, valid, self.now)
-            audit_log.record_added(self.connection, self.now, self._actor, valid)
+            audit_log.record_added(self.connection, self.now, self._author, valid)
         # Only now: a task may run after one that is added later in this batch.
         graphs: dict[str, Graph] = {}
         for definition in definitions:
@@ -138,7 +140,7 @@ class TaskWriter:
         if not tasks.remove(self.connection, task):
             raise self.conflict(task)
         planning.withdraw(self.connection, task, self.now, self._actor)
-        audit_log.record(self.connection, self.now, self._actor, "rm", before=task)
+        self._record("rm", before=task)
 
     def pause(self, task: Task, reason: str | None, until: datetime | None) -> Task:
         """Pause the task.
@@ -152,7 +154,7 @@ class TaskWriter:
             raise UsageError(f"--until {until:%Y-%m-%dT%H:%M:%SZ} has passed; give a time to come")
         values: dict[str, Any] = {"enabled": False, "paused_reason": reason, "paused_by": self._actor}
         values |= {"paused_at": self.now, "paused_until": until}
-        return self._change(task, values, "pause", {"reason": reason})
+        return self._change(task, values, "pause")
 
     def resume(self, task: Task) -> Task:
         """End the pause, and record what it missed in one skipped run. Raises Refused or Conflict."""
@@ -165,7 +167,7 @@ class TaskWriter:
 
     def conflict(self, task: Task) -> Conflict | NotFound:
         """Return the error for a task that was changed or removed since it was read: by whom, and when."""
-        last = audit_log.last_of_task(self.connection, task.id)
+        last = audit_log.last_state(self.connection, task.id)
         who = (
             f"{audit_log.changed_by(last.actor, last.login)}, {last.at:%Y-%m-%dT%H:%M:%SZ}, {last.action}"
             if last
@@ -186,14 +188,12 @@ class TaskWriter:
         if problem := dependency_rules.problem_of(self.connection, task):
             raise ScheduleError(problem)
 
-    def _change(
-        self, task: Task, values: dict[str, Any], action: str, detail: Mapping[str, Any] | None = None
-    ) -> Task:
+    def _change(self, task: Task, values: dict[str, Any], action: str) -> Task:
         if not tasks.change(self.connection, task, values, self.now, self._actor):
             raise self.conflict(task)
-        return self._settle(task, action, detail)
+        return self._settle(task, action)
 
-    def _settle(self, before: Task, action: str, detail: Mapping[str, Any] | None = None) -> Task:
+    def _settle(self, before: Task, action: str) -> Task:
         """Plan the task as it now is, and record who changed it."""
         task = tasks.by_id(self.connection, before.id)
         assert task
@@ -204,13 +204,17 @@ class TaskWriter:
         planning.plan(self.connection, task, self.now)
         if is_changed:
             self._require_dependencies(task)
-        audit_log.record(
-            self.connection, self.now, self._actor, action, before=before, after=task, detail=detail
-        )
+        self._record(action, before=before, after=task)
         self._database.notify(self.connection)
         settled = tasks.by_id(self.connection, before.id)
         assert settled
         return settled
+
+    def _record(self, action: str, *, before: Task, after: Task | None = None) -> None:
+        """Record the change, and before it one with plain SQL that no agent has planned yet."""
+        if before.planned_version != before.version:
+            audit_log.record_sql_edits(self.connection, self.now, [before])
+        audit_log.record(self.connection, self.now, self._author, action, before=before, after=after)
 
     def _require_calendars(self, task: Task, before: Task | None) -> None:
         """Raise UsageError unless the task's calendars exist and leave it an occurrence."""

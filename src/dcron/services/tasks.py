@@ -244,7 +244,7 @@ class Tasks(Service):
     # ------------------------------------------------------------------------------------------------
 
     def _writer(self, connection: Connection) -> TaskWriter:
-        return TaskWriter(connection, self.database, self.actor)
+        return TaskWriter(connection, self.database, self.author)
 
     def _compute_ahead(self, definitions: Sequence[Definition]) -> None:
         """Compute the times of these schedules, so that the transaction finds them in the cache."""

@@ -1,70 +1,208 @@
-"""The audit log: who changed which task or setting, and what it was before and after."""
+"""The audit log: who changed what, when, by which way and why, with the state before and after.
 
-from collections.abc import Mapping, Sequence
+This is the only module that writes changes. All changes of one act have the same batch.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
+from secrets import choice
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy.exc import StatementError
 
-from dcron.model import DEFINITION_FIELDS, Definition, Task
+from dcron.errors import ROW_ERRORS
+from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition, Task
 from dcron.schema import changes
 
+TASK_ACTIONS = ("add", "set", "rm", "pause", "resume", "restore", "retire")
+"""Changes of a task itself: each has the task's state before and after. Other actions are about its runs."""
 CONFIG = "config"
-"""The action of a change of a setting. It has no task."""
+"""The action of a change of a setting."""
+BY_SQL = "sql"
+"""The actor and the way of a change that was made with plain SQL."""
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_TIMES = ("not_before", "not_after")
+_TUPLES = ("argv", *(name for name, default in SPEC_DEFAULTS.items() if isinstance(default, tuple)))
+
+
+def new_batch() -> str:
+    """Return a new name of a batch: a `b`, and 45 random bits."""
+    return "b" + "".join(choice(_LETTERS) for _ in range(9))
+
+
+@dataclass(frozen=True)
+class Author:
+    """Who makes the changes of one act, by which way and why. They are one batch."""
+
+    name: str
+    """Such as `ann@desk`."""
+    via: str | None = None
+    """The way: `cli add`, `tui`, `edit`, `import`, `sql`, `undo` or `agent`."""
+    note: str | None = None
+    """The reason that the person gave."""
+    batch: str = field(default_factory=new_batch)
+
+    @classmethod
+    def agent(cls) -> "Author":
+        """Return the author of what an agent changes by itself."""
+        return cls("dcron", "agent")
+
+
+# Write ------------------------------------------------------------------------------------------------
 
 
 def record(
     connection: Connection,
     now: datetime,
-    actor: str,
+    author: Author,
     action: str,
     *,
     before: Task | None = None,
     after: Task | None = None,
-    detail: Mapping[str, Any] | None = None,
+    undoes: int | None = None,
 ) -> None:
-    """Record a change of a task. Give `detail` if the change leaves the task's definition as it is."""
+    """Record a change of a task: one of TASK_ACTIONS. `undoes` is the id of the change that it undoes."""
     task = after or before
     assert task
-    values = {"before": _fields_of(before), "after": dict(detail) if detail else _fields_of(after)}
-    connection.execute(insert(changes).values(_change(now, actor, action, task) | values))
+    states = {"before": _state_of(before), "after": _state_of(after), "undoes": undoes}
+    connection.execute(insert(changes).values(_change(now, author, action, task) | states))
 
 
-def record_added(connection: Connection, now: datetime, actor: str, added: Sequence[Task]) -> None:
+def record_added(connection: Connection, now: datetime, author: Author, added: Sequence[Task]) -> None:
     """Record that these tasks were added."""
     values = [
-        _change(now, actor, "add", task) | {"before": None, "after": _fields_of(task)} for task in added
+        _change(now, author, "add", task) | {"before": None, "after": _state_of(task)} for task in added
     ]
     if values:
         connection.execute(insert(changes), values)
 
 
-def record_about(
+def record_retired(connection: Connection, now: datetime, retired: Sequence[Task]) -> None:
+    """Record that these one-offs have left the crontab, because their run has succeeded."""
+    author = Author.agent()
+    values = [
+        _change(now, author, "retire", task) | {"before": _state_of(task), "after": None} for task in retired
+    ]
+    if values:
+        connection.execute(insert(changes), values)
+
+
+def record_run(
     connection: Connection,
     now: datetime,
-    actor: str,
+    author: Author,
+    action: str,
+    task_id: int | None,
+    task: str,
+    detail: Mapping[str, Any],
+) -> None:
+    """Record a change of a task's runs: `run cancel retry dismiss backfill hold unhold`."""
+    _record_about(connection, now, author, "run", action, task_id, task, detail)
+
+
+def record_alert(
+    connection: Connection,
+    now: datetime,
+    author: Author,
     action: str,
     task_id: int | None,
     task: str | None,
     detail: Mapping[str, Any],
 ) -> None:
-    """Record an act that changes no task; it may be about one."""
-    about = {"task_id": task_id, "task": task, "before": None, "after": dict(detail)}
-    connection.execute(insert(changes).values({"at": now, "actor": actor, "action": action, **about}))
+    """Record a change of an alert, which may be about a task."""
+    _record_about(connection, now, author, "alert", action, task_id, task, detail)
 
 
-def _change(now: datetime, actor: str, action: str, task: Task) -> dict[str, Any]:
-    about = {"task_id": task.id, "task": task.name, "version": task.version}
-    return {"at": now, "actor": actor, "action": action, **about}
+def _record_about(
+    connection: Connection,
+    now: datetime,
+    author: Author,
+    kind: str,
+    action: str,
+    task_id: int | None,
+    task: str | None,
+    detail: Mapping[str, Any],
+) -> None:
+    values = {"kind": kind, "task_id": task_id, "task": task, "before": None, "after": dict(detail)}
+    connection.execute(insert(changes).values(_by(now, author, action) | values))
 
 
 def record_setting(
-    connection: Connection, now: datetime, actor: str, name: str, before: Any, after: Any
+    connection: Connection, now: datetime, author: Author, name: str, before: Any, after: Any
 ) -> None:
     """Record that a setting of all users was changed. None is the value of one that is not set."""
     then, now_set = ({} if value is None else {name: value} for value in (before, after))
-    values = {"before": then or None, "after": now_set or None}
-    connection.execute(insert(changes).values(at=now, actor=actor, action=CONFIG, **values))
+    values = {"kind": "setting", "before": then or None, "after": now_set or None}
+    connection.execute(insert(changes).values(_by(now, author, CONFIG) | values))
+
+
+def record_other(
+    connection: Connection,
+    now: datetime,
+    author: Author,
+    kind: str,
+    action: str,
+    name: str,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    undoes: int | None = None,
+) -> None:
+    """Record a change of a calendar, a queue or a node, with its values."""
+    states = {key: value and {"name": name, **value} for key, value in (("before", before), ("after", after))}
+    values = _by(now, author, action) | {"kind": kind, "undoes": undoes} | states
+    connection.execute(insert(changes).values(values))
+
+
+def record_database(
+    connection: Connection,
+    now: datetime,
+    author: Author,
+    action: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> None:
+    """Record an incident of the database itself: an `epoch`, or a step of its `clock`."""
+    values = {"kind": "database", "before": dict(before), "after": dict(after)}
+    connection.execute(insert(changes).values(_by(now, author, action) | values))
+
+
+def record_sql_edits(connection: Connection, now: datetime, found: Collection[Task]) -> None:
+    """Record which of these tasks were added or changed with plain SQL since their last change.
+
+    Each is a batch of its own. Who did it is unknown. A row that the audit log cannot take is left out.
+    """
+    last = last_versions(connection, [task.id for task in found])
+    for task in found:
+        known = last.get(task.id, 0)
+        # A task of dcron without changes: they have been pruned.
+        if known < task.version and (known or task.changed_by is None):
+            with suppress(StatementError, *ROW_ERRORS), connection.begin_nested():
+                _record_sql_edit(connection, now, task)
+
+
+def _record_sql_edit(connection: Connection, now: datetime, task: Task) -> None:
+    state = last_state(connection, task.id)
+    before = state and (state.after or state.before)
+    values = _change(now, Author(BY_SQL, BY_SQL), "set" if before else "add", task)
+    states = {"before": before and dict(before), "after": _state_of(task)}
+    connection.execute(insert(changes).values(values | states | {"login": None}))
+
+
+def _change(now: datetime, author: Author, action: str, task: Task) -> dict[str, Any]:
+    about = {"task_id": task.id, "task": task.name, "version": task.version}
+    return _by(now, author, action) | about
+
+
+def _by(now: datetime, author: Author, action: str) -> dict[str, Any]:
+    by = {"actor": author.name, "via": author.via, "note": author.note, "batch": author.batch}
+    return {"at": now, "action": action, **by}
+
+
+# Read -------------------------------------------------------------------------------------------------
 
 
 def last_of_name(connection: Connection, task: str) -> Row[Any] | None:
@@ -73,10 +211,17 @@ def last_of_name(connection: Connection, task: str) -> Row[Any] | None:
     return connection.execute(query).first()
 
 
-def last_of_task(connection: Connection, task_id: int) -> Row[Any] | None:
-    """Return the latest change of the task of this id, under any name."""
-    query = select(changes).where(changes.c.task_id == task_id).order_by(changes.c.id.desc()).limit(1)
-    return connection.execute(query).first()
+def last_versions(connection: Connection, task_ids: Sequence[int]) -> dict[int, int]:
+    """Return the version of each task after its last change, by task id; tasks without one are left out."""
+    of_tasks = changes.c.task_id.in_(task_ids), changes.c.version.is_not(None)
+    query = select(changes.c.task_id, func.max(changes.c.version)).where(*of_tasks)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(changes.c.task_id))}
+
+
+def last_state(connection: Connection, task_id: int) -> Row[Any] | None:
+    """Return the latest change of this task that has its state."""
+    of_task = changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS)
+    return connection.execute(select(changes).where(*of_task).order_by(changes.c.id.desc()).limit(1)).first()
 
 
 def changed_by(actor: str, login: str | None) -> str:
@@ -84,8 +229,37 @@ def changed_by(actor: str, login: str | None) -> str:
     return actor if login in (None, actor.partition("@")[0]) else f"{actor} (as {login})"
 
 
-def _fields_of(definition: Definition | None) -> dict[str, Any] | None:
-    if definition is None:
+# The state of a task in a change ----------------------------------------------------------------------
+
+
+def _state_of(task: Task | None) -> dict[str, Any] | None:
+    """Return the definition, with the pause and where the task comes from. Times are texts."""
+    if task is None:
         return None
-    values = {name: getattr(definition, name) for name in DEFINITION_FIELDS}
-    return {name: str(value) if isinstance(value, datetime) else value for name, value in values.items()}
+    values = {name: _text(getattr(task, name)) for name in DEFINITION_FIELDS}
+    return {**values, "pause": _pause_of(task), "once": task.once, "source": task.source}
+
+
+def _pause_of(task: Task) -> dict[str, Any] | None:
+    if task.enabled:
+        return None
+    facts = {"reason": task.paused_reason, "by": task.paused_by}
+    return facts | {"at": _text(task.paused_at), "until": _text(task.paused_until)}
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, datetime) else value
+
+
+def definition_in(state: Any) -> Definition | None:
+    """Return the definition in the state of a change; None where the change holds something else."""
+    if not isinstance(state, Mapping) or "schedule" not in state:
+        return None
+    values = {name: state[name] for name in DEFINITION_FIELDS if name in state}
+    for name in _TIMES:
+        if values.get(name):
+            values[name] = datetime.fromisoformat(values[name])
+    for name in _TUPLES:
+        if values.get(name) is not None:
+            values[name] = tuple(values[name])
+    return Definition(**values)

@@ -17,7 +17,6 @@ from sqlalchemy import (
     FromClause,
     Row,
     bindparam,
-    insert,
     select,
     text,
     union_all,
@@ -27,6 +26,8 @@ from sqlalchemy import (
 from dcron.database import Columns, Database
 from dcron.model import RunState
 from dcron.schema import ALIVE, INCIDENT, WAITING, changes, runs
+from dcron.store import audit_log
+from dcron.store.audit_log import Author
 
 GAP = 10_000
 """Ids skipped at each epoch: other agents may have seen them issued. As many are checked before it."""
@@ -115,8 +116,8 @@ def record(
     after: Mapping[str, Any],
 ) -> None:
     """Record an incident of the database in the audit log: an `epoch`, or a step of its `clock`."""
-    values = {"at": now, "actor": actor, "action": action, "before": dict(before), "after": dict(after)}
-    connection.execute(insert(changes).values(values))
+    author = Author(actor, "agent")
+    audit_log.record_database(connection, now, author, action, before, after)
 
 
 def last(connection: Connection, action: str) -> Row[Any] | None:

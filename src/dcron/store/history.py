@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, func, or_, select, text
 
 from dcron.model import Event, Run, Trigger
 from dcron.schema import ALIVE, DUE, FINISHED, UNHANDLED, WAITING, changes, events, nodes, queues, runs
-from dcron.store.audit_log import changed_by
+from dcron.store.audit_log import BY_SQL, changed_by
 from dcron.store.listings import LIGHT, light_run
 
 MOST_UNFINISHED = 500
@@ -38,6 +38,12 @@ class AuditEntry:
     def author(self) -> str:
         """The actor, with the database login if its name differs."""
         return changed_by(self.actor, self.login)
+
+    @property
+    def pause_reason(self) -> str | None:
+        """The reason of a change that is a pause. Earlier versions wrote it outside the state."""
+        after = self.after or {}
+        return (after.get("pause") or after).get("reason")
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,9 @@ def task_changes(connection: Connection, task_id: int) -> list[AuditEntry]:
     of_task = select(changes.c.id).where(changes.c.task_id == task_id)
     near = of_task.order_by(changes.c.id.desc()).limit(_LOOKED_AT * 10).subquery()
     columns = [changes.c[name] for name in AuditEntry.__dataclass_fields__]
-    own = (changes.c.id.in_(select(near.c.id)), changes.c.action.in_(_TASK_ACTIONS))
+    # A change with plain SQL has the time at which an agent planned the task.
+    is_typed = changes.c.via.is_distinct_from(BY_SQL)
+    own = (changes.c.id.in_(select(near.c.id)), changes.c.action.in_(_TASK_ACTIONS), is_typed)
     query = select(*columns).where(*own).order_by(changes.c.id.desc()).limit(MOST_CHANGES)
     return [AuditEntry(**row._mapping) for row in connection.execute(query)][::-1]
 

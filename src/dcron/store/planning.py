@@ -33,6 +33,7 @@ from dcron.schema import ALIVE, DUE, NEXT, Instant, crontab, runs
 from dcron.store import audit_log, blocked, clock_steps, new_runs, skipping, tasks
 from dcron.store import nodes as store_nodes
 from dcron.store import runs as store_runs
+from dcron.store.audit_log import Author
 from dcron.validation import require_runnable
 
 MOST_LANES = 1000
@@ -50,6 +51,16 @@ class MovedRun:
     after: datetime | None
     tzdata: str | None
     """The tzdata version by which it was planned before."""
+
+
+def plan_unplanned(connection: Connection, now: datetime, limit: int) -> tuple[int, list[MovedRun]]:
+    """Plan tasks that need it, except those that other nodes hold. Return how many, and the moved runs.
+
+    Which of them were changed with plain SQL goes to the audit log.
+    """
+    found = tasks.to_plan(connection, now, limit)
+    audit_log.record_sql_edits(connection, now, found)
+    return len(found), [moved for task in found if (moved := plan(connection, task, now))]
 
 
 def plan(connection: Connection, task: Task, now: datetime) -> MovedRun | None:
@@ -183,7 +194,7 @@ def resume(connection: Connection, task: Task, now: datetime) -> Task:
     record_paused(connection, task, now)
     resumed = tasks.by_id(connection, task.id)
     assert resumed
-    audit_log.record(connection, now, "dcron", "resume", before=task, after=resumed)
+    audit_log.record(connection, now, Author.agent(), "resume", before=task, after=resumed)
     return resumed
 
 

@@ -29,6 +29,7 @@ from dcron import policy
 from dcron.database import Database, locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
 from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
+from dcron.store import audit_log
 from dcron.unreadable import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
@@ -332,24 +333,28 @@ def with_reboot(connection: Connection) -> list[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def retire_once(connection: Connection, limit: int, among: Collection[int] | None = None) -> list[str]:
+def retire_once(
+    connection: Connection, now: datetime, limit: int, among: Collection[int] | None = None
+) -> list[str]:
     """Delete up to `limit` one-off tasks whose run has succeeded. Return their names.
 
     A one-off with a dead letter stays until it is dismissed, and an upstream task stays with its downstream
     tasks. With `among`, only tasks of these ids.
     """
-    if among is None:
-        return list(connection.scalars(_retired(), {"most": limit}))
-    return list(connection.scalars(_retired(some=True), {"most": limit, "among": list(among)}))
+    some = {} if among is None else {"among": list(among)}
+    rows = connection.execute(_retired(some=among is not None), {"most": limit, **some})
+    retired = [_task({**row._mapping, **dict.fromkeys(CALENDARS)}) for row in rows]
+    audit_log.record_retired(connection, now, retired)
+    return [task.name for task in retired]
 
 
 @cache
-def _retired(*, some: bool = False) -> Executable:
+def _retired(*, some: bool) -> Executable:
     done = retirable().order_by(crontab.c.id)
     if some:
         done = done.where(crontab.c.id.in_(bindparam("among", expanding=True)))
     done = done.limit(bindparam("most", type_=Integer()))
-    return delete(crontab).where(crontab.c.id.in_(done)).returning(crontab.c.name)
+    return delete(crontab).where(crontab.c.id.in_(done)).returning(*_STORED)
 
 
 def retirable() -> Select[Any]:

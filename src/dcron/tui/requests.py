@@ -92,4 +92,11 @@ class Requests:
 
     def _change(self, work: "Callable[[Crontab], T]", receive: Callable[[T], None], refuse: Refuse) -> None:
         self._writes.start()
-        self._writes.ask(object(), work, receive, refuse, waits=False, seconds=EXPIRY)
+        self._writes.ask(
+            object(),
+            lambda crontab: work(crontab.acting("tui")),
+            receive,
+            refuse,
+            waits=False,
+            seconds=EXPIRY,
+        )

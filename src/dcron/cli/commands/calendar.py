@@ -10,7 +10,7 @@ import typer
 from dcron.cli import completion, console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, Json, Verb, group
+from dcron.cli.options import Db, Force, Json, Verb, WritingVerb, group
 from dcron.cli.tables import TableColumn, print_facts, print_table
 from dcron.errors import UsageError
 from dcron.presentation import humanize
@@ -80,7 +80,7 @@ Entries = Annotated[
 ]
 
 
-@command.command("add", cls=Verb)
+@command.command("add", cls=WritingVerb)
 def add(
     name: CalendarName,
     dates: Entries = None,
@@ -154,7 +154,7 @@ def view(name: CalendarName, as_json: Json = False, db: Db = None) -> None:
             print_facts(_facts(stored, coming, using, now))
 
 
-@command.command("rm", cls=Verb)
+@command.command("rm", cls=WritingVerb)
 def rm(name: CalendarName, force: Force = False, db: Db = None) -> None:
     """Remove a calendar that no task uses."""
     with opened_crontab(db) as crontab:

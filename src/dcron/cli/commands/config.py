@@ -6,7 +6,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Force, Json, Verb, group
+from dcron.cli.options import Db, Force, Json, Verb, WritingVerb, group
 from dcron.cli.tables import TableColumn, print_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def list_settings(as_json: Json = False, db: Db = None) -> None:
         print_table(COLUMNS, map(_row, found))
 
 
-@command.command("set", cls=Verb)
+@command.command("set", cls=WritingVerb)
 def set_setting(
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.", show_default=False)],
@@ -89,7 +89,7 @@ def _confirm_shorter(crontab: "Crontab", name: str, value: str, *, force: bool) 
     console.require_consent(f"set {name} to {value}", force=force)
 
 
-@command.command("unset", cls=Verb)
+@command.command("unset", cls=WritingVerb)
 def unset_setting(name: Name, as_json: Json = False, db: Db = None) -> None:
     """Reset a setting to its default."""
     from dcron.services.settings import SharedSettings

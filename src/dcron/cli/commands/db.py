@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
-from dcron.cli.context import opened_database, require_named_file
+from dcron.cli.context import author, opened_database, require_named_file
 from dcron.cli.options import Db, Json, Verb, group
 from dcron.errors import Refused
 
@@ -40,13 +40,13 @@ def init(db: Db = None) -> None:
 
 def _record_zone(database: "Database") -> None:
     """Set the time zone of new tasks to that of the config file or of this machine."""
-    from dcron.config import actor, load_config
+    from dcron.config import load_config
     from dcron.services.crontab import Crontab
     from dcron.services.settings import SharedSettings, zone_without_setting
     from dcron.settings import TIMEZONE
 
     chosen = zone_without_setting(load_config().timezone)
-    SharedSettings(Crontab(database, actor())).set(TIMEZONE.name, chosen.name)
+    SharedSettings(Crontab(database, author())).set(TIMEZONE.name, chosen.name)
     console.note(
         f"new tasks have the time zone {chosen.name} ({chosen.origin});"
         f" `dcron config set {TIMEZONE.name} ZONE` sets another"

@@ -10,7 +10,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, GroupWithName, Json, Verb, run_number, whole_number
+from dcron.cli.options import Db, Force, GroupWithName, Json, WritingVerb, run_number, whole_number
 from dcron.cli.run_table import pages
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
@@ -80,7 +80,7 @@ def list_dead_letters(
             _print(found, count, now, task, is_first=before is None)
 
 
-@command.command("dismiss", cls=Verb)
+@command.command("dismiss", cls=WritingVerb)
 def dismiss(
     which: Annotated[
         list[str] | None,

@@ -6,7 +6,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, Verb, group
+from dcron.cli.options import Db, Json, Verb, WritingVerb, group
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Queue
@@ -26,7 +26,7 @@ QUEUES = [
 command = group("Limit how many runs of a queue are active at once, over all nodes.")
 
 
-@command.command("set", cls=Verb)
+@command.command("set", cls=WritingVerb)
 def set_queue(
     queue: Annotated[
         str, typer.Argument(metavar="QUEUE", help="Name of the queue, as in --queue of tasks and agents.")

@@ -15,13 +15,11 @@ from dcron.policy import INSTANT
 from dcron.schedule import Schedule, clock_transitions, zone
 from dcron.services.why.run_causes import Cause, Clock
 from dcron.store import history, nodes, tasks
+from dcron.store.audit_log import definition_in
 from dcron.store.history import AuditEntry
-from dcron.unreadable import Unreadable
 
 _LONGEST_BACK = timedelta(days=50 * 366)
 _SECOND = timedelta(seconds=1)
-_TIME_FIELDS = ("not_before", "not_after")
-_TUPLE_FIELDS = ("argv", "require", "notify", "notify_on")
 
 
 @dataclass(frozen=True)
@@ -159,11 +157,13 @@ class Past:
         after = self.first_after(at - INSTANT)
         if after is None:
             # A task written with SQL has no audit entry.
-            return self.present or (None if before is None or _removes(before) else _definition(before.after))
+            return self.present or (
+                None if before is None or _removes(before) else definition_in(before.after)
+            )
         if before is not None and _removes(before):
             return None
         # Where an entry cannot be read, assume that the task was as it is now.
-        return _definition(after.before) or (None if after.action == "add" else self.present)
+        return definition_in(after.before) or (None if after.action == "add" else self.present)
 
     def last_until(self, at: datetime, *actions: str) -> AuditEntry | None:
         """Return the latest change up to this time, of these kinds if any are given."""
@@ -195,7 +195,7 @@ class Past:
 
 def definitions_of(change: AuditEntry) -> tuple[Definition | None, Definition | None]:
     """Return the task before and after the change."""
-    return _definition(change.before), _definition(change.after)
+    return definition_in(change.before), definition_in(change.after)
 
 
 def changed_fields(change: AuditEntry) -> list[str]:
@@ -211,20 +211,6 @@ def changes_times(change: AuditEntry) -> bool:
 
 def _removes(change: AuditEntry) -> bool:
     return change.action == "rm"
-
-
-def _definition(written: Mapping[str, Any] | None) -> Definition | None:
-    """Return the task as an audit entry has it; None where the entry holds something else."""
-    if written is None or isinstance(written, Unreadable) or "schedule" not in written:
-        return None
-    values = {name: written[name] for name in DEFINITION_FIELDS if name in written}
-    for name in _TIME_FIELDS:
-        if values.get(name):
-            values[name] = datetime.fromisoformat(values[name])
-    for name in _TUPLE_FIELDS:
-        if values.get(name) is not None:
-            values[name] = tuple(values[name])
-    return Definition(**values)
 
 
 # The times of a task ----------------------------------------------------------------------------------

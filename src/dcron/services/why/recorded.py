@@ -273,7 +273,7 @@ def _paused_then(context: Context, at: datetime) -> Cause | None:
     before = history.scheduled_runs_before(context.connection, context.task_id, at, _NEAR_RUNS)
     if any(run.started_at and run.started_at > pause.at for run in before):
         return None  # the pause had ended by its own `--until`
-    reason = (pause.after or {}).get("reason")
+    reason = pause.pause_reason
     text = f"{context.name} was paused {context.by_whom(pause)}{f': {reason}' if reason else ''}"
     return context.cause(at, "paused", text, {**author(pause), "reason": reason})
 

@@ -1,0 +1,53 @@
+"""Describe entries of the audit log, for `history` and `undo`."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dcron.store.changes import RecordedChange, TaskState
+
+LONGEST = 1_000
+"""Characters of a line in a difference."""
+
+
+def what(change: "RecordedChange") -> str:
+    """Return what the change did, such as `set schedule, timeout` or `undo 812: set timeout`."""
+    action = change.action if change.kind in ("task", "run") else f"{change.kind} {change.action}"
+    fields = ", ".join(change.fields) if change.action in ("set", "restore") and change.has_states else ""
+    run = (change.after or {}).get("run") if change.kind == "run" else None
+    text = f"{action} {fields}" if fields else f"{action} {run}" if run is not None else action
+    return f"undo {change.undoes}: {text}" if change.undoes is not None else text
+
+
+def difference(change: "RecordedChange") -> list[str]:
+    """Return the change as a unified diff: each line begins with a space, a minus or a plus."""
+    from dcron.crontabfile.revising import difference as task_difference
+
+    if not change.has_states:
+        lines = list(_other(change))
+    else:
+        before, after = change.state_before, change.state_after
+        lines = task_difference(*(state.definition if state else None for state in (before, after)))
+        old, new = _pause(before), _pause(after)
+        if old != new:
+            lines += [f"{sign}{text}" for sign, text in (("-", old), ("+", new)) if text]
+    return [line[:LONGEST] + ("…" if len(line) > LONGEST else "") for line in lines]
+
+
+def _pause(state: "TaskState | None") -> str:
+    """Return the pause of a task as a comment."""
+    if state is None or state.pause is None:
+        return ""
+    until = f" until {state.pause.until:%Y-%m-%dT%H:%M:%SZ}" if state.pause.until else ""
+    reason = f": {' '.join(state.pause.reason.split())}" if state.pause.reason else ""
+    return f"# paused{until}{reason}"
+
+
+def _other(change: "RecordedChange") -> Iterator[str]:
+    before, after = change.before or {}, change.after or {}
+    for key in dict.fromkeys([*before, *after]):
+        if key != "name" and before.get(key) != after.get(key):
+            for sign, values in (("-", before), ("+", after)):
+                if key in values:
+                    yield f"{sign}{key}: {json.dumps(values[key], ensure_ascii=False)}"

@@ -1,0 +1,112 @@
+"""`history`: who changed what, when and why."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.change_details import difference, what
+from dcron.cli.context import opened_crontab, own_zone
+from dcron.cli.help import OUTPUT
+from dcron.cli.options import Db, Json, OptionalName, whole_number
+from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
+from dcron.cli.times import past_time
+from dcron.presentation import humanize
+
+if TYPE_CHECKING:
+    from dcron.store.changes import RecordedChange
+
+
+COLUMNS = [
+    TableColumn("CHANGE", right=True),
+    TableColumn("WHEN", right=True),
+    TableColumn("WHO", least=8),
+    TableColumn("VIA", least=6),
+    TableColumn("NAME", least=10),
+    TableColumn("WHAT", least=12),
+    TableColumn("BATCH"),
+    TableColumn("WHY", least=10, spare=True),
+]
+
+
+def command(
+    name: OptionalName = None,
+    count: Annotated[
+        int, typer.Option("-n", "--count", metavar="N", help="Most changes to list.", parser=whole_number(1))
+    ] = 20,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="WHO", help="Only changes by this user, such as ann or ann@desk."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only changes since this time: 2h (ago), today."),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option("--batch", metavar="ID", help="Only the changes of this batch, or of this change's."),
+    ] = None,
+    patch: Annotated[
+        bool, typer.Option("-p", "--patch", help="Show what each change did.", rich_help_panel=OUTPUT)
+    ] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Show who changed what, when and why, the latest first.
+
+    \b
+    dcron history
+    dcron history backup -p
+    dcron history --by ann --since yesterday
+
+    A removed task keeps its history. All changes of one command line are a batch.
+    """
+    from dcron.cli import json_output
+    from dcron.schedule import zone
+    from dcron.services.history import History
+
+    with opened_crontab(db) as crontab:
+        now = crontab.now()
+        since_at = past_time(since, zone(own_zone()), now) if since else None
+        found = History(crontab).changes(count, name, by=by, since=since_at, batch=batch)
+        if as_json:
+            console.emit_list(map(json_output.change_shape, found))
+        elif not (_print_patches(found) if patch else print_table(COLUMNS, _rows(found, now))):
+            console.note("no such changes" if name or by or since or batch else "no changes yet")
+
+
+def _rows(found: "Iterable[RecordedChange]", now: datetime) -> Iterator[list[str]]:
+    for each in found:
+        yield [
+            str(each.id),
+            humanize.ago(each.at, now),
+            each.author,
+            each.via or "",
+            each.subject,
+            what(each),
+            each.batch or "",
+            each.note or "",
+        ]
+
+
+def _print_patches(found: "Iterable[RecordedChange]") -> int:
+    """Print the changes in full; return how many."""
+    from dcron.schedule import zone
+
+    here, number = zone(own_zone()), 0
+    for number, each in enumerate(found, 1):
+        if number > 1:
+            console.data()
+        lines = [AlarmCell(line) if line.startswith("-") else line for line in difference(each)]
+        print_facts(
+            [
+                ("change", f"{each.id}, batch {each.batch or each.id}"),
+                ("when", humanize.full(each.at.astimezone(here))),
+                ("who", f"{each.author}, {each.via}" if each.via else each.author),
+                ("why", each.note),
+                ("what", [f"{each.subject}: {what(each)}", *lines]),
+            ]
+        )
+    return number
