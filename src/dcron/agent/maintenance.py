@@ -50,10 +50,17 @@ class _Offer:
 class Maintenance:
     """Does the jobs that its node can take: one quick job and one other at a time."""
 
-    def __init__(self, database: Database, node_id: str, jobs: Collection[Job] | None = None) -> None:
-        """Without `jobs`, it can do all of them."""
+    def __init__(
+        self,
+        database: Database,
+        node_id: str,
+        jobs: Collection[Job] | None = None,
+        on_watched: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Without `jobs`, it can do all of them. `on_watched` is called after each good round of `watch`."""
         self._database = database
         self._node_id = node_id
+        self._on_watched = on_watched
         made = [make() for make in JOBS] if jobs is None else jobs
         self._jobs = {job.name: job for job in made}
         self._offers = {True: _Offer(), False: _Offer()}
@@ -130,6 +137,8 @@ class Maintenance:
             else:
                 now = self._database.now(connection)
                 hold.finish(connection, now, job.interval, monotonic() - began, end)
+        if end is not None and job.name == Watch.name:
+            self._on_watched()
         self._reported = None
 
     def _steps(self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event) -> Step | None:
