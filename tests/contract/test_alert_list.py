@@ -167,7 +167,7 @@ def test_else_what_is_new_since_the_last_success_is_blamed(
 
 def test_a_removed_task_and_pruned_runs_leave_the_alert(stage: Stage) -> None:
     task = stage.task("backup")
-    insert_alert(stage.database, NOON, task, run_id=77, last_run_id=78, facts={"cause": "no agent has gpu"})
+    insert_alert(stage.database, NOON, task, run_id=77, last_run_id=78, facts={"reason": "no agent has gpu"})
     stage.crontab.remove(task)
     facts = only(stage)
     assert words.sentence(facts, NOON) == (

@@ -115,7 +115,7 @@ def test_notifications_gather_into_one_message(stage: Stage, outside: Outside) -
         (stage.now, "web-1", None, 1)
     }
     ((_, message),) = outside.received
-    assert message.subject == "[dcron] 5 alerts: backup-0: failing since 2027-06-01T12:00:00Z, …"
+    assert message.subject == "[dcron] 5 tasks FAILING"
 
 
 def test_a_channel_pauses_between_messages(stage: Stage, outside: Outside) -> None:
