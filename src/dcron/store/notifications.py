@@ -258,7 +258,7 @@ def give_up(
     old = select(rows.id).where(text(UNSENT), rows.created_at < now - GIVE_UP, free)
     if channel is not None:
         old = old.where(rows.channel == channel)
-    ids = old.order_by(rows.id).limit(MOST_GROUPED).scalar_subquery()
+    ids = old.order_by(rows.channel, rows.due_at).limit(MOST_GROUPED).scalar_subquery()
     gone = update(notifications).where(rows.id.in_(ids)).values(gave_up_at=now, **_FREE)
     given_up = [from_row(row) for row in connection.execute(gone.returning(*COLUMNS))]
     if given_up and (fallback := _setting(connection, "notify.fallback")):
