@@ -197,7 +197,7 @@ class Look:
 
     @cached_property
     def _job_rows(self) -> Sequence[Row[Any]]:
-        """The maintenance jobs, this one too, so that there is always a row for what else is asked with it."""
+        """The maintenance jobs. There is always this one, so the flag beside it has a row."""
         columns = (maintenance_jobs.c.name, maintenance_jobs.c.due_at, maintenance_jobs.c.error)
         old = notifications.to_give_up(self.now).exists().label("undeliverable")
         return self.connection.execute(select(*columns, old)).all()
