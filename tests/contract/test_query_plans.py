@@ -74,8 +74,9 @@ FILL = [
         {MANY} SELECT i, 'line-' || i, 'manual', 'running', :past, :past, '{{}}', '{NODE}', :past, :past
         FROM n WHERE i <= 50""",
     f"""INSERT INTO alerts (kind, subject, task_id, task, opened_at, last_at, run_id, last_run_id, closed_at)
-        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i,
-               CASE WHEN i % 100 = 0 THEN NULL ELSE :past END FROM n WHERE i <= {LINES}""",
+        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i, :past
+        FROM n WHERE i <= {LINES}""",
+    "UPDATE alerts SET closed_at = NULL WHERE task_id % 100 = 0",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
 ]

@@ -1,7 +1,8 @@
 """The loop that does maintenance jobs: work of dcron on its own tables.
 
-It has a thread of its own, so slow work cannot delay a heartbeat. The heartbeat finds in a statement of its
-own whether a job is due, so an idle agent sends no statement for it.
+It has threads of its own, so slow work cannot delay a heartbeat: one for quick jobs, and one for the
+others, which may take hours. The heartbeat finds in a statement of its own whether a job is due, so an idle
+agent sends no statement for it.
 """
 
 import logging
@@ -17,19 +18,37 @@ from dcron.store.archives import ArchiveDays
 from dcron.store.maintenance import Hold, HoldLost, Job, Step
 from dcron.store.prune import Prune
 from dcron.store.sum_up import SumUpDays
+from dcron.store.watch import Watch
 
 log = logging.getLogger("dcron.agent")
 
-JOBS: tuple[Callable[[], Job], ...] = (SumUpDays, ArchiveDays, Prune)
+JOBS: tuple[Callable[[], Job], ...] = (Watch, SumUpDays, ArchiveDays, Prune)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""
+QUICK = (Watch.name,)
+"""The jobs that never wait for another one."""
 _PAUSE_AFTER_FAILURE = 60.0
 """Seconds until another node may try a job that failed here, for example because it can reach the archive."""
 _OWN_PAUSE_AFTER_FAILURE = 600.0
 """Seconds until this node tries a job again that failed."""
 
 
+class _Offer:
+    """The job that one thread is to do next."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.wake = threading.Event()
+
+    def take(self) -> str | None:
+        """Wait for an offer, or for the end; return the name of the job."""
+        self.wake.wait()
+        self.wake.clear()
+        name, self.name = self.name, None
+        return name
+
+
 class Maintenance:
-    """Does the jobs that its node can take, one at a time."""
+    """Does the jobs that its node can take: one quick job and one other at a time."""
 
     def __init__(self, database: Database, node_id: str, jobs: Collection[Job] | None = None) -> None:
         """Without `jobs`, it can do all of them."""
@@ -37,8 +56,8 @@ class Maintenance:
         self._node_id = node_id
         made = [make() for make in JOBS] if jobs is None else jobs
         self._jobs = {job.name: job for job in made}
-        self._offered: str | None = None
-        self._wake = threading.Event()
+        self._offers = {True: _Offer(), False: _Offer()}
+        """By whether the job is quick."""
         self._reported: str | None = None
         self._noted: str | None = None
         self._not_before: dict[str, float] = {}
@@ -51,19 +70,24 @@ class Maintenance:
 
     def offer(self, name: str) -> None:
         """Do this job, which is due, as soon as there is time."""
-        self._offered = name
-        self._wake.set()
+        offer = self._offers[name in QUICK]
+        offer.name = name
+        offer.wake.set()
 
     def wake(self) -> None:
-        """End a pause early."""
-        self._wake.set()
+        """End the pauses early."""
+        for offer in self._offers.values():
+            offer.wake.set()
 
-    def run(self, stop: threading.Event) -> None:
+    def watch_first(self, stop: threading.Event) -> None:
+        """Look for what did not happen while no agent ran, before this node starts what is overdue."""
+        if job := self._jobs.get(Watch.name):
+            self.do(job, stop)
+
+    def run(self, stop: threading.Event, *, quick: bool = False) -> None:
         """Do what is offered until `stop` is set and `wake` called. An error does not end the node."""
         while not stop.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            name, self._offered = self._offered, None
+            name = self._offers[quick].take()
             if name and not stop.is_set():
                 self.do(self._jobs[name], stop)
 

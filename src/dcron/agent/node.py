@@ -177,6 +177,7 @@ class NodeSession:
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
+        self.maintenance.watch_first(self._stop)
         self.is_registered = True
         if begins_at:
             log.warning(
@@ -204,6 +205,7 @@ class NodeSession:
         self._run(self._run_recorder, self._counters.recorder)
         self._run(self._run_watch, LoopStatus("watch"))
         self._run(self._run_maintenance, LoopStatus("maintenance"))
+        self._run(self._run_quick_maintenance, LoopStatus("quick-maintenance"))
         if self.notifier.names:
             self._run(self._run_notifier, LoopStatus("notifier"))
         self._run(self._run_dispatcher, self._counters.dispatcher)
@@ -301,6 +303,9 @@ class NodeSession:
 
     def _run_maintenance(self) -> None:
         self.maintenance.run(self._stop)
+
+    def _run_quick_maintenance(self) -> None:
+        self.maintenance.run(self._stop, quick=True)
 
     def _run_notifier(self) -> None:
         self.notifier.run(self._stop)

@@ -46,6 +46,7 @@ from dcron.store import (
     tasks,
     unclaimable,
 )
+from dcron.store.runs import is_in_state
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
@@ -140,7 +141,7 @@ def _followed(connection: Connection, database: Database, ended: Sequence[RunRes
     given = database.values(
         _BADLY, ((each.id, int(each.state.is_failure or each.checks_runtime)) for each in ended)
     )
-    return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
+    return database.send(connection, _with_followers(database.rows(_BADLY)), given).rows()
 
 
 # `bad` also where the runtime has to be checked.
@@ -192,7 +193,7 @@ def _end(batch: FromClause) -> Executable:
     return (
         update(runs)
         .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"))
-        .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
+        .where(or_(is_in_state(RunState.RUNNING), is_in_state(RunState.LOST)))
         .values(beside_id(batch) | {"dead_at": None})
         .returning(runs.c.id)
     )
