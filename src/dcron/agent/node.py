@@ -126,7 +126,9 @@ class NodeSession:
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
         cluster_pings = ClusterPings(settings.ping, self._pings)
-        self.maintenance = Maintenance(database, self.node_id, on_watched=cluster_pings.healthy)
+        self.maintenance = Maintenance(
+            database, self.node_id, counters=self._counters, on_watched=cluster_pings.healthy
+        )
         # One pass does not wait for channels.
         channels = () if self._once else settings.channels
         strict = os.geteuid() == trust.ROOT
@@ -205,8 +207,8 @@ class NodeSession:
         self._run(self._run_receiver, self._counters.receiver)
         self._run(self._run_recorder, self._counters.recorder)
         self._run(self._run_watch, LoopStatus("watch"))
-        self._run(self._run_maintenance, LoopStatus("maintenance"))
-        self._run(self._run_quick_maintenance, LoopStatus("quick-maintenance"))
+        self._run(self._run_maintenance, self._counters.maintenance)
+        self._run(self._run_quick_maintenance, self._counters.quick_maintenance)
         if self.notifier.names:
             self._run(self._run_notifier, LoopStatus("notifier"))
         self._run(self._run_dispatcher, self._counters.dispatcher)
