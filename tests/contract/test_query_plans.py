@@ -265,6 +265,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "alerts of tasks": lambda connection, stage: alert_list.of_tasks(connection, [7, 8]),
     "alerts of a subject": lambda connection, stage: alert_list.open_of_subject(connection, "node:web-1"),
     "unacknowledged alerts": lambda connection, stage: alert_list.count_unacknowledged(connection, NOON),
+    "the newest of them": lambda connection, stage: alert_list.unacknowledged(connection, NOON),
     "facts of alerts": lambda connection, stage: alert_causes.read(
         connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
     ),
