@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.services.triggers import Triggers
 from tests.support.node import HandNode

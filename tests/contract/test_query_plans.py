@@ -289,9 +289,11 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
             "open": ["failing", "task:1"],
         },
     ),
-    "alerts to close": lambda connection, stage: (
-        alerts.close(connection, stage.database, [alerts_table.c.id.in_([100, 200])], NOON),
-        alerts.dismissed(connection, stage.database, [300, 301], NOON),
+    "alerts to close": lambda connection, stage: alerts.close(
+        connection, stage.database, [alerts_table.c.id.in_([100, 200])], NOON
+    ),
+    "alerts of dismissed dead letters": lambda connection, stage: alerts.dismissed(
+        connection, stage.database, [300, 301], NOON
     ),
     "learned runtimes": lambda connection, stage: alerts.learn(connection, [7, 8]),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
