@@ -73,6 +73,19 @@ def test_an_acknowledged_alert_counts_no_more_until_its_time_is_over(stage: Stag
     ]
 
 
+def test_the_newest_unacknowledged_alert_is_read_with_their_number(stage: Stage) -> None:
+    service = Alerts(stage.crontab)
+    ids = [failing(stage, stage.task(name)) for name in "abc"]
+    service.acknowledge(service.find("c"))
+    with stage.database.read() as connection:
+        found = alert_list.unacknowledged(connection, NOON)
+    assert found
+    assert (found.count, found.newest.id) == (2, ids[1])
+    service.acknowledge(service.find("a") + service.find("b"))
+    with stage.database.read() as connection:
+        assert alert_list.unacknowledged(connection, NOON) is None
+
+
 def test_what_is_not_open_cannot_be_acknowledged(stage: Stage) -> None:
     task = stage.task("a")
     closed = insert_alert(stage.database, NOON, task, closed_at=NOON)

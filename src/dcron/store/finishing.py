@@ -41,11 +41,13 @@ from dcron.store import (
     daily_statistics,
     dependencies,
     new_runs,
+    output_mail,
     refusals,
     skipping,
     tasks,
     unclaimable,
 )
+from dcron.store.output_mail import OutputMail
 from dcron.store.runs import is_in_state
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
@@ -70,6 +72,8 @@ class RunResult(NamedTuple):
     """
     checks_runtime: bool = False
     """Whether the task expects something of its runtime, so that a short one opens an alert."""
+    mail: OutputMail | None = None
+    """What to mail of its output; None for a run that printed nothing, or whose task mails nothing."""
 
 
 def finish(
@@ -96,6 +100,8 @@ def send_ends(
     recorded = followed and [row for row in followed if row.id in written()]
     if recorded:
         _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)
+    if mails := {each.id: each.mail for each in ended if each.mail}:
+        output_mail.add(connection, {run_id: mails[run_id] for run_id in mails.keys() & written()}, now)
     return written
 
 
