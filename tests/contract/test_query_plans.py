@@ -32,6 +32,7 @@ from dcron.store import (
     history,
     listings,
     nodes,
+    notifications,
     output,
     planning,
     queues,
@@ -79,6 +80,13 @@ FILL = [
     "UPDATE alerts SET closed_at = NULL WHERE task_id % 100 = 0",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
+    """INSERT INTO notifications (channel, kind, created_at, due_at, sent_at, sent_by)
+       SELECT 'ops', 'opened', finished_at, finished_at, finished_at, owner
+       FROM runs WHERE finished_at IS NOT NULL""",
+    """INSERT INTO notifications (channel, kind, created_at, due_at)
+       SELECT CASE WHEN id % 1000 = 0 THEN 'ops' ELSE 'mailto:ann' END,
+              CASE WHEN id % 1500 = 0 THEN 'output' ELSE 'opened' END, finished_at, finished_at
+       FROM runs WHERE finished_at IS NOT NULL AND id % 500 = 0""",
 ]
 
 
@@ -163,7 +171,19 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
     "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),
     "settled_between": lambda connection, stage: clock_steps.settled_between(connection, 1, NOON, NOON),
-    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON, ["prune"]),
+    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON, ["prune"], ["ops", "mailto"]),
+    "waiting channels": lambda connection, stage: notifications.waiting_channels(
+        connection, ["ops", "mailto"], NOON
+    ),
+    "notifications of alerts": lambda connection, stage: notifications.claim_alerts(
+        connection, stage.database, "ops", NODE, NOON, 60
+    ),
+    "notifications of output": lambda connection, stage: notifications.claim_outputs(
+        connection, stage.database, "ops", NODE, NOON
+    ),
+    "give up notifications": lambda connection, stage: notifications.give_up(
+        connection, NOON + timedelta(days=1)
+    ),
     "reap": lambda connection, stage: reaping.reap(
         connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),
@@ -350,12 +370,16 @@ class UndoneError(Exception):
 def scans(stage: Stage, plan: list[str]) -> list[str]:
     """The steps of the plan that read a whole table."""
     if not stage.database.is_sqlite:
-        return [step for step in plan if re.search(r"Seq Scan on (runs|crontab|changes|output)", step)]
+        return [
+            step
+            for step in plan
+            if re.search(r"Seq Scan on (runs|crontab|changes|output|notifications)", step)
+        ]
     with stage.database.read() as connection:
         partial = set(
             connection.scalars(
                 text("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'")
             )
         )
-    whole = [step for step in plan if re.match(r"SCAN (runs|crontab|changes|output)\b", step)]
+    whole = [step for step in plan if re.match(r"SCAN (runs|crontab|changes|output|notifications)\b", step)]
     return [step for step in whole if not set(step.split()) & partial]

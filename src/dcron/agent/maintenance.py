@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
 
+from dcron.agent.counters import Counters, LoopStatus
 from dcron.database import Database
 from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
@@ -50,14 +51,22 @@ class _Offer:
 class Maintenance:
     """Does the jobs that its node can take: one quick job and one other at a time."""
 
-    def __init__(self, database: Database, node_id: str, jobs: Collection[Job] | None = None) -> None:
-        """Without `jobs`, it can do all of them."""
+    def __init__(
+        self,
+        database: Database,
+        node_id: str,
+        jobs: Collection[Job] | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        """Without `jobs`, it can do all of them. `counters` learn whether its loops go on."""
         self._database = database
         self._node_id = node_id
         made = [make() for make in JOBS] if jobs is None else jobs
         self._jobs = {job.name: job for job in made}
         self._offers = {True: _Offer(), False: _Offer()}
         """By whether the job is quick."""
+        counters = counters or Counters()
+        self._statuses = {True: counters.quick_maintenance, False: counters.maintenance}
         self._reported: str | None = None
         self._noted: str | None = None
         self._not_before: dict[str, float] = {}
@@ -93,8 +102,10 @@ class Maintenance:
 
     def do(self, job: Job, stop: threading.Event) -> None:
         """Do a round of this job if no other node has taken it. After `stop`, another node continues it."""
+        status = self._statuses[job.name in QUICK]
+        status.turns()
         try:
-            self._do(job, stop)
+            self._do(job, stop, status)
         except HoldLost:
             log.warning(
                 "maintenance: another node continues the job %s",
@@ -103,8 +114,10 @@ class Maintenance:
             )
         except DatabaseError as error:  # another node takes it, or this one when the database answers
             self._report("maintenance: %s: %s", job.name, error)
+        finally:
+            status.ends()  # until the next job is due
 
-    def _do(self, job: Job, stop: threading.Event) -> None:
+    def _do(self, job: Job, stop: threading.Event, status: LoopStatus) -> None:
         hold = Hold(job.name, self._node_id)
         with self._database.write() as connection:
             now = self._database.now(connection)
@@ -113,7 +126,7 @@ class Maintenance:
             return
         began = monotonic()
         try:
-            end = self._steps(job, hold, position, stop)
+            end = self._steps(job, hold, position, stop, status)
         except (HoldLost, DatabaseError):
             raise
         except Exception as error:
@@ -132,9 +145,12 @@ class Maintenance:
                 hold.finish(connection, now, job.interval, monotonic() - began, end)
         self._reported = None
 
-    def _steps(self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event) -> Step | None:
+    def _steps(
+        self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event, status: LoopStatus
+    ) -> Step | None:
         """Repeat steps until the round is over; return the last one, or None after `stop`."""
         while not stop.is_set():
+            status.turns()
             step = job.step(self._database, hold, position)
             if step.note and step.note != self._noted:
                 self._noted = step.note
@@ -145,6 +161,7 @@ class Maintenance:
             if hold.is_old:
                 with self._database.write() as connection:
                     hold.renew(connection, self._database.now(connection), position)
+            status.pauses(step.rest)
             stop.wait(step.rest)
         return None
 
