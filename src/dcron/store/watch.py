@@ -69,6 +69,8 @@ MOST_STEPS = 10
 """Steps of one round: what is left follows in the next one."""
 _MOST_LANES = 3
 """Lanes of one step in which overdue runs are looked for."""
+_MOST_ALIVE = 10_000
+"""Runs that are alive at once: more than the slots of most fleets."""
 _STALE_PAGE = 500
 _OVERLAP = timedelta(seconds=60)
 """How long before the last round a transaction may have begun that was not visible to it."""
@@ -299,7 +301,7 @@ class Look:
         )
         if self._rules.runtime is None:
             query = query.where(text(EXPECTING), expects)
-        rows = self.connection.execute(query.order_by(runs.c.id).limit(PAGE)).all()
+        rows = self.connection.execute(query.order_by(runs.c.task_id).limit(_MOST_ALIVE)).all()
         rules = {row.id: rules_of(self.settings, _definition(row)) for row in rows}
         self._learn({row.id for row in rows if rules[row.id].runtime == AUTO})
         for row in rows:
