@@ -9,7 +9,7 @@ from typing import Any
 from dcron.archive import require_url
 from dcron.errors import UsageError
 from dcron.fields import FIELDS, Field, expectations, retention
-from dcron.fields.channel_kinds import channel_problem
+from dcron.fields.channel_kinds import OUTPUT, channel_problem
 from dcron.fields.kinds import Duration
 from dcron.model import LONGEST_DURATION
 from dcron.schedule import zone
@@ -111,6 +111,8 @@ def _field_setting(name: str, about: str, unset: str, field: Field) -> Setting:
             if field.kind.is_many and not isinstance(found, list | tuple):
                 raise UsageError(f"{value!r:.60} is not a list")
             field.kind.require(found)
+            if field.name == "notify_on" and OUTPUT in found:
+                raise UsageError(f"{OUTPUT} is for single tasks: dcron set NAME --notify-on {OUTPUT}")
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
         return list(found) if field.kind.is_many else found

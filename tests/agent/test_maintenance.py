@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Row, select, update
 
 from dcron import migrations
+from dcron.agent.counters import Counters
 from dcron.agent.maintenance import Maintenance
 from dcron.database import Database
 from dcron.errors import DatabaseError
@@ -228,6 +229,15 @@ def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Co
     thread.join(20)
     assert not thread.is_alive()
     assert job.seen == [0, 1, 2]
+
+
+def test_a_step_that_hangs_shows(world: World, job: Counting) -> None:
+    counters, overdue = Counters(), list[float]()
+    job.before_writing = lambda _: overdue.append(counters.maintenance.overdue)
+    assert counters.maintenance.overdue == 0.0
+    Maintenance(world.database, "web-1", [job], counters).do(job, NEVER)
+    assert all(0.0 < each < 60 for each in overdue)
+    assert counters.maintenance.overdue == 0.0, "no job is due"
 
 
 def test_the_first_pruning_is_announced(world: World, clock: StandingClock) -> None:

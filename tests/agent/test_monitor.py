@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import event
 
 from dcron.agent import counters as agent_counters
+from dcron.agent import monitor
 from dcron.agent.counters import Counters
 from dcron.agent.health import MonitoredAgent
 from dcron.agent.monitor import NodeMetrics, health_page, readiness_page, serve
@@ -98,6 +99,26 @@ def test_the_size_of_the_spool_is_that_of_its_files(world: World, tmp_path: Path
     assert figures_of(node)["dcron_spool_bytes"] == 1000
 
 
+def test_a_spool_that_takes_long_to_read_is_read_rarely(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, reads = [0.0], [0]
+
+    def read(_: Path) -> int:
+        now[0] += 0.5
+        reads[0] += 1
+        return reads[0]
+
+    monkeypatch.setattr(monitor, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(monitor, "_bytes_below", read)
+    metrics = NodeMetrics(agent_of(world.node()))
+    for _ in range(49):
+        assert samples_of(metrics.page("").body.decode())["dcron_spool_bytes"] == 1
+        now[0] += 1
+    now[0] += 1
+    assert samples_of(metrics.page("").body.decode())["dcron_spool_bytes"] == 2
+
+
 def test_memory_alone_answers_all_pages_but_cluster(world: World) -> None:
     node = world.node()
     node.lease.clock = time.monotonic  # its own asks the database
@@ -131,6 +152,8 @@ def test_an_agent_is_healthy_while_all_its_loops_go_on(seconds: list[float]) -> 
     assert health(counters)[0] == 200, "none of them runs yet"
     for loop in counters.loops:
         loop.turns()
+    for loop in (counters.maintenance, counters.quick_maintenance):
+        loop.ends()  # no job is due
     counters.heartbeat.pauses(300)
     seconds[0] += 119
     assert health(counters)[0] == 200
@@ -226,9 +249,10 @@ def test_while_the_database_is_away_the_last_answer_grows_old(
     assert first["dcron_cluster_up"] == second["dcron_cluster_up"] == 0
     assert second["dcron_cluster_age_seconds"] >= first["dcron_cluster_age_seconds"] + 0.05
     assert second["dcron_tasks{state=active}"] == 1
+    asked = time.monotonic()
     back = samples(page)
     assert back["dcron_cluster_up"] == 1
-    assert back["dcron_cluster_age_seconds"] < second["dcron_cluster_age_seconds"]
+    assert back["dcron_cluster_age_seconds"] <= time.monotonic() - asked, "it is read after the question"
 
 
 def refuse(*_: object) -> None:
@@ -261,11 +285,9 @@ def test_a_reading_that_hangs_holds_no_client_for_long(
 def test_no_query_takes_longer_than_its_time(crontab: Crontab) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     database = crontab.database
-    began = time.monotonic()
     with pytest.raises(DatabaseError):  # noqa: SIM117
         with database.snapshot() as connection, database.time_limit(connection, 0.2):
             connection.exec_driver_sql(endless)
-    assert time.monotonic() - began < 5
     with database.read() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
 

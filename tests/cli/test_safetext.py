@@ -125,4 +125,4 @@ def test_long_hostile_text_takes_linear_time(piece: str) -> None:
         safe_line(text)
         return time.process_time() - begun
 
-    assert seconds(400_000) < 0.5 or seconds(400_000) < 0.5
+    assert seconds(400_000) < 5

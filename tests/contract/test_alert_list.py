@@ -73,6 +73,19 @@ def test_an_acknowledged_alert_counts_no_more_until_its_time_is_over(stage: Stag
     ]
 
 
+def test_the_newest_unacknowledged_alert_is_read_with_their_number(stage: Stage) -> None:
+    service = Alerts(stage.crontab)
+    ids = [failing(stage, stage.task(name)) for name in "abc"]
+    service.acknowledge(service.find("c"))
+    with stage.database.read() as connection:
+        found = alert_list.unacknowledged(connection, NOON)
+    assert found
+    assert (found.count, found.newest.id) == (2, ids[1])
+    service.acknowledge(service.find("a") + service.find("b"))
+    with stage.database.read() as connection:
+        assert alert_list.unacknowledged(connection, NOON) is None
+
+
 def test_what_is_not_open_cannot_be_acknowledged(stage: Stage) -> None:
     task = stage.task("a")
     closed = insert_alert(stage.database, NOON, task, closed_at=NOON)
@@ -167,7 +180,7 @@ def test_else_what_is_new_since_the_last_success_is_blamed(
 
 def test_a_removed_task_and_pruned_runs_leave_the_alert(stage: Stage) -> None:
     task = stage.task("backup")
-    insert_alert(stage.database, NOON, task, run_id=77, last_run_id=78, facts={"cause": "no agent has gpu"})
+    insert_alert(stage.database, NOON, task, run_id=77, last_run_id=78, facts={"reason": "no agent has gpu"})
     stage.crontab.remove(task)
     facts = only(stage)
     assert words.sentence(facts, NOON) == (

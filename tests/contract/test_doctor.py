@@ -18,6 +18,7 @@ from dcron.policy.statistics import Totals, day_of
 from dcron.schema import maintenance_jobs, nodes
 from dcron.services.doctor import Doctor, Finding, database_file, database_server, host
 from dcron.store import daily_statistics, maintenance
+from tests.support.retention import insert_history, sum_up_all
 from tests.support.stage import Stage
 
 JOBS = ("archive", "statistics")
@@ -148,6 +149,12 @@ def fail_maintenance(stage: Stage) -> None:
     stage.sql("UPDATE maintenance_jobs SET error = 'no bucket' WHERE name = 'archive'")
 
 
+def have_old_runs(stage: Stage) -> None:
+    insert_history(stage, [{"task_id": 999, "task": "gone", "days": 60}])
+    sum_up_all(stage)
+    stage.sql("UPDATE maintenance_jobs SET ran_at = due_at")
+
+
 def neglect_maintenance(stage: Stage) -> None:
     with stage.database.write() as connection:
         due = update(maintenance_jobs).where(maintenance_jobs.c.name == "statistics")
@@ -170,6 +177,7 @@ CASES: dict[str, Callable[[Stage], None]] = {
     "suspended": suspend,
     "maintenance-failed": fail_maintenance,
     "maintenance-behind": neglect_maintenance,
+    "retention-behind": have_old_runs,
 }
 
 

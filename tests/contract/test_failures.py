@@ -21,6 +21,7 @@ from dcron.database import Database, is_transient
 from dcron.database.failures import database_error
 from dcron.database.url import parse_url
 from dcron.errors import DatabaseError, DatabaseReplaced, ExitCode
+from tests.support.patience import PATIENCE
 
 SECRET = "s3cret"
 
@@ -361,7 +362,7 @@ def test_a_write_is_noticed_by_whoever_watches(empty_database_url: str, database
         assert seen.is_set()
     finally:
         stop.set()
-        watcher.join(10)
+        watcher.join(PATIENCE)
 
 
 @pytest.mark.skipif("DCRON_TEST_POSTGRES" in os.environ, reason="freezes a server of its own only")
@@ -378,7 +379,7 @@ def test_a_server_that_is_frozen_is_given_up(postgres_server: str) -> None:
             database.read() as held,
         ):
             held.execute(text("SELECT 1"))
-        assert 0.8 < time.monotonic() - began < 5
+        assert 0.8 < time.monotonic() - began < 20
         assert is_transient(failure.value)
         with database.read() as connection:  # over a connection of its own
             assert connection.scalar(text("SELECT 1")) == 1

@@ -8,6 +8,8 @@ import pytest
 
 from dcron.database import Database
 from dcron.database.notify import WAKE_CHANNEL
+from tests.support.cli import until
+from tests.support.patience import PATIENCE
 
 FLOOD = 2.0
 """Seconds."""
@@ -28,22 +30,21 @@ def test_a_flood_of_notices_wakes_a_watch_ten_times_a_second_at_most(postgres_se
     thread.start()
     with psycopg.connect(postgres_server, autocommit=True) as attacker:
         time.sleep(0.5)
-        end = time.monotonic() + FLOOD
-        while time.monotonic() < end:
+        began = time.monotonic()
+        while time.monotonic() < began + FLOOD:
             attacker.execute(f"NOTIFY {WAKE_CHANNEL}")
             sent += 1
-        flooded = len(woken)
+        flooded, lasted = len(woken), time.monotonic() - began
         time.sleep(0.5)
         rested = len(woken)
         attacker.execute(f"NOTIFY {WAKE_CHANNEL}")
-        asked = time.monotonic()
+        until(lambda: len(woken) > rested)
         time.sleep(0.5)
     stop.set()
-    thread.join(5)
+    thread.join(PATIENCE)
     watch.close()
     database.close()
     assert sent > 100
-    assert 2 <= flooded <= 10 * (FLOOD + 0.5) + 2
+    assert 2 <= flooded <= 10 * (lasted + 0.5) + 2
     assert rested - flooded <= 2, "what was sent is not looked at once more, notice by notice"
-    assert len(woken) == rested + 1
-    assert woken[-1] - asked < 0.3, "a notice after a rest wakes at once"
+    assert len(woken) == rested + 1, "a notice after a rest wakes once"

@@ -74,8 +74,9 @@ FILL = [
         {MANY} SELECT i, 'line-' || i, 'manual', 'running', :past, :past, '{{}}', '{NODE}', :past, :past
         FROM n WHERE i <= 50""",
     f"""INSERT INTO alerts (kind, subject, task_id, task, opened_at, last_at, run_id, last_run_id, closed_at)
-        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i,
-               CASE WHEN i % 100 = 0 THEN NULL ELSE :past END FROM n WHERE i <= {LINES}""",
+        {MANY} SELECT 'failing', 'task:' || i, i, 'line-' || i, :past, :past, i, i, :past
+        FROM n WHERE i <= {LINES}""",
+    "UPDATE alerts SET closed_at = NULL WHERE task_id % 100 = 0",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
 ]
@@ -264,6 +265,7 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "alerts of tasks": lambda connection, stage: alert_list.of_tasks(connection, [7, 8]),
     "alerts of a subject": lambda connection, stage: alert_list.open_of_subject(connection, "node:web-1"),
     "unacknowledged alerts": lambda connection, stage: alert_list.count_unacknowledged(connection, NOON),
+    "the newest of them": lambda connection, stage: alert_list.unacknowledged(connection, NOON),
     "facts of alerts": lambda connection, stage: alert_causes.read(
         connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
     ),

@@ -115,7 +115,7 @@ def test_notifications_gather_into_one_message(stage: Stage, outside: Outside) -
         (stage.now, "web-1", None, 1)
     }
     ((_, message),) = outside.received
-    assert message.subject == "[dcron] 5 alerts: backup-0: failing since 2027-06-01T12:00:00Z, …"
+    assert message.subject == "[dcron] 5 tasks FAILING"
 
 
 def test_a_channel_pauses_between_messages(stage: Stage, outside: Outside) -> None:
@@ -268,6 +268,31 @@ def test_after_a_day_a_channel_gives_up(stage: Stage, outside: Outside) -> None:
     stage.forward(hours=1)
     step(node)
     assert len(rows(stage)) == len(ids) * 2, "the fallback has no fallback"
+    assert open_alerts(stage) == {"channel:ops": "the pager is off", "channel:post": "the pager is off"}
+    outside.answer = lambda _: GOOD
+    notify(stage)
+    stage.forward(seconds=61)
+    step(node)
+    assert list(open_alerts(stage)) == ["channel:post"]
+
+
+def open_alerts(stage: Stage) -> dict[str, Any]:
+    """Return the errors of the open alerts about channels, by subject."""
+    with stage.database.read() as connection:
+        still_open = select(alerts).where(alerts.c.closed_at.is_(None)).order_by(alerts.c.subject)
+        found = connection.execute(still_open).all()
+    assert {row.kind for row in found} <= {"undeliverable"}
+    return {row.subject: row.facts["error"] for row in found}
+
+
+def test_the_alert_about_a_channel_is_not_sent_by_it(stage: Stage, outside: Outside) -> None:
+    SharedSettings(stage.crontab).set("notify.default", "ops,post")
+    notify(stage)
+    stage.forward(hours=24, seconds=1)
+    outside.answer = lambda _: BAD
+    step(notifier(stage))
+    (_, added) = rows(stage)
+    assert (added.channel, added.kind) == ("post", "opened")
 
 
 def test_outputs_are_messages_of_their_own_without_a_pause(stage: Stage, outside: Outside) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from dcron.database import Database, notify
+from dcron.database import Database, change_watch
+from tests.support.patience import PATIENCE
 
 QUIET = 0.7
 """Seconds after which a woken watch is asleep again, and less than `_STOP_INTERVAL` twice."""
@@ -41,7 +42,7 @@ def watched(database: Database) -> Iterator[list[float]]:
         yield woken
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def insert(database: Database) -> None:
@@ -50,7 +51,7 @@ def insert(database: Database) -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert condition()
@@ -64,7 +65,7 @@ def has_no_events(*_: object) -> None:
 def test_each_commit_wakes_the_watch(file: Database, reports: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the kernel allows no watch."""
     if not reports:
-        monkeypatch.setattr(notify, "FileEvents", has_no_events)
+        monkeypatch.setattr(change_watch, "FileEvents", has_no_events)
     with watched(file) as woken:
         wait_for(lambda: len(woken) == 1)  # what came before is unknown
         time.sleep(QUIET)

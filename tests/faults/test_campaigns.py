@@ -14,6 +14,7 @@ from tests.faults.campaign import (
     failover,
     growth,
     network,
+    notifying,
     processes,
     restores,
 )
@@ -36,6 +37,7 @@ SHORT = (
     (restores.restore, "postgres"),
     (clocks.clock_day, "sqlite"),
     (clocks.boot_clock, "sqlite"),
+    (notifying.failing_at_once, "postgres"),
 )
 NOBODYS = "UPDATE runs SET state = 'succeeded', finished_at = started_at WHERE id = 1"
 
@@ -48,7 +50,7 @@ def server() -> Iterator[PostgresServer]:
     made.close()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("fault", "database"), SHORT, ids=lambda each: str(getattr(each, "name", each)))
 def test_nothing_twice_nothing_lost_nothing_left_behind(
     fault: Fault, database: str, server: PostgresServer, tmp_path: Path

@@ -18,16 +18,18 @@ import pytest
 
 from dcron.warden.client import Event, Finished, Job, OutputChunk, Started, Warden, WardenGone
 from dcron.warden.journal import Frame, Result
+from tests.support.patience import PATIENCE
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-LIMIT = 20.0
+LIMIT = PATIENCE
 """Seconds after which a condition is taken never to come true."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def until(condition: Callable[[], object], limit: float = LIMIT) -> None:
-    """Wait until the condition holds."""
+    """Wait until the condition holds: `limit` seconds on a quiet machine, and LIMIT at least."""
+    limit = max(limit, LIMIT)
     give_up = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < give_up, "it did not come true in time"
@@ -373,10 +375,9 @@ except AccountError as error:
 
 
 def test_output_is_announced_while_the_command_runs(harness: Harness) -> None:
-    begun = time.monotonic()
-    run = harness.shell("echo early; sleep 60")
+    run = harness.shell("echo early; sleep 1000")
     harness.hear(lambda: OutputChunk(run) in harness.events)
-    assert time.monotonic() - begun < LIMIT / 2
+    assert run not in harness.results
     with harness.warden.journal(run) as journal:
         (frame,) = journal.read()
         assert (frame.data, frame.stream, frame.offset, journal.read()) == (b"early\n", "out", 0, [])
@@ -487,7 +488,7 @@ def test_background_processes_hold_up_a_result_for_a_second_and_live_on(
         cwd=str(tmp_path),
     )
     pid = int(harness.output(run))
-    assert 0.9 < time.monotonic() - begun < 4
+    assert time.monotonic() - begun > 0.9
     assert harness.results[run].total_bytes == len(f"{pid}\n")
     until((tmp_path / "survived").exists)  # writing without a reader has not killed it
     assert Path(f"/proc/{pid}").exists()

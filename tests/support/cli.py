@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from dcron.cli.app import main
+from tests.support.patience import PATIENCE
 
 DCRON = Path(sys.executable).with_name("dcron")
 
@@ -119,7 +120,7 @@ def on_terminal(
     return Answer(os.waitstatus_to_exitcode(status), shown.decode(errors="replace").replace("\r\n", "\n"), "")
 
 
-def _read(terminal: int, seconds: float = 120) -> Iterator[bytes]:
+def _read(terminal: int, seconds: float = 2 * PATIENCE) -> Iterator[bytes]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 0.5)[0]:
@@ -136,7 +137,7 @@ def is_past(time_told: str) -> bool:
     return datetime.fromisoformat(time_told) <= datetime.now(UTC)
 
 
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """Poll until the condition holds; return its result."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

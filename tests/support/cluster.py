@@ -18,11 +18,15 @@ from dcron.errors import DatabaseError
 from dcron.model import Definition, Node, Run, RunState, Task
 from dcron.services.crontab import Crontab
 from dcron.store.runs import RunFilter
+from tests.support.patience import PATIENCE
 
 
 def wait_for(condition: Callable[[], object], within: float, what: str) -> float:
-    """Poll until the condition holds; return the seconds it took. Fail after `within` seconds."""
-    began = time.monotonic()
+    """Poll until the condition holds; return the seconds it took.
+
+    Fail after `within` seconds, which suit a quiet machine, or after PATIENCE if that is more.
+    """
+    began, within = time.monotonic(), max(within, PATIENCE)
     while not condition():
         if time.monotonic() - began > within:
             raise AssertionError(f"not within {within:g}s: {what}")
@@ -69,7 +73,7 @@ class AgentProcess:
 
     def wait(self, within: float) -> int:
         """Wait for its end; return its exit code."""
-        return self.process.wait(within)
+        return self.process.wait(max(within, PATIENCE))
 
     def guard(self) -> int:
         """Return the process ID of its warden's parent."""

@@ -16,10 +16,10 @@ from dcron.tui.input_queue import OrderedApp
 from dcron.tui.log.screen import LogScreen
 from dcron.tui.log.source import RunLog, Which
 from dcron.tui.log.view import LogView
+from tests.support.patience import PATIENCE
 from tests.support.stage import NOON, Stage
 
 WRITTEN = datetime(2027, 6, 1, 12, 0, 41, tzinfo=UTC)
-PATIENCE = 60.0
 
 
 class Runs:

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from tests.support.cli import DCRON
 from tests.support.escapes import shown
+from tests.support.patience import PATIENCE
 
-PATIENCE = 30.0
 ESC, ESC_GAP = "\x1b", 0.25
 
 

@@ -16,6 +16,7 @@ from dcron.tui.app import DcronApp
 from dcron.tui.pane import TablePane
 from dcron.tui.settings import TuiSettings
 from dcron.tui.table import RowTable
+from tests.support.patience import PATIENCE
 
 
 class Screen:
@@ -52,7 +53,7 @@ class Screen:
         names = {" ": "space", ":": "colon", "!": "exclamation_mark", "-": "minus"}
         await self.press(*(names.get(letter, letter) for letter in text))
 
-    async def until(self, condition: Callable[[], Any], seconds: float = 60) -> None:
+    async def until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> None:
         """Wait until the condition holds."""
         deadline = time.monotonic() + seconds
         while not condition():

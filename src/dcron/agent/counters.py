@@ -106,6 +106,7 @@ class Counters:
         self.dispatcher, self.heartbeat, self.receiver, self.recorder = (
             LoopStatus(name) for name in ("dispatcher", "heartbeat", "receiver", "recorder")
         )
+        self.maintenance, self.quick_maintenance = LoopStatus("maintenance"), LoopStatus("quick-maintenance")
         self.clock_offset: float | None = None
         """Seconds that this machine's clock is ahead of the database's, at the last heartbeat."""
 
@@ -117,8 +118,9 @@ class Counters:
 
     @property
     def loops(self) -> Iterable[LoopStatus]:
-        """The loops without which a node does not work."""
-        return (self.dispatcher, self.heartbeat, self.receiver, self.recorder)
+        """The loops without which a node does not work, and those of the maintenance jobs."""
+        own = (self.dispatcher, self.heartbeat, self.receiver, self.recorder)
+        return (*own, self.maintenance, self.quick_maintenance)
 
     def stalled(self, limit: float) -> list[str]:
         """Return the names of the loops that have not gone on for more than `limit` seconds."""

@@ -5,10 +5,13 @@ import pwd
 import signal
 from datetime import UTC, datetime, timedelta
 
+from dcron.config import host_name
 from dcron.errors import UsageError
-from dcron.model import LAST_RUN, RunState, node_name
+from dcron.fields.channel_kinds import OUTPUT
+from dcron.model import LAST_RUN, RunState, Task, node_name
 from dcron.store.candidates import ClaimedRun
 from dcron.store.finishing import RunResult
+from dcron.store.output_mail import OutputMail
 from dcron.validation import require_command
 from dcron.warden.client import Job
 from dcron.warden.journal import Result
@@ -94,6 +97,19 @@ def _judge(result: Result, cancelled_by: str | None) -> tuple[RunState, str | No
     if result.signal is not None:
         return RunState.FAILED, f"killed by {_signal_name(result.signal)}"
     return RunState.FAILED, f"exit {result.exit_code}"
+
+
+def output_mail(task: Task, result: Result) -> OutputMail | None:
+    """Return what to mail of a run's output; None if it printed nothing, or if its task mails nothing."""
+    if OUTPUT not in task.notify_on or not result.total_bytes:
+        return None
+    login = _login(task.user)
+    facts = {
+        "host": host_name(),
+        "user": login.get("LOGNAME", task.user or ""),
+        "env": login | {"SHELL": task.shell, "PATH": DEFAULT_PATH},
+    }
+    return OutputMail(task, facts)
 
 
 def _login(user: str | None) -> dict[str, str]:

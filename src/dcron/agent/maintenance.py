@@ -1,7 +1,8 @@
 """The loop that does maintenance jobs: work of dcron on its own tables.
 
-It has a thread of its own, so slow work cannot delay a heartbeat. The heartbeat finds in a statement of its
-own whether a job is due, so an idle agent sends no statement for it.
+It has threads of its own, so slow work cannot delay a heartbeat: one for quick jobs, and one for the
+others, which may take hours. The heartbeat finds in a statement of its own whether a job is due, so an idle
+agent sends no statement for it.
 """
 
 import logging
@@ -10,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
 
+from dcron.agent.counters import Counters, LoopStatus
 from dcron.database import Database
 from dcron.errors import DatabaseError, DcronError, unexpected
 from dcron.store import maintenance
@@ -17,28 +19,54 @@ from dcron.store.archives import ArchiveDays
 from dcron.store.maintenance import Hold, HoldLost, Job, Step
 from dcron.store.prune import Prune
 from dcron.store.sum_up import SumUpDays
+from dcron.store.watch import Watch
 
 log = logging.getLogger("dcron.agent")
 
-JOBS: tuple[Callable[[], Job], ...] = (SumUpDays, ArchiveDays, Prune)
+JOBS: tuple[Callable[[], Job], ...] = (Watch, SumUpDays, ArchiveDays, Prune)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""
+QUICK = (Watch.name,)
+"""The jobs that never wait for another one."""
 _PAUSE_AFTER_FAILURE = 60.0
 """Seconds until another node may try a job that failed here, for example because it can reach the archive."""
 _OWN_PAUSE_AFTER_FAILURE = 600.0
 """Seconds until this node tries a job again that failed."""
 
 
-class Maintenance:
-    """Does the jobs that its node can take, one at a time."""
+class _Offer:
+    """The job that one thread is to do next."""
 
-    def __init__(self, database: Database, node_id: str, jobs: Collection[Job] | None = None) -> None:
-        """Without `jobs`, it can do all of them."""
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.wake = threading.Event()
+
+    def take(self) -> str | None:
+        """Wait for an offer, or for the end; return the name of the job."""
+        self.wake.wait()
+        self.wake.clear()
+        name, self.name = self.name, None
+        return name
+
+
+class Maintenance:
+    """Does the jobs that its node can take: one quick job and one other at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        node_id: str,
+        jobs: Collection[Job] | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        """Without `jobs`, it can do all of them. `counters` learn whether its loops go on."""
         self._database = database
         self._node_id = node_id
         made = [make() for make in JOBS] if jobs is None else jobs
         self._jobs = {job.name: job for job in made}
-        self._offered: str | None = None
-        self._wake = threading.Event()
+        self._offers = {True: _Offer(), False: _Offer()}
+        """By whether the job is quick."""
+        counters = counters or Counters()
+        self._statuses = {True: counters.quick_maintenance, False: counters.maintenance}
         self._reported: str | None = None
         self._noted: str | None = None
         self._not_before: dict[str, float] = {}
@@ -51,26 +79,33 @@ class Maintenance:
 
     def offer(self, name: str) -> None:
         """Do this job, which is due, as soon as there is time."""
-        self._offered = name
-        self._wake.set()
+        offer = self._offers[name in QUICK]
+        offer.name = name
+        offer.wake.set()
 
     def wake(self) -> None:
-        """End a pause early."""
-        self._wake.set()
+        """End the pauses early."""
+        for offer in self._offers.values():
+            offer.wake.set()
 
-    def run(self, stop: threading.Event) -> None:
+    def watch_first(self, stop: threading.Event) -> None:
+        """Look for what did not happen while no agent ran, before this node starts what is overdue."""
+        if job := self._jobs.get(Watch.name):
+            self.do(job, stop)
+
+    def run(self, stop: threading.Event, *, quick: bool = False) -> None:
         """Do what is offered until `stop` is set and `wake` called. An error does not end the node."""
         while not stop.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            name, self._offered = self._offered, None
+            name = self._offers[quick].take()
             if name and not stop.is_set():
                 self.do(self._jobs[name], stop)
 
     def do(self, job: Job, stop: threading.Event) -> None:
         """Do a round of this job if no other node has taken it. After `stop`, another node continues it."""
+        status = self._statuses[job.name in QUICK]
+        status.turns()
         try:
-            self._do(job, stop)
+            self._do(job, stop, status)
         except HoldLost:
             log.warning(
                 "maintenance: another node continues the job %s",
@@ -79,8 +114,10 @@ class Maintenance:
             )
         except DatabaseError as error:  # another node takes it, or this one when the database answers
             self._report("maintenance: %s: %s", job.name, error)
+        finally:
+            status.ends()  # until the next job is due
 
-    def _do(self, job: Job, stop: threading.Event) -> None:
+    def _do(self, job: Job, stop: threading.Event, status: LoopStatus) -> None:
         hold = Hold(job.name, self._node_id)
         with self._database.write() as connection:
             now = self._database.now(connection)
@@ -89,7 +126,7 @@ class Maintenance:
             return
         began = monotonic()
         try:
-            end = self._steps(job, hold, position, stop)
+            end = self._steps(job, hold, position, stop, status)
         except (HoldLost, DatabaseError):
             raise
         except Exception as error:
@@ -108,9 +145,12 @@ class Maintenance:
                 hold.finish(connection, now, job.interval, monotonic() - began, end)
         self._reported = None
 
-    def _steps(self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event) -> Step | None:
+    def _steps(
+        self, job: Job, hold: Hold, position: Mapping[str, Any], stop: threading.Event, status: LoopStatus
+    ) -> Step | None:
         """Repeat steps until the round is over; return the last one, or None after `stop`."""
         while not stop.is_set():
+            status.turns()
             step = job.step(self._database, hold, position)
             if step.note and step.note != self._noted:
                 self._noted = step.note
@@ -121,6 +161,7 @@ class Maintenance:
             if hold.is_old:
                 with self._database.write() as connection:
                     hold.renew(connection, self._database.now(connection), position)
+            status.pauses(step.rest)
             stop.wait(step.rest)
         return None
 

@@ -6,6 +6,7 @@ nothing about the database: its outage must not make a service manager kill heal
 
 import logging
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
@@ -32,6 +33,9 @@ from dcron.monitoring.server import MonitorServer, Page
 from dcron.schedule import tzdata_version
 
 log = logging.getLogger("dcron.agent")
+
+_SPOOL_PAUSE = 100
+"""How many times as long as the reading of the spool's size its figure is used."""
 
 
 @contextmanager
@@ -82,6 +86,7 @@ class NodeMetrics:
     def __init__(self, agent: MonitoredAgent) -> None:
         self._agent = agent
         self._process = ProcessCollector(registry=None)
+        self._spool, self._spool_read_at = 0, 0.0
 
     def page(self, accept: str) -> Page:
         """Return the page in the form that the client accepts."""
@@ -155,7 +160,16 @@ class NodeMetrics:
                 "How far this machine's clock is ahead of the database's.",
                 counters.clock_offset,
             )
-        yield gauge("dcron_spool_bytes", "Size of the files in the spool.", _bytes_below(settings.spool))
+        yield gauge("dcron_spool_bytes", "Size of the files in the spool.", self._spool_bytes(settings.spool))
+
+    def _spool_bytes(self, directory: Path) -> int:
+        """Return the size of the spool. A huge one is read rarely: it takes a hundredth of a core at most."""
+        now = time.monotonic()
+        if now >= self._spool_read_at:
+            self._spool = _bytes_below(directory)
+            took = time.monotonic() - now
+            self._spool_read_at = now + _SPOOL_PAUSE * took
+        return self._spool
 
 
 def _histogram(name: str, help_text: str, values: Distribution) -> Metric:

@@ -125,7 +125,7 @@ class NodeSession:
         # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
-        self.maintenance = Maintenance(database, self.node_id)
+        self.maintenance = Maintenance(database, self.node_id, counters=self._counters)
         # One pass does not wait for channels.
         channels = () if self._once else settings.channels
         strict = os.geteuid() == trust.ROOT
@@ -177,6 +177,7 @@ class NodeSession:
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()
+        self.maintenance.watch_first(self._stop)
         self.is_registered = True
         if begins_at:
             log.warning(
@@ -203,7 +204,8 @@ class NodeSession:
         self._run(self._run_receiver, self._counters.receiver)
         self._run(self._run_recorder, self._counters.recorder)
         self._run(self._run_watch, LoopStatus("watch"))
-        self._run(self._run_maintenance, LoopStatus("maintenance"))
+        self._run(self._run_maintenance, self._counters.maintenance)
+        self._run(self._run_quick_maintenance, self._counters.quick_maintenance)
         if self.notifier.names:
             self._run(self._run_notifier, LoopStatus("notifier"))
         self._run(self._run_dispatcher, self._counters.dispatcher)
@@ -301,6 +303,9 @@ class NodeSession:
 
     def _run_maintenance(self) -> None:
         self.maintenance.run(self._stop)
+
+    def _run_quick_maintenance(self) -> None:
+        self.maintenance.run(self._stop, quick=True)
 
     def _run_notifier(self) -> None:
         self.notifier.run(self._stop)

@@ -8,7 +8,7 @@ idle agent sends no statement for it.
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
@@ -22,9 +22,9 @@ from dcron.errors import DatabaseError, DcronError, NotFound, unexpected
 from dcron.model import Notification
 from dcron.notifying import Delivery, Message, Outcome, Result
 from dcron.notifying.client import LIMIT
-from dcron.presentation import alert_message
+from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
-from dcron.store import alert_facts, notifications
+from dcron.store import alert_facts, notifications, output_mail, undeliverable
 from dcron.store.notifications import OUTPUT, Claim
 
 log = logging.getLogger("dcron.agent")
@@ -134,7 +134,8 @@ class Notifier:
         options = channel.resolved(os.environ, strict=self._strict)
         with self._database.read() as connection:
             now = self._database.now(connection)
-            messages = [_message(connection, claim.channel, group, now) for group in groups]
+            sender = options.get("from")
+            messages = [_message(connection, claim.channel, group, now, sender) for group in groups]
         if stop.is_set() or monotonic() - began > notifications.HOLD - self._limit:
             return None  # the hold would be over before the result is known
         delivery = Delivery(claim.channel, channel.kind, options, messages, self._limit)
@@ -160,9 +161,9 @@ class Notifier:
             else:
                 notifications.unknown(connection, claim, ids, now, error)
         if any(result.outcome is Outcome.SENT for _, result in outcomes):
-            notifications.delivered(connection, claim.channel, now)
+            undeliverable.close_alert(connection, self._database, claim.channel, now)
         else:
-            notifications.give_up(connection, now, claim.channel)
+            undeliverable.give_up(connection, self._database, now, claim.channel)
 
     def _record(self, write: Callable[[Connection, datetime], None], stop: threading.Event) -> None:
         """Record what became of a claim. If the database does not answer in time, the hold runs out."""
@@ -202,9 +203,14 @@ def _groups(rows: Sequence[Notification]) -> list[Group]:
     return [*outputs, alerts] if alerts else list(outputs)
 
 
-def _message(connection: Connection, channel: str, group: Group, now: datetime) -> Message:
+def _message(
+    connection: Connection, channel: str, group: Group, now: datetime, sender: str | None
+) -> Message:
     """Return the message about these notifications. Its ID is the same whichever node sends it."""
-    message = alert_message.compose(alert_facts.read(connection, group, now))
+    if group[0].kind == OUTPUT and notifications.TEST not in group[0].facts:
+        message = _output_message(connection, group[0], sender)
+    else:
+        message = alert_message.compose(alert_facts.read(connection, group, now))
     address = channel.removeprefix(f"{MAILTO}:")
     return replace(
         message,
@@ -212,6 +218,17 @@ def _message(connection: Connection, channel: str, group: Group, now: datetime) 
         to=(address,) if address != channel else message.to,
         facts={**message.facts, "notifications": [_facts(row) for row in group]},
     )
+
+
+def _output_message(connection: Connection, row: Notification, sender: str | None) -> Message:
+    """Return the output of a run as cron mails it."""
+    run_id = row.run_id or 0
+    found = output_mail.read(connection, run_id, cron_mail.LONGEST_BODY)
+    if found is None:
+        return Message("", f"[dcron] the output of run {run_id} is pruned", "It was not sent in time.\n")
+    facts = row.facts if isinstance(row.facts, Mapping) else {}  # a row edited by hand may hold anything
+    mail = cron_mail.compose(found.command, found.env, facts, found.data, found.total_bytes, run_id, sender)
+    return Message("", mail.subject, mail.text, headers=mail.headers)
 
 
 def message_id(group: Group) -> str:

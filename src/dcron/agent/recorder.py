@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from dcron.agent.counters import Counters
-from dcron.agent.execution import outcome
+from dcron.agent.execution import outcome, output_mail
 from dcron.agent.pings import RunPings
 from dcron.agent.receiver import LONGEST_WAIT, Receiver
 from dcron.agent.running import ActiveRuns
@@ -183,7 +183,10 @@ class Recorder:
         active = self._active_runs.get(result.run_id)
         started_at, cancelled_by = (active.started_at, active.cancelled_by) if active else (now, None)
         ended = outcome(result, started_at, now, cancelled_by)
-        return ended._replace(checks_runtime=active is not None and RUNTIME in active.run.task.expect)
+        if active is None:
+            return ended
+        task = active.run.task
+        return ended._replace(checks_runtime=RUNTIME in task.expect, mail=output_mail(task, result))
 
     def _settle(self, ended: RunResult, task: str | None, *, recorded: bool) -> None:
         if not recorded:

@@ -7,11 +7,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from dcron.agent.execution import NODE_ID, outcome
+from dcron.agent.execution import NODE_ID, outcome, output_mail
 from dcron.agent.recorder import FLUSH_BYTES, chunks_of
 from dcron.config import account_name
 from dcron.database import Database
-from dcron.store import finishing, output, runs
+from dcron.store import finishing, output, runs, tasks
 from dcron.warden.cgroups import end_cgroups_of
 from dcron.warden.descendants import kill_marked
 from dcron.warden.journal import JournalError, Result
@@ -100,7 +100,7 @@ def _deliver(database: Database, spool: Spool, run_id: int) -> bool:
         )
         return False
     result = _deliver_output(database, spool, run_id)
-    recorded = result is not None and _deliver_result(database, spool.node_id, result)
+    recorded = result is not None and _deliver_result(database, spool.node_id, run.task_id, result)
     if recorded:
         log.warning(
             "run %d: its end, left behind by %s, is now recorded",
@@ -123,10 +123,12 @@ def _deliver_output(database: Database, spool: Spool, run_id: int) -> Result | N
     return result
 
 
-def _deliver_result(database: Database, node_id: str, result: Result) -> bool:
+def _deliver_result(database: Database, node_id: str, task_id: int, result: Result) -> bool:
     with database.write() as connection:
         now = database.now(connection)
         started = runs.started_at(connection, [result.run_id]).get(result.run_id)
         finished = datetime.fromtimestamp(result.finished_at, UTC)
         ended = outcome(result, started or finished, now, cancelled_by=None)
+        for task in tasks.by_ids(connection, {task_id}):
+            ended = ended._replace(mail=output_mail(task, result))
         return bool(finishing.finish(connection, database, node_id, [ended], now))

@@ -7,6 +7,7 @@ from typing import Any
 from dcron.crontabfile.comments import describe
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.lines import Placed
+from dcron.crontabfile.mail import mail_fields
 from dcron.crontabfile.options import FROM_COMMAND, read_option
 from dcron.crontabfile.problems import BadLine
 from dcron.crontabfile.size_limits import MAX_VARIABLES
@@ -22,6 +23,8 @@ class ParserContext:
 
     timezone: str
     shell: str = DEFAULT_SHELL
+    mails_output: bool = True
+    """Whether MAILTO says to whom the output is mailed, as for cron."""
     _env: dict[str, str] = field(default_factory=dict)
     _shared: bool = False
 
@@ -29,6 +32,10 @@ class ParserContext:
         """Return the environment at this line. The caller keeps it and does not change it."""
         self._shared = True
         return self._env
+
+    def mail_fields(self) -> dict[str, Any]:
+        """Return the fields that MAILTO sets at this line."""
+        return mail_fields(self._env) if self.mails_output else {}
 
     def assign(self, name: str, value: str) -> None:
         """Set a variable for the lines below."""
@@ -133,6 +140,7 @@ class CommentBlock:
             "timezone": surroundings.timezone,
             "shell": surroundings.shell,
             "env": self._env(surroundings.env()),
+            **({} if self.options.keys() & {"notify", "notify_on"} else surroundings.mail_fields()),
             "describe": None if "describe" in self.places else describe(self.comments),
             **{option: value for option, value in values_of_line.items() if value is not None},
             **self.options,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dcron import schedule
-from dcron.crontabfile import names
+from dcron.crontabfile import mail, names
 from dcron.crontabfile.directive import DIRECTIVE, FORGOTTEN_COLON, Word, read_words
 from dcron.crontabfile.lines import BLANK, Assignment, read_assignment, read_job
 from dcron.crontabfile.lint import suspicions
@@ -16,7 +16,6 @@ from dcron.crontabfile.size_limits import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS
 from dcron.errors import CrontabFileError, ScheduleError, ZoneError
 from dcron.model import Definition
 
-MAIL = ("MAILTO", "MAILFROM")
 BYTE_ORDER_MARK = "\ufeff"
 HASHED = "H~"
 """A schedule with one of these characters can depend on the task's name."""
@@ -45,15 +44,17 @@ class CrontabFile:
     """Whether each line names an account."""
 
 
-def read(text: str, *, source: str, timezone: str, system: bool = False) -> CrontabFile:
+def read(
+    text: str, *, source: str, timezone: str, system: bool = False, mail_output: bool = True
+) -> CrontabFile:
     """Return the definitions in a crontab file.
 
     `source` names the file in messages. `timezone` is the zone of lines without CRON_TZ above them. With
-    `system`, each line has an account before its command.
+    `system`, each line has an account before its command. Without `mail_output`, MAILTO is a variable only.
     Raises CrontabFileError, with one line for each bad line.
     """
     _refuse_unreadable(text, source)
-    reader = _Reader(source, timezone, system)
+    reader = _Reader(source, timezone, system, mail_output=mail_output)
     definitions: Sequence[Definition] = ()
     try:
         reader.read_lines(text.removeprefix(BYTE_ORDER_MARK))
@@ -77,12 +78,12 @@ def _refuse_unreadable(text: str, source: str) -> None:
 class _Reader:
     """Read the lines in one pass, then choose names and check schedules when all tasks are known."""
 
-    def __init__(self, source: str, timezone: str, system: bool) -> None:
+    def __init__(self, source: str, timezone: str, system: bool, *, mail_output: bool) -> None:
         self.problems = Problems(source)
         self.notices: list[ParserNotice] = []
         self._source = source
         self.system = system
-        self._surroundings = ParserContext(timezone)
+        self._surroundings = ParserContext(timezone, mails_output=mail_output)
         self._block = CommentBlock()
         self._drafts: list[ParsedTask] = []
         self._line = 0
@@ -196,9 +197,9 @@ class _Reader:
             self._change_zone(value, column)
         else:
             self._surroundings.assign(name, value)
-            if name in MAIL and value and not self._warned.intersection(MAIL):
-                self._warned.add(name)
-                self._warn(f"dcron sends no mail; {name} is only a variable of the commands below")
+            if name == mail.VARIABLE and self._surroundings.mails_output:
+                for message in mail.warnings(value):
+                    self._warn_once(message)
 
     def _change_zone(self, name: str, column: int) -> None:
         try:

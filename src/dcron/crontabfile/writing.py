@@ -9,6 +9,7 @@ from typing import Any
 
 from dcron.crontabfile import plain
 from dcron.crontabfile.directive import UNPRINTABLE, write_word
+from dcron.crontabfile.mail import mail_fields
 from dcron.crontabfile.options import FROM_COMMAND, ORDER, PLACED, UNSET, write_option
 from dcron.crontabfile.parser_state import DEFAULT_SHELL
 from dcron.fields import FIELDS
@@ -87,6 +88,7 @@ class _Writer:
         for name, field in FIELDS.items():
             if name not in PLACED and field.is_given(definition):
                 words[name] = getattr(definition, name)
+        self._settle_mail(definition, words)
         if definition.timezone != self._timezone:
             words["timezone"] = definition.timezone
         if definition.shell != self._shell:
@@ -99,6 +101,15 @@ class _Writer:
         if definition.argv is not None:
             words["argv"] = FROM_COMMAND if plain.is_split(definition) else definition.argv
         return words
+
+    def _settle_mail(self, definition: Definition, words: Words) -> None:
+        """Leave out what the MAILTO above the task says already; contradict one that is wrong for it."""
+        said = {"notify": (), "notify_on": (), **mail_fields(self._env)}
+        if all(getattr(definition, name) == value for name, value in said.items()):
+            for name in said:
+                words.pop(name, None)
+        elif not words.keys() & said.keys():
+            words["notify"] = definition.notify
 
     def _above(self, definition: Definition, words: Words) -> list[str]:
         """Return the comment lines above a task: its description, then the directive."""

@@ -553,6 +553,7 @@ class Database:
             for statement in connection.get_execution_options().get("dcron_opening", ("BEGIN",)):
                 connection.exec_driver_sql(statement)
 
+        event.listen(engine, "do_execute", postpone)
         return engine
 
 

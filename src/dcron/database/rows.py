@@ -62,7 +62,7 @@ def for_postgres(columns: Columns, batch: Iterable[Sequence[Any]]) -> Values:
     """Return the parameter for `of_postgres`."""
     if columns.are_ids:
         return {_PARAMETER: f"{{{','.join([str(value) for (value,) in batch])}}}"}
-    return _encoded([dict(zip(columns.kinds, row, strict=True)) for row in batch], str)
+    return _encoded([dict(zip(columns.kinds, row, strict=True)) for row in batch], _postgres_time)
 
 
 @cache
@@ -89,6 +89,12 @@ def beside_id(batch: FromClause) -> dict[str, ColumnElement[Any]]:
 def _encoded(records: Sequence[Any], at: Callable[[datetime], str]) -> Values:
     """Return the records as one JSON text; `at` formats the times in it."""
     return {_PARAMETER: json.dumps(records, ensure_ascii=False, separators=(",", ":"), default=at)}
+
+
+@lru_cache(maxsize=1_000)
+def _postgres_time(at: datetime) -> str:
+    """Format a time for Postgres. Many runs of a batch share theirs."""
+    return str(at)
 
 
 @lru_cache(maxsize=1_000)

@@ -88,8 +88,10 @@ def rules_of(settings: Mapping[str, Any], task: Definition | None = None) -> Rul
 
 def _valid(name: str, value: Any) -> Any:
     """Return the value of a field; None if it is missing or not valid."""
+    if value is None or (FIELDS[name].kind.is_many and not isinstance(value, list | tuple)):
+        return None
     try:
-        return None if value is None or FIELDS[name].kind.problem(value) else value
+        return None if FIELDS[name].kind.problem(value) else value
     except TypeError:
         return None
 

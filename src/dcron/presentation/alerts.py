@@ -1,11 +1,11 @@
 """Format alerts for people: what is wrong, since when, and what changed before it began."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
-from dcron.model import Alert, AlertKind, Run
+from dcron.model import LONGEST_DURATION, Alert, AlertKind, Run
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 
@@ -87,20 +87,37 @@ def is_acknowledged(alert: Alert, now: datetime) -> bool:
 
 def cause(facts: AlertFacts, now: datetime) -> str:
     """Return what is known of the cause: `exit 3 on web-2 (run 8123)`; empty without any."""
+    run, alert = facts.run, facts.alert
     parts = []
-    run = facts.run
-    if run is not None:
+    if run is not None and (run.state.is_final or alert.kind == AlertKind.TOO_LONG):
         node = f" on {run.node}" if run.node else ""
         parts.append(f"{humanize.result(run, now)}{node} (run {run.id})")
         if run.reason and run.reason not in parts[0]:
             parts.append(run.reason)
-    elif facts.alert.last_run_id is not None:
-        parts.append(f"run {facts.alert.last_run_id}")
-    for key in ("cause", "reason", "text", "error"):
-        said = facts.alert.facts.get(key)
-        if isinstance(said, str) and said and said not in parts:
-            parts.append(said)
-    return ": ".join(parts)
+    elif alert.last_run_id is not None:
+        parts.append(f"run {alert.last_run_id}")
+    return ": ".join([*parts, *_recorded(alert.facts)])
+
+
+def _recorded(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was recorded when the alert was opened. A value that is not as expected is left out."""
+    expected, seconds, offset = (facts.get(key) for key in ("expected", "seconds", "offset"))
+    if _is_number(seconds) and _is_number(expected):
+        yield f"took {humanize.took(seconds)}, expected {humanize.span(expected)}"
+    elif _is_number(expected):
+        yield f"expected within {humanize.span(expected)}"
+    if _is_number(offset):
+        yield f"{offset:+.1f}s"
+    for key, begin in (("due", "due since "), ("succeeded_at", "the last success was "), ("node", "")):
+        if isinstance(value := facts.get(key), str):
+            yield f"{begin}{value}"
+    for key in ("reason", "problem", "error"):
+        if isinstance(value := facts.get(key), str):
+            yield value
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LONGEST_DURATION
 
 
 def sentence(facts: AlertFacts, now: datetime) -> str:
@@ -113,9 +130,9 @@ def sentence(facts: AlertFacts, now: datetime) -> str:
     )
 
 
-def time(at: datetime) -> str:
-    """Return a time in UTC, to the minute."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+def time(at: datetime, *, seconds: bool = False) -> str:
+    """Return a time in UTC, to the minute or the second."""
+    return f"{at.astimezone(UTC):{'%Y-%m-%d %H:%M:%S' if seconds else '%Y-%m-%d %H:%M'}} UTC"
 
 
 # What changed before it began -------------------------------------------------------------------------

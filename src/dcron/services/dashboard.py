@@ -25,18 +25,21 @@ from dcron.policy.start_times import (
     until_ran,
 )
 from dcron.policy.statistics import Statistics
+from dcron.presentation.alerts import AlertFacts
 from dcron.schedule import explain, zone
 from dcron.services import recent_statistics, task_rows
 from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
-from dcron.store import dependencies, finished_runs, listings, nodes
+from dcron.store import alert_causes, alert_list, dependencies, finished_runs, listings, nodes
+from dcron.store.alert_list import UnacknowledgedAlerts
 from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
 from dcron.store.retention import EARLIEST
 from dcron.store.search_terms import TASK_ORDERS, Term
 
 MOST_ALIVE = 1000
+MOST_ALERTS = 500
 ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
 """The orders of tasks."""
 OCCURRENCES = 5
@@ -90,6 +93,8 @@ class Activity:
     running: int
     idle: str | None
     """Why no agent takes any run at all; None when one may."""
+    alerts: UnacknowledgedAlerts | None
+    """What is wrong now; None when there are no unacknowledged alerts."""
 
 
 @dataclass(frozen=True)
@@ -271,13 +276,23 @@ class Dashboard:
             now = self.database.now(connection)
             return listings.dead_letters(connection, terms, before_id, limit, now)
 
+    def alerts(self) -> list[AlertFacts]:
+        """Return the newest open alerts, up to MOST_ALERTS."""
+        with self.database.read() as connection:
+            found = alert_list.page(connection, closed=False, limit=MOST_ALERTS)
+            return alert_causes.read(connection, found, self.database.now(connection))
+
     def nodes(self) -> list[Node]:
         """Return the living nodes, and those that ended within a day."""
         return self.crontab.nodes()
 
 
 def _activity(connection: Connection, now: datetime) -> Activity:
-    return Activity(listings.count_alive(connection), policy.idle(nodes.living(connection, now)))
+    return Activity(
+        listings.count_alive(connection),
+        policy.idle(nodes.living(connection, now)),
+        alert_list.unacknowledged(connection, now),
+    )
 
 
 def _cells(task: Task, span: StartSpan) -> Sequence[Filled]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from dcron import policy
 from dcron.errors import Refused, UsageError
 from dcron.model import Event, Run, Task
+from dcron.policy.alerts import EVENT_PREFIX
 from dcron.services.service import Service
 from dcron.store import audit_log, blocked, events, finishing, planning, retention, runs
 from dcron.validation import require_event, require_runnable, require_text
@@ -40,6 +41,10 @@ class Triggers(Service):
     def emit(self, name: str, payload: str | None = None, key: str | None = None) -> Emitted:
         """Send an event: each task whose schedule names it runs once, with the payload. Raises UsageError."""
         require_event(name, key)
+        if name.startswith(EVENT_PREFIX):
+            raise UsageError(
+                f"{name}: dcron itself sends the events that begin with {EVENT_PREFIX}; rename it"
+            )
         if payload is not None:
             require_text("payload", payload)
         with self.database.write() as connection:

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from dcron.model import Alert, Notification
-from dcron.presentation.alert_message import AlertItem
-from dcron.schema import alerts
-
-COLUMNS = [alerts.c[name] for name in Alert.__dataclass_fields__]
+from dcron.model import Notification
+from dcron.presentation.alert_message import MOST_IN_FULL, AlertItem
+from dcron.store import alert_causes, alert_list
 
 
 def read(connection: Connection, rows: Sequence[Notification], now: datetime) -> list[AlertItem]:
-    """Return the notifications with their alerts."""
+    """Return the notifications with their alerts. The number of statements is bounded."""
     ids = {row.alert_id for row in rows if row.alert_id is not None}
-    query = select(*COLUMNS).where(alerts.c.id.in_(ids))
-    found = {row.id: Alert(**row._mapping) for row in connection.execute(query)} if ids else {}
-    return [AlertItem(row, found.get(row.alert_id) if row.alert_id else None) for row in rows]
+    found = alert_list.by_ids(connection, ids) if ids else []
+    facts = alert_causes.read(connection, found, now, with_output=len(found) <= MOST_IN_FULL)
+    by_id = {each.alert.id: each for each in facts}
+    return [AlertItem(row, by_id.get(row.alert_id) if row.alert_id else None, now) for row in rows]

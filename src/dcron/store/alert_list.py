@@ -1,10 +1,11 @@
 """List and acknowledge alerts. Others open and close them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, or_, select, text, update
+from sqlalchemy import Connection, Select, func, or_, select, text, update
 
 from dcron.model import Alert
 from dcron.schema import OPEN, alerts
@@ -12,11 +13,12 @@ from dcron.unreadable import Unreadable
 
 COLUMNS = [alerts.c[name] for name in Alert.__dataclass_fields__]
 MOST_COUNTED = 100_000
+MOST_NAMED = 1_000
 
 
-def from_row(row: Row[Any]) -> Alert:
-    """Return the alert of a row that has COLUMNS."""
-    values = dict(row._mapping)
+def from_row(row: Any) -> Alert:
+    """Return the alert of a row that has COLUMNS, and perhaps others."""
+    values = {name: row._mapping[name] for name in Alert.__dataclass_fields__}
     if isinstance(values["facts"], Unreadable) or not isinstance(values["facts"], Mapping):
         values["facts"] = {}
     return Alert(**values)
@@ -71,6 +73,24 @@ def count_unacknowledged(connection: Connection, now: datetime) -> int:
     """Return how many open alerts are unacknowledged, up to MOST_COUNTED."""
     found = select(alerts.c.id).where(text(OPEN), is_unacknowledged(now)).limit(MOST_COUNTED).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
+
+
+@dataclass(frozen=True)
+class UnacknowledgedAlerts:
+    """Open alerts that are not acknowledged."""
+
+    count: int
+    """Up to MOST_NAMED."""
+    newest: Alert
+
+
+def unacknowledged(connection: Connection, now: datetime) -> UnacknowledgedAlerts | None:
+    """Return the open alerts that are not acknowledged, in one statement; None without any."""
+    found = select(*COLUMNS).where(text(OPEN), is_unacknowledged(now))
+    newest = found.order_by((alerts.c.id + 0).desc()).limit(MOST_NAMED).subquery()
+    query = select(*newest.c, func.count().over().label("number"))
+    row = connection.execute(query.order_by(newest.c.id.desc()).limit(1)).first()
+    return UnacknowledgedAlerts(row.number, from_row(row)) if row else None
 
 
 def lock(connection: Connection, alert_ids: Collection[int]) -> list[Alert]:

@@ -138,7 +138,9 @@ def _row(key: tuple[str, str], causes: Sequence[Cause], now: datetime) -> tuple[
     return (
         *key,
         *(first.task_id, first.task, first.at, first.run_id),
-        *(sum(cause.times for cause in causes), last.at, last.run_id),
+        # Any later success ends missed occurrences, also that of a run with a lower id.
+        *(sum(cause.times for cause in causes), last.at),
+        None if first.kind is AlertKind.MISSED else last.run_id,
         now if is_notified else None,
         first.rules.remind_at(now) if is_notified else None,
         json.dumps(dict(first.facts)),

@@ -41,11 +41,14 @@ from dcron.store import (
     daily_statistics,
     dependencies,
     new_runs,
+    output_mail,
     refusals,
     skipping,
     tasks,
     unclaimable,
 )
+from dcron.store.output_mail import OutputMail
+from dcron.store.runs import is_in_state
 
 _BLOCKED_OTHER = "other.state = 'waiting' AND other.blocked IS NOT NULL"
 _NOT_FAILED = {RunState.SUCCEEDED: "succeeded", RunState.CANCELLED: "been cancelled"}
@@ -69,6 +72,8 @@ class RunResult(NamedTuple):
     """
     checks_runtime: bool = False
     """Whether the task expects something of its runtime, so that a short one opens an alert."""
+    mail: OutputMail | None = None
+    """What to mail of its output; None for a run that printed nothing, or whose task mails nothing."""
 
 
 def finish(
@@ -95,6 +100,8 @@ def send_ends(
     recorded = followed and [row for row in followed if row.id in written()]
     if recorded:
         _follow_up(connection, database, {each.id: each for each in ended}, recorded, now, node_id)
+    if mails := {each.id: each.mail for each in ended if each.mail}:
+        output_mail.add(connection, {run_id: mails[run_id] for run_id in mails.keys() & written()}, now)
     return written
 
 
@@ -140,7 +147,7 @@ def _followed(connection: Connection, database: Database, ended: Sequence[RunRes
     given = database.values(
         _BADLY, ((each.id, int(each.state.is_failure or each.checks_runtime)) for each in ended)
     )
-    return connection.execute(_with_followers(database.rows(_BADLY)), given).all()
+    return database.send(connection, _with_followers(database.rows(_BADLY)), given).rows()
 
 
 # `bad` also where the runtime has to be checked.
@@ -192,7 +199,7 @@ def _end(batch: FromClause) -> Executable:
     return (
         update(runs)
         .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"))
-        .where(runs.c.state.in_([RunState.RUNNING, RunState.LOST]))
+        .where(or_(is_in_state(RunState.RUNNING), is_in_state(RunState.LOST)))
         .values(beside_id(batch) | {"dead_at": None})
         .returning(runs.c.id)
     )

@@ -1,5 +1,6 @@
 """Read and write nodes and their leases, which are times of the database's clock."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -48,7 +49,7 @@ def renew(connection: Connection, node_id: str, now: datetime, lease: float) -> 
     upgrade costs no statement of its own.
     """
     until = now + timedelta(seconds=lease)
-    return connection.execute(_renew(), {"node_id": node_id, "until": until}).first()
+    return next(iter(Reply(connection, _renew(), {"node_id": node_id, "until": until}).rows()), None)
 
 
 def send_renewal(
@@ -113,6 +114,11 @@ def living(connection: Connection, now: datetime) -> list[Node]:
     alive = (nodes.c.died_at.is_(None), nodes.c.alive_until >= now)
     query = select(*COLUMNS, literal(0).label("running")).where(*alive).order_by(nodes.c.id)
     return [_node_from(row) for row in connection.execute(query)]
+
+
+def from_rows(rows: Iterable[Row[Any]]) -> list[Node]:
+    """Return the nodes of rows that have COLUMNS."""
+    return [_node({**row._mapping, "running": 0}) for row in rows]
 
 
 def from_labelled(row: Row[Any]) -> Node:

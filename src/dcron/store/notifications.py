@@ -246,10 +246,6 @@ def _setting(connection: Connection, name: str) -> Any:
         return None
 
 
-def delivered(connection: Connection, channel: str, now: datetime) -> None:
-    """Record that the channel works."""
-
-
 def give_up(
     connection: Connection, now: datetime, channel: str | None = None
 ) -> list[tuple[str, str | None]]:

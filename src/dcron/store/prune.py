@@ -29,7 +29,10 @@ CLOCK_WAIT = timedelta(days=1)
 """How long nothing is deleted after the clock may have been set forward."""
 _LONGEST_REST = 10.0
 """Seconds between two batches, far less than a job is held without renewal."""
-_FIRST, _LAST = ("dead", "many-dead"), ("events", "nodes", "statistics", "changes", "pages")
+_FIRST, _LAST = (
+    ("dead", "many-dead"),
+    ("events", "nodes", "statistics", "changes", "alerts", "notifications", "pages"),
+)
 """The stages before and after the walks."""
 
 

@@ -9,8 +9,22 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, f
 
 from dcron.policy.retention import MOST_BAD, seconds_of
 from dcron.policy.statistics import day_of
-from dcron.schema import ALIVE, DEAD, INCIDENT, WAITING, changes, daily_statistics, events, nodes, runs
-from dcron.store import alerts, audit_log, retention, tasks
+from dcron.schema import (
+    ALIVE,
+    DEAD,
+    INCIDENT,
+    UNSENT,
+    WAITING,
+    alerts,
+    changes,
+    daily_statistics,
+    events,
+    nodes,
+    notifications,
+    runs,
+)
+from dcron.store import alerts as store_alerts
+from dcron.store import audit_log, retention, tasks
 from dcron.store import runs as store_runs
 from dcron.store.audit_log import Author
 from dcron.store.prune_work import Work
@@ -63,7 +77,7 @@ def _dismiss(work: Work, run_ids: Sequence[int]) -> None:
     with work.transaction() as (connection, now):
         of_task = {row.id: row.task_id for row in connection.execute(query.with_for_update(skip_locked=True))}
         dismissed = store_runs.dismiss(connection, list(of_task))
-        alerts.dismissed(connection, work.database, set(of_task.values()), now)
+        store_alerts.dismissed(connection, work.database, set(of_task.values()), now)
         for task in tasks.by_ids(connection, set(of_task.values())):
             own = [run_id for run_id, task_id in of_task.items() if task_id == task.id]
             detail = {"runs": len(own), "from": min(own), "to": max(own)}
@@ -79,6 +93,24 @@ def _delete_events(work: Work, history: History) -> None:
 def _delete_changes(work: Work, history: History) -> None:
     """Delete old entries of the audit log, except those about the database itself."""
     _delete_by_id(work, history, "changes", changes, changes.c.at, _old_changes)
+
+
+def _delete_alerts(work: Work, history: History) -> None:
+    """Delete alerts that were closed long ago."""
+
+    def of_age(before: datetime) -> Any:
+        return (alerts.c.closed_at < before) & (alerts.c.opened_at < before)
+
+    _delete_by_id(work, history, "alerts", alerts, alerts.c.opened_at, of_age)
+
+
+def _delete_notifications(work: Work, history: History) -> None:
+    """Delete notifications that were written long ago and are sent, or could not be sent."""
+
+    def of_age(before: datetime) -> Any:
+        return (notifications.c.created_at < before) & text(f"NOT ({UNSENT})")
+
+    _delete_by_id(work, history, "notifications", notifications, notifications.c.created_at, of_age)
 
 
 def _delete_by_id(
@@ -156,6 +188,8 @@ STAGES: Mapping[str, Callable[[Work, History], None]] = {
     "nodes": _delete_nodes,
     "statistics": _delete_statistics,
     "changes": _delete_changes,
+    "alerts": _delete_alerts,
+    "notifications": _delete_notifications,
     "pages": _give_back_pages,
 }
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import Connection, Executable, bindparam, func, select, text
+from sqlalchemy import ColumnElement, Connection, Executable, FromClause, Text, and_, func, select, text
 
-from dcron.database import Database
+from dcron.database import Columns, Database
 from dcron.model import Queue
 from dcron.schema import ALIVE, LIMITED, queues, runs
 from dcron.store import upsert
@@ -20,10 +20,11 @@ def send_room(
     Queues without a limit are left out. The limits stay locked until the transaction ends, so that no other
     transaction counts at the same time.
     """
-    given = {"names": sorted(names)}
-    limits = database.send(connection, _limited(), given)
+    given = database.values(_NAMES, ([name] for name in sorted(names)))
+    batch = database.rows(_NAMES)
+    limits = database.send(connection, _limited(batch), given)
     # A statement of its own, after the lock: it sees what the previous holder of the lock has committed.
-    alive = database.send(connection, _alive_of_limited(), given)
+    alive = database.send(connection, _alive_of_limited(batch), given)
 
     def room() -> dict[str, int]:
         taken = {row.queue: row.alive for row in alive.rows()}
@@ -32,20 +33,24 @@ def send_room(
     return room
 
 
+_NAMES = Columns(name=Text())
+
+
 @cache
-def _limited() -> Executable:
-    named = queues.c.name.in_(bindparam("names", expanding=True))
-    limited = select(queues.c.name, queues.c.max_running).where(named, text(LIMITED))
+def _limited(batch: FromClause) -> Executable:
+    limited = select(queues.c.name, queues.c.max_running).where(_is_limited(batch))
     return limited.order_by(queues.c.name).with_for_update(key_share=True)
 
 
 @cache
-def _alive_of_limited() -> Executable:
-    limited = select(queues.c.name).where(
-        queues.c.name.in_(bindparam("names", expanding=True)), text(LIMITED)
-    )
+def _alive_of_limited(batch: FromClause) -> Executable:
+    limited = select(queues.c.name).where(_is_limited(batch))
     alive = select(runs.c.queue, func.count().label("alive")).where(text(ALIVE), runs.c.queue.in_(limited))
     return alive.group_by(runs.c.queue)
+
+
+def _is_limited(batch: FromClause) -> ColumnElement[bool]:
+    return and_(queues.c.name.in_(select(batch.c.name)), text(LIMITED))
 
 
 def is_full(connection: Connection, name: str) -> bool:

@@ -210,6 +210,26 @@ def oldest_bad_kept(connection: Connection, task_id: int, exceeding: int) -> int
     return connection.scalar(query)
 
 
+def oldest_overdue(connection: Connection, now: datetime) -> datetime | None:
+    """Return when the oldest run ended that should have gone a day ago; None if none is found.
+
+    It looks at the 5,000 oldest runs that are old enough.
+    """
+    history = History(settings_kept(connection), needs_archive=needs_archive(connection))
+    whole, _ = durations(connection, history)
+    then, after = now - DAY, Place(EARLIEST, 0)
+    before = min(shift(then, min(whole, default=inf)), summed_until(connection))
+    for _ in range(10):
+        page = history.look(connection, after, before, then, 500)
+        for each in page.candidates:
+            if each.fate is Fate.ALL:
+                return each.finished_at
+        if page.end is None:
+            break
+        after = page.end
+    return None
+
+
 def settings_kept(connection: Connection, prefix: str = "keep.") -> dict[str, Any]:
     """Return the settings that say how long history is kept, without their prefix."""
     stored = settings.every(connection)

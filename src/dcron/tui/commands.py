@@ -9,9 +9,10 @@ from textual.content import Content
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
+from dcron.services.alerts import Alerts
 from dcron.services.dashboard import Dashboard, TaskDetail
 from dcron.services.name_prefix import NotExact
-from dcron.tui.actions import nodes, runs, tasks
+from dcron.tui.actions import alerts, nodes, runs, tasks
 from dcron.tui.completion import MOST_NAMES, Completion, among
 from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import facts_content
@@ -126,6 +127,10 @@ def _drain(host: Host, name: str) -> None:
     host.fetch(_nodes_named(name), lambda found: nodes.drain(host, found))
 
 
+def _ack(host: Host, name: str) -> None:
+    host.fetch(lambda board: Alerts(board.crontab).find(name), lambda found: alerts.acknowledge(host, found))
+
+
 def _undrain(host: Host, name: str) -> None:
     host.fetch(_nodes_named(name), lambda found: nodes.undrain(host, found))
 
@@ -201,6 +206,7 @@ COMMANDS = {
         Command("retry", "RUN", "Retry a run that did not succeed.", _on_run(runs.retry)),
         Command("dismiss", "RUN", "Dismiss a dead letter.", _on_run(runs.dismiss)),
         Command("drain", "NODE", "Let a node take no new runs.", _drain),
+        Command("ack", "TASK", "Acknowledge the open alerts of a task.", _ack),
         Command("undrain", "NODE", "Let a drained node take runs again.", _undrain),
         Command(
             "filter",

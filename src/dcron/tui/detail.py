@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dcron.model import Run, Task
-from dcron.presentation import humanize, next_runs, statistics
+from dcron.presentation import alerts, humanize, next_runs, statistics
 from dcron.presentation import policies as policies
 from dcron.presentation.graph import graph_lines
 from dcron.services.dashboard import TaskDetail
@@ -20,6 +20,8 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield "", task.describe or ""
     yield "when", f"{task.schedule}\n  {detail.explanation}"
     yield "zone", task.timezone
+    for alert in row.alerts:
+        yield "alert", f"{alerts.word(alert.kind)}, {humanize.ago(alert.opened_at, now)}"
     yield "suspended", task.error or ""
     yield "paused", _paused(task, now)
     yield "agents", f"none takes its next run:\n  {row.unserved}" if row.unserved and task.enabled else ""

@@ -10,7 +10,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dcron.presentation import humanize
+from dcron.presentation import alerts, humanize
+from dcron.presentation.humanize import plural
 from dcron.safetext import cells, safe, shorten
 from dcron.tui.host import Host
 from dcron.tui.keynames import fitting
@@ -18,6 +19,7 @@ from dcron.tui.views import VIEWS
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.dashboard import Counts
+    from dcron.store.alert_list import UnacknowledgedAlerts
 
 LEAST_ADDRESS = 8
 """Least cells of an address that are of use."""
@@ -101,6 +103,32 @@ class Bar(Line):
         shown = shorten(middle, room)
         yield shown + " " * (room - cells(shown)), "$text-error" if health.error else "", ""
         yield clock, "", ""
+
+
+class AlertLine(Line):
+    """What is wrong now, in words. It is visible only while there are unacknowledged alerts."""
+
+    def __init__(self, status: Callable[[], Status]) -> None:
+        super().__init__()
+        self._status = status
+        self.display = False
+
+    def update_alerts(self) -> None:
+        """Show, hide or draw the line."""
+        self.display = self._found() is not None
+        self.refresh()
+
+    def _found(self) -> "UnacknowledgedAlerts | None":
+        counts = self._status().counts
+        return counts.activity.alerts if counts else None
+
+    def parts(self) -> Iterator[tuple[str, str, str]]:
+        if found := self._found():
+            name, word = alerts.name(found.newest), alerts.word(found.newest.kind)
+            since = f"{found.newest.opened_at.astimezone(self.host.zone):%H:%M}"
+            more = f", and {plural(found.count - 1, 'other alert')}" if found.count > 1 else ""
+            text = safe(f" {name}: {word} since {since}{more}")
+            yield text + " " * max(0, self.size.width - cells(text)), "", "screen.view('alerts')"
 
 
 def _counts_text(counts: "Counts", signs: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
-from dcron.tui.header_footer import Bar, Hints, Location, Status, Tabs
+from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
 from dcron.tui.pane import Pane
 from dcron.tui.prompt import Prompt
@@ -56,6 +56,7 @@ class MainScreen(Screen[None]):
         self.view: View = VIEWS[0]
         self.prompt = Prompt()
         self._bar = Bar(status)
+        self._alerts = AlertLine(status)
         self._tabs = Tabs(self.location)
         self._start = start
         self._stacks: dict[str, list[Pane]] = {}
@@ -91,6 +92,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield self._bar
+        yield self._alerts
         yield self._tabs
         yield Container(id="body")
         yield self.prompt
@@ -127,6 +129,7 @@ class MainScreen(Screen[None]):
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
         self.redraw_bar()
+        self._alerts.update_alerts()
         self.redraw_tabs()
 
     # Panes ------------------------------------------------------------------------------------------

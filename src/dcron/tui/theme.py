@@ -15,7 +15,9 @@ THEMES: Mapping[str, str] = {
 
 CSS = """
 Screen { layout: vertical; overflow: hidden; }
-Bar, Tabs, Hints { height: 1; background: $panel; color: $foreground; }
+Bar, AlertLine, Tabs, Hints { height: 1; background: $panel; color: $foreground; }
+AlertLine { color: $text-error; text-style: bold; }
+.-grey AlertLine { color: $foreground; text-style: bold reverse; }
 Tabs { background: $surface; }
 #body { height: 1fr; }
 Pane { height: 1fr; width: 1fr; layout: horizontal; }

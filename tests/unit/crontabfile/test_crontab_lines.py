@@ -120,7 +120,11 @@ def test_the_shell_and_the_zone_of_the_schedule_are_no_variables() -> None:
 
 def test_mail_is_warned_about_once() -> None:
     assert messages('MAILTO=""\n@daily a\nMAILTO=ops\nMAILFROM=cron\n') == [
-        (3, "dcron sends no mail; MAILTO is only a variable of the commands below")
+        (
+            3,
+            "what the commands below print is mailed to ops, as cron does;"
+            " `dcron import --no-mail` leaves that out",
+        )
     ]
 
 

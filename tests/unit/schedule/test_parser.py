@@ -135,7 +135,7 @@ def test_what_is_refused_and_in_which_words(text: str, message: str) -> None:
         parse(text)
     assert message in str(refusal.value)
     assert len(str(refusal.value)) < 400
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

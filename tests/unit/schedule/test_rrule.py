@@ -193,7 +193,7 @@ RARE = [
 def test_a_rule_that_fires_rarely_or_never_is_answered_quickly(rule: str, year: int | None) -> None:
     before = time.process_time()
     found = read_recurrence(f"RRULE:{rule}").next_local_time(NOW.replace(tzinfo=None))
-    assert time.process_time() - before < 0.3  # some milliseconds; dateutil takes minutes
+    assert time.process_time() - before < 2  # some milliseconds; dateutil takes minutes
     assert (found and found.year) == year
 
 

@@ -66,6 +66,9 @@ def command(
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Also change tasks of the same names from other sources.")
     ] = False,
+    no_mail: Annotated[
+        bool, typer.Option("--no-mail", help="Mail no output: MAILTO is a variable only.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show what would be done.")] = False,
     force: Annotated[bool, typer.Option("-f", "--force", help="Apply changes without asking.")] = False,
     as_json: Json = False,
@@ -80,7 +83,8 @@ def command(
 
     Adds new tasks, changes tasks that an earlier import of the same file added, and removes nothing. Changes
     are shown before you are asked. If another source has a task of the same name, a number is added to the
-    name. If one line is bad, nothing is imported.
+    name. If one line is bad, nothing is imported. What a task prints is mailed to its MAILTO, if a node can
+    send mail.
     """
     from dcron.cli.import_source import origin_of, require_system
 
@@ -95,7 +99,8 @@ def command(
         )
 
     with opened_crontab(db, creates=True) as crontab:
-        content = _read(file, new_task_zone(crontab).name, system=system)
+        zone = new_task_zone(crontab).name
+        content = _read(file, zone, system=system, mail_output=not no_mail)
         if not content.system:
             require_system(file)
         tasks = [
@@ -115,11 +120,11 @@ def command(
         console.note(f"{_name_of(file)}:{'' if line is None else f'{line}:'} warning: {message}")
 
 
-def _read(file: str, timezone: str, *, system: bool) -> "CrontabFile":
+def _read(file: str, timezone: str, *, system: bool, mail_output: bool) -> "CrontabFile":
     from dcron.crontabfile import MAX_BYTES, read
 
     text = read_text(file, "import", MAX_BYTES)
-    return read(text, source=_name_of(file), timezone=timezone, system=system)
+    return read(text, source=_name_of(file), timezone=timezone, system=system, mail_output=mail_output)
 
 
 def _name_of(file: str) -> str:

@@ -19,6 +19,8 @@ _PATIENCE = 20.0
 """Seconds for each step of the exchange."""
 _LONGEST_LINE = 998
 """Bytes, by RFC 5322."""
+_POLICY = SMTP.clone(max_line_length=_LONGEST_LINE)
+"""Fold only what has to be folded: the subject of the output of a run is its command."""
 _SMTPS, _SUBMISSION, _SMTP = 465, 587, 25
 
 
@@ -29,7 +31,7 @@ def send(channel: Channel, message: Message) -> None:
         _send_by_smtp(channel.options, mail)
     else:
         argv = [channel.options.get("sendmail", SENDMAIL), "-oi", "-t"]
-        command.run(argv, mail.as_bytes(policy=SMTP.clone(linesep="\n")), "sendmail")
+        command.run(argv, mail.as_bytes(policy=_POLICY.clone(linesep="\n")), "sendmail")
 
 
 def compose(channel: Channel, message: Message) -> EmailMessage:
@@ -37,7 +39,7 @@ def compose(channel: Channel, message: Message) -> EmailMessage:
     to = message.to or _listed(channel.options.get("to"))
     if not to:
         raise SendError("the channel has no address: give `to` in its table of the config file")
-    mail = EmailMessage(policy=SMTP)
+    mail = EmailMessage(policy=_POLICY)
     mail["From"] = _one_line(channel.options.get("from") or f"dcron <{_account()}>")
     mail["To"] = _one_line(", ".join(to))
     mail["Subject"] = _one_line(message.subject)
@@ -119,4 +121,4 @@ def _account() -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text.splitlines())

@@ -8,6 +8,8 @@ from sqlalchemy import Connection
 from dcron.services.doctor.finding import Finding, named
 from dcron.store.cluster_figures import MaintenanceFigures
 from dcron.store.maintenance import last_round
+from dcron.store.prune import pruning
+from dcron.store.retention import oldest_overdue
 
 _BEHIND = timedelta(days=1)
 
@@ -40,4 +42,21 @@ def examine(
             "old history stays, and the database grows",
             "start an agent of this release; `dcron prune` does the work by hand",
             behind,
+        )
+
+
+def overdue(connection: Connection, now: datetime) -> datetime | None:
+    """Return when the oldest run ended that should have been pruned a day ago; None while pruning waits."""
+    return None if pruning(connection, now).begins_at else oldest_overdue(connection, now)
+
+
+def examine_history(overdue: datetime | None, now: datetime) -> Iterator[Finding]:
+    """Yield a finding if runs are there that should have been pruned."""
+    if overdue:
+        yield Finding(
+            "retention-behind",
+            "runs that should have been pruned a day ago are still there;"
+            f" the oldest ended {(now - overdue).days} days ago",
+            "the database grows",
+            "start an agent, or type `dcron prune`; `dcron info` shows the last round",
         )

@@ -36,4 +36,5 @@ VIEWS: Sequence[View] = (
     View("3", "timeline", "Timeline", "timeline", "TimelinePane"),
     View("4", "nodes", "Nodes", "nodes", "NodesPane"),
     View("5", "dead", "Dead", "dead", "DeadPane"),
+    View("6", "alerts", "Alerts", "alerts", "AlertsPane"),
 )

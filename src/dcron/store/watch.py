@@ -1,0 +1,532 @@
+"""The maintenance job that finds what did not happen: late, long and missing runs, and lost nodes.
+
+A round reads the crontab without locks, with a fixed number of statements, each of which reads a page at
+most. Then one transaction opens and closes alerts and writes reminders. What a page has no room for follows
+in the next step, or in the next round.
+"""
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from time import monotonic
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    and_,
+    cast,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
+
+from dcron import policy
+from dcron.database import Database
+from dcron.errors import UsageError
+from dcron.fields.expectations import AUTO, RUNTIME, SUCCESS, Bounds
+from dcron.model import AlertKind, Definition, Node, RunState, SkipCode, Task, Trigger
+from dcron.policy.alerts import (
+    BEHIND,
+    CLOCK_OFFSET,
+    LOST_FOR,
+    UNSERVED_AFTER,
+    Rules,
+    bounds_of,
+    rules_of,
+    task_subject,
+)
+from dcron.schema import (
+    ALIVE,
+    DUE,
+    EXPECTING,
+    FINISHED,
+    OPEN,
+    Instant,
+    alerts,
+    crontab,
+    maintenance_jobs,
+    nodes,
+    runs,
+)
+from dcron.store import alerts as store_alerts
+from dcron.store import nodes as store_nodes
+from dcron.store import notifications, planning, tasks
+from dcron.store.alerts import Cause
+from dcron.store.maintenance import Hold, Step
+
+JOB = "watch"
+PAGE = 1_000
+"""Rows of one statement."""
+MOST_STEPS = 10
+"""Steps of one round: what is left follows in the next one."""
+_MOST_LANES = 3
+"""Lanes of one step in which overdue runs are looked for."""
+_STALE_PAGE = 500
+_OVERLAP = timedelta(seconds=60)
+"""How long before the last round a transaction may have begun that was not visible to it."""
+_LONGEST_BACK = timedelta(hours=1)
+"""How far back a round looks at most for what happened since the last one."""
+_LEARNED_FOR = 3600.0
+"""Seconds for which a learned runtime is used."""
+_MOST_LEARNED = 20
+"""Tasks whose runtimes one step learns."""
+_LEAST_FREE = 64 * 1024**2
+"""Bytes beside a SQLite file: enough for a rollback journal."""
+_OLD_TRANSACTION = 600.0
+"""Seconds."""
+_CLUSTER = "cluster"
+_OF_RULES = (crontab.c.expect, crontab.c.notify, crontab.c.notify_on, crontab.c.notify_after)
+
+Place = tuple[str, datetime, int]
+"""A lane, and in it the due time and the id of a run."""
+
+
+class Watch:
+    """Finds what did not happen. It remembers which runtimes it has learned."""
+
+    name = JOB
+    interval = 15.0
+
+    def __init__(self) -> None:
+        """Begin with nothing learned."""
+        self._learned: dict[int, tuple[float, Bounds]] = {}
+
+    def step(self, database: Database, hold: Hold, position: Mapping[str, Any]) -> Step:
+        """Look at the next pages, and open and close the alerts that follow."""
+        with database.read() as connection:
+            look = Look(connection, database, database.now(connection), position, self._learned)
+            causes = list(look.causes())
+            over = look.over()
+            reminders = look.reminders()
+        left = look.next_position()
+        done = {"opened": 0, "closed": 0}
+        if causes or over or reminders:
+            with database.write() as connection:
+                now = database.now(connection)
+                hold.renew(connection, now, position)
+                done["opened"] = len(store_alerts.open_new(connection, database, causes, now))
+                if over:
+                    done["closed"] = len(
+                        store_alerts.close(connection, database, [alerts.c.id.in_(over)], now)
+                    )
+                _remind(connection, reminders, look.settings, now)
+        steps = _number(position.get("steps")) + 1
+        if look.has_more and steps < MOST_STEPS:
+            return Step({**left, "since": position.get("since"), "steps": steps})
+        return Step(None, done, next_round=left)
+
+
+class Look:
+    """One look at the crontab, in a transaction that only reads."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        database: Database,
+        now: datetime,
+        position: Mapping[str, Any],
+        learned: dict[int, tuple[float, Bounds]],
+    ) -> None:
+        """`position` is where the look before this one ended."""
+        self.connection, self.database, self.now = connection, database, now
+        self.position = position
+        self.settings = store_alerts.read_settings(connection)
+        self.has_more = False
+        """Whether a page was full."""
+        self._learned = learned
+        last = _time(position.get("since"))
+        earliest = now - _LONGEST_BACK
+        self.since = max(earliest, min(last, now) - _OVERLAP) if last else earliest
+        self._left: dict[str, Any] = {"since": now.isoformat()}
+
+    def next_position(self) -> dict[str, Any]:
+        """Return where the next look goes on, as JSON."""
+        return dict(self._left)
+
+    @cached_property
+    def _rules(self) -> Rules:
+        """The rules of alerts about the crontab itself."""
+        return rules_of(self.settings)
+
+    @cached_property
+    def _nodes(self) -> Sequence[Node]:
+        """The living nodes, and those that died since the last look."""
+        died = and_(text("died_at IS NOT NULL"), nodes.c.died_at > self.since)
+        query = select(*store_nodes.COLUMNS).where(or_(nodes.c.died_at.is_(None), died))
+        return store_nodes.from_rows(self.connection.execute(query))
+
+    @property
+    def _living(self) -> list[Node]:
+        return [node for node in self._nodes if node.died_how is None and node.alive_until >= self.now]
+
+    @cached_property
+    def _heads(self) -> Sequence[planning.LaneHead]:
+        return planning.heads(self.connection)
+
+    @cached_property
+    def _unserved(self) -> dict[str, str]:
+        """Why no living node takes the runs of a lane, by lane."""
+        living = self._living
+        if policy.idle(living):  # then nothing runs at all: it will be late
+            return {}
+        found = ((str(head.lane), policy.why_unschedulable(head.lane, living)) for head in self._heads)
+        return {lane: why for lane, why in found if why}
+
+    @cached_property
+    def _jobs(self) -> dict[str, str]:
+        """Why maintenance jobs are behind, by name."""
+        columns = (maintenance_jobs.c.name, maintenance_jobs.c.due_at, maintenance_jobs.c.error)
+        rows = self.connection.execute(select(*columns).where(maintenance_jobs.c.name != JOB)).all()
+        late = {row.name: "it has not been done" for row in rows if row.due_at < self.now - BEHIND}
+        return late | {row.name: row.error for row in rows if row.error is not None}
+
+    @cached_property
+    def _database_problem(self) -> str | None:
+        if path := self.database.address.path:
+            free = shutil.disk_usage(path.parent).free
+            return f"only {free:,} bytes are free beside the file" if free < _LEAST_FREE else None
+        seconds = self.database.oldest_transaction(self.connection) or 0.0
+        return f"a transaction has been open for {seconds:.0f}s" if seconds > _OLD_TRANSACTION else None
+
+    # What opens alerts ------------------------------------------------------------------------------
+
+    def causes(self) -> Iterator[Cause]:
+        """Yield what is wrong, on the pages that this look reads."""
+        yield from self._late()
+        yield from self._too_long()
+        yield from self._stale()
+        yield from self._missed()
+        yield from self._of_nodes()
+        yield from self._without_node()
+        for job, error in self._jobs.items():
+            facts = {"error": error[:500]}
+            yield self._of_crontab(AlertKind.MAINTENANCE_BEHIND, f"job:{job[:200]}", facts)
+        if self._database_problem:
+            yield self._of_crontab(AlertKind.DATABASE, _CLUSTER, {"problem": self._database_problem})
+
+    def _of_crontab(self, kind: AlertKind, subject: str, facts: Mapping[str, Any]) -> Cause:
+        return Cause(kind, subject, self.now, self._rules, facts=facts)
+
+    def _late(self) -> Iterator[Cause]:
+        """Yield runs that are due and have not started."""
+        after = self._late_after()
+        overdue = sorted(
+            str(head.lane) for head in self._heads if head.due_at <= self.now - self._shortest_start()
+        )
+        lanes = [lane for lane in overdue if after is None or lane >= after[0]]
+        for number, lane in enumerate(lanes):
+            if number == _MOST_LANES:
+                self._go_on_late((lane, datetime.min.replace(tzinfo=self.now.tzinfo), 0))
+                return
+            inside = after if after and after[0] == lane else None
+            rows = self.connection.execute(self._overdue(lane, inside)).all()
+            for row in rows:
+                yield from self._late_cause(row, tasks.task_from(row))
+            if len(rows) == PAGE:
+                self._go_on_late((lane, rows[-1].due_at, rows[-1].run_id))
+                return
+
+    def _late_after(self) -> Place | None:
+        match self.position.get("late"):
+            case [str() as lane, str() as at, int() as run_id] if due_at := _time(at):
+                return lane, due_at, run_id
+        return None
+
+    def _go_on_late(self, place: Place) -> None:
+        lane, due_at, run_id = place
+        self._left["late"] = [lane, due_at.isoformat(), run_id]
+        self.has_more = True
+
+    def _shortest_start(self) -> timedelta:
+        """Return the shortest time that may be expected until a start. A shorter one is noticed as late."""
+        return timedelta(seconds=min(self._rules.start or Watch.interval, Watch.interval))
+
+    def _overdue(self, lane: str, after: Place | None) -> Any:
+        until = self.now - self._shortest_start()
+        columns = (runs.c.id.label("run_id"), runs.c.due_at, runs.c.scheduled_for, runs.c.trigger)
+        query: Select[Any] = (
+            select(*columns, *tasks.COLUMNS)
+            .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+            .where(text(DUE), runs.c.lane == lane, runs.c.due_at <= until)
+        )
+        if after:
+            _, due_at, run_id = after
+            query = query.where(
+                tuple_(runs.c.due_at, runs.c.id) > tuple_(due_at, run_id, types=[Instant(), BigInteger()])
+            )
+        return query.order_by(runs.c.due_at, runs.c.id).limit(PAGE)
+
+    def _late_cause(self, row: Row[Any], task: Task) -> Iterator[Cause]:
+        rules = rules_of(self.settings, task)
+        if not task.enabled or rules.start is None:
+            return
+        if row.due_at > self.now - timedelta(seconds=rules.start):
+            return
+        if row.trigger == Trigger.SCHEDULE and _is_excluded(task, row.scheduled_for):
+            return
+        facts = {"due": row.due_at.isoformat(), "expected": rules.start}
+        yield Cause.of_task(AlertKind.LATE, task, self.now, rules, run_id=row.run_id, facts=facts)
+
+    def _too_long(self) -> Iterator[Cause]:
+        """Yield runs that take longer than expected."""
+        expects = _expects(RUNTIME)
+        query: Select[Any] = (
+            select(runs.c.id.label("run_id"), runs.c.started_at, crontab.c.id, crontab.c.name, *_OF_RULES)
+            .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+            .where(text(ALIVE), runs.c.state == RunState.RUNNING)
+        )
+        if self._rules.runtime is None:
+            query = query.where(text(EXPECTING), expects)
+        rows = self.connection.execute(query.order_by(runs.c.id).limit(PAGE)).all()
+        rules = {row.id: rules_of(self.settings, _definition(row)) for row in rows}
+        self._learn({row.id for row in rows if rules[row.id].runtime == AUTO})
+        for row in rows:
+            _, learned = self._learned.get(row.id, (0.0, (None, None)))
+            _, longest = bounds_of(rules[row.id].runtime, learned)
+            seconds = (self.now - row.started_at).total_seconds()
+            if longest is not None and seconds > longest:
+                facts = {"seconds": seconds, "expected": longest}
+                yield _about(AlertKind.TOO_LONG, row, self.now, rules[row.id], row.run_id, facts)
+
+    def _learn(self, task_ids: Collection[int]) -> None:
+        """Learn the runtimes of some of these tasks, if that was not done lately."""
+        at = monotonic()
+        unknown = [task_id for task_id in sorted(task_ids) if self._learned.get(task_id, (0.0, None))[0] < at]
+        if unknown:
+            found = store_alerts.learn(self.connection, unknown[:_MOST_LEARNED])
+            self._learned.update({task_id: (at + _LEARNED_FOR, bounds) for task_id, bounds in found.items()})
+
+    def _stale(self) -> Iterator[Cause]:
+        """Yield tasks that have not succeeded for longer than expected."""
+        last = (
+            select(runs.c.finished_at)
+            .where(runs.c.task_id == crontab.c.id, runs.c.state == RunState.SUCCEEDED)
+            .order_by(runs.c.id.desc())
+            .limit(1)
+            .correlate(crontab)
+            .scalar_subquery()
+        )
+        open_one = select(alerts.c.id).where(
+            text(OPEN), alerts.c.task_id == crontab.c.id, alerts.c.kind == AlertKind.STALE
+        )
+        columns = (crontab.c.id, crontab.c.name, crontab.c.changed_at, crontab.c.not_after, *_OF_RULES)
+        query: Select[Any] = select(*columns, last.label("succeeded_at")).where(
+            crontab.c.id > _number(self.position.get("stale")),
+            crontab.c.enabled,
+            ~open_one.correlate(crontab).exists(),
+        )
+        if self._rules.success is None:
+            expects = _expects(SUCCESS)
+            query = query.where(text(EXPECTING), expects)
+        rows = self.connection.execute(query.order_by(crontab.c.id).limit(_STALE_PAGE)).all()
+        if len(rows) == _STALE_PAGE:
+            self._left["stale"] = rows[-1].id
+        for row in rows:
+            rules = rules_of(self.settings, _definition(row))
+            has_ended = row.not_after is not None and row.not_after < self.now
+            since = row.succeeded_at or row.changed_at
+            if rules.success is None or has_ended or since >= self.now - timedelta(seconds=rules.success):
+                continue
+            succeeded_at = row.succeeded_at and row.succeeded_at.isoformat()
+            facts = {"succeeded_at": succeeded_at, "expected": rules.success}
+            yield _about(AlertKind.STALE, row, self.now, rules, None, facts)
+
+    def _missed(self) -> Iterator[Cause]:
+        """Yield occurrences that were skipped since the last look because no agent started them in time."""
+        later = runs.alias("later")
+        succeeded = select(later.c.id).where(
+            later.c.task_id == runs.c.task_id,
+            later.c.scheduled_for > runs.c.scheduled_for,
+            later.c.finished_at.is_not(None),
+            later.c.state == RunState.SUCCEEDED,
+        )
+        run = (runs.c.id.label("run_id"), runs.c.skip_code, runs.c.scheduled_for, runs.c.covers_count)
+        query: Select[Any] = (
+            select(*run, crontab.c.id, crontab.c.name, *_OF_RULES)
+            .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+            .where(text(FINISHED), runs.c.finished_at > self.since, runs.c.state == RunState.SKIPPED)
+            .where(runs.c.skip_code.in_([SkipCode.MISSED.value, SkipCode.EXPIRED.value]))
+            .where(~succeeded.correlate(runs).exists())
+        )
+        for row in self.connection.execute(query.order_by(runs.c.finished_at).limit(PAGE)):
+            facts = {
+                "occurrences": row.covers_count or 1,
+                "code": row.skip_code,
+                "last": row.scheduled_for.isoformat(),
+            }
+            rules = rules_of(self.settings, _definition(row))
+            yield _about(AlertKind.MISSED, row, self.now, rules, row.run_id, facts)
+
+    def _of_nodes(self) -> Iterator[Cause]:
+        """Yield nodes that died, and those whose clocks are wrong."""
+        names = {node.name for node in self._living}
+        for node in self._nodes:
+            if node.died_how == "dead" and node.name not in names and node.died_at:
+                facts = {"node": node.id, "died_at": node.died_at.isoformat()}
+                yield self._of_crontab(AlertKind.NODE_LOST, _node_subject(node), facts)
+        for node in self._living:
+            if abs(node.clock_offset or 0.0) > CLOCK_OFFSET:
+                clock = {"node": node.id, "offset": node.clock_offset}
+                yield self._of_crontab(AlertKind.CLOCK, _node_subject(node), clock)
+
+    def _without_node(self) -> Iterator[Cause]:
+        """Yield the tasks whose next runs no living node has been able to take for a while."""
+        known = self.position.get("unserved")
+        before = known if isinstance(known, dict) else {}
+        since = {lane: _time(before.get(lane)) or self.now for lane in self._unserved}
+        self._left["unserved"] = {lane: at.isoformat() for lane, at in since.items()}
+        lanes = [lane for lane, at in since.items() if at <= self.now - UNSERVED_AFTER]
+        if not lanes:
+            return
+        open_one = select(alerts.c.id).where(
+            text(OPEN), alerts.c.task_id == runs.c.task_id, alerts.c.kind == AlertKind.UNSERVED
+        )
+        query: Select[Any] = (
+            select(runs.c.id.label("run_id"), runs.c.lane, crontab.c.id, crontab.c.name, *_OF_RULES)
+            .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+            .where(text(DUE), runs.c.lane.in_(lanes), crontab.c.enabled)
+            .where(~open_one.correlate(runs).exists())
+            .limit(PAGE)
+        )
+        for row in self.connection.execute(query):
+            rules = rules_of(self.settings, _definition(row))
+            facts = {"reason": self._unserved[row.lane]}
+            yield _about(AlertKind.UNSERVED, row, self.now, rules, row.run_id, facts)
+
+    # What closes alerts -----------------------------------------------------------------------------
+
+    def over(self) -> list[int]:
+        """Return the open alerts on the next page whose cause is gone."""
+        kind, subject = ("", "")
+        match self.position.get("open"):
+            case [str() as kind, str() as subject]:
+                pass
+        run = (runs.c.state, runs.c.due_at, runs.c.lane)
+        columns = (alerts.c.id.label("alert_id"), alerts.c.kind, alerts.c.subject, alerts.c.opened_at)
+        task = (alerts.c.task_id, crontab.c.id, crontab.c.name, crontab.c.enabled, *_OF_RULES)
+        query: Select[Any] = (
+            select(*columns, *task, *run)
+            .join_from(alerts, crontab, crontab.c.id == alerts.c.task_id, isouter=True)
+            .outerjoin(runs, runs.c.id == alerts.c.run_id)
+            .where(
+                text(OPEN),
+                tuple_(alerts.c.kind, alerts.c.subject) > tuple_(kind, subject, types=[Text(), Text()]),
+            )
+        )
+        rows = self.connection.execute(query.order_by(alerts.c.kind, alerts.c.subject).limit(PAGE)).all()
+        if len(rows) == PAGE:
+            self._left["open"] = [rows[-1].kind, rows[-1].subject]
+        return [row.alert_id for row in rows if self._is_over(row)]
+
+    def _is_over(self, row: Row[Any]) -> bool:
+        """Return whether the cause of an open alert is gone."""
+        if row.task_id is not None and row.id is None:
+            return True  # the task was removed
+        match row.kind:
+            case AlertKind.LATE:
+                return not self._is_late(row)
+            case AlertKind.TOO_LONG:
+                return bool(row.state != RunState.RUNNING)
+            case AlertKind.STALE:
+                return not row.enabled or rules_of(self.settings, _definition(row)).success is None
+            case AlertKind.UNSERVED:
+                is_waiting = row.enabled and row.state == RunState.WAITING
+                return not is_waiting or row.lane not in self._unserved
+        return self._is_over_for_crontab(row)
+
+    def _is_late(self, row: Row[Any]) -> bool:
+        start = rules_of(self.settings, _definition(row)).start
+        is_waiting = row.enabled and row.state == RunState.WAITING and start is not None
+        return bool(is_waiting and row.due_at <= self.now - timedelta(seconds=start or 0.0))
+
+    def _is_over_for_crontab(self, row: Row[Any]) -> bool:
+        """Return the same for alerts about nodes, jobs and the database."""
+        of_subject = [node for node in self._living if _node_subject(node) == row.subject]
+        match row.kind:
+            case AlertKind.NODE_LOST:
+                return bool(of_subject) or row.opened_at < self.now - LOST_FOR
+            case AlertKind.CLOCK:
+                return not any(abs(node.clock_offset or 0.0) > CLOCK_OFFSET for node in of_subject)
+            case AlertKind.MAINTENANCE_BEHIND:
+                return row.subject.removeprefix("job:") not in {job[:200] for job in self._jobs}
+            case AlertKind.DATABASE:
+                return self._database_problem is None
+        return False
+
+    # Reminders --------------------------------------------------------------------------------------
+
+    def reminders(self) -> Sequence[Row[Any]]:
+        """Return the open alerts whose reminders are due."""
+        columns = (alerts.c.acknowledged_at, alerts.c.silent_until, alerts.c.kind)
+        task = (alerts.c.task_id, alerts.c.run_id, crontab.c.id, crontab.c.name, *_OF_RULES)
+        query: Select[Any] = (
+            select(alerts.c.id.label("alert_id"), *columns, *task)
+            .join_from(alerts, crontab, crontab.c.id == alerts.c.task_id, isouter=True)
+            .where(text(OPEN), alerts.c.remind_at.is_not(None), alerts.c.remind_at <= self.now)
+        )
+        return self.connection.execute(query.order_by(alerts.c.remind_at).limit(PAGE)).all()
+
+
+def _remind(
+    connection: Connection, rows: Sequence[Row[Any]], settings: Mapping[str, Any], now: datetime
+) -> None:
+    """Write the reminders that are due, and when the next ones are."""
+    for row in sorted(rows, key=lambda row: row.alert_id):
+        rules = rules_of(settings, _definition(row) if row.id is not None else None)
+        is_silent = row.silent_until is not None and row.silent_until > now
+        again_at = row.silent_until if is_silent else None if row.acknowledged_at else rules.remind_at(now)
+        still = (alerts.c.id == row.alert_id, text(OPEN), alerts.c.remind_at <= now)
+        moved = connection.execute(update(alerts).where(*still).values(remind_at=again_at)).rowcount
+        if moved and not is_silent and not row.acknowledged_at:
+            about = {"alert_id": row.alert_id, "run_id": row.run_id, "task_id": row.task_id}
+            notifications.add(connection, rules.channels_for(row.kind), "reminder", now, **about)
+
+
+def _expects(name: str) -> ColumnElement[bool]:
+    """Return the condition that a task has this expectation of its own."""
+    return cast(crontab.c.expect, Text()).contains(f'"{name}"', autoescape=True)
+
+
+def _definition(row: Row[Any]) -> Definition:
+    """Return as much of the task as its rules need."""
+    own = {name: getattr(row, name) for name in ("expect", "notify", "notify_on", "notify_after")}
+    return Definition(name=row.name or "", schedule="", timezone="", command="", **own)
+
+
+def _about(
+    kind: AlertKind, row: Row[Any], now: datetime, rules: Rules, run_id: int | None, facts: Mapping[str, Any]
+) -> Cause:
+    """Return the cause of an alert about the task of this row."""
+    return Cause(kind, task_subject(row.id), now, rules, row.id, row.name, run_id, facts=facts)
+
+
+def _node_subject(node: Node) -> str:
+    return f"node:{node.name[:200]}"
+
+
+def _is_excluded(task: Task, occurrence: datetime) -> bool:
+    """Return whether a calendar excludes the occurrence, so that it does not start at all."""
+    try:
+        return policy.excluded_by(task, occurrence) is not None
+    except UsageError:
+        return False
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return time if time.tzinfo else None
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62 else 0

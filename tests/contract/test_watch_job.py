@@ -1,0 +1,296 @@
+"""The maintenance job `watch` finds what did not happen, once, and sees when it is over."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import event, insert, select, update
+
+from dcron import migrations
+from dcron.database import Database
+from dcron.model import RunState
+from dcron.schedule import Calendar
+from dcron.schema import alerts, maintenance_jobs, nodes, notifications
+from dcron.services.calendars import Calendars
+from dcron.services.settings import SharedSettings
+from dcron.store import maintenance, watch
+from dcron.store.maintenance import Hold
+from dcron.store.watch import Watch
+from tests.support.stage import Stage
+
+
+class WatchedStage(Stage):
+    """A stage with one node that does the job `watch`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.job, self.hold = Watch(), Hold("watch", "watcher")
+        self.position: Mapping[str, Any] = {}
+        with self.database.write() as connection:
+            maintenance.seize(connection, self.database, "watch", "watcher", self.now)
+
+    def look(self) -> list[str]:
+        """Do a round; return the kinds and subjects of the open alerts."""
+        while True:
+            step = self.job.step(self.database, self.hold, self.position)
+            self.position = step.next_round if step.position is None else step.position
+            if step.position is None:
+                return self.open()
+
+    def open(self) -> list[str]:
+        query = select(alerts.c.kind, alerts.c.subject).where(alerts.c.closed_at.is_(None))
+        with self.database.read() as connection:
+            return sorted(f"{row.kind} {row.subject}" for row in connection.execute(query))
+
+    def number(self) -> int:
+        """Return how many alerts there have been."""
+        with self.database.read() as connection:
+            return len(connection.execute(select(alerts.c.id)).all())
+
+    def sent(self) -> list[str]:
+        query = select(notifications.c.kind).order_by(notifications.c.id)
+        with self.database.read() as connection:
+            return list(connection.scalars(query))
+
+
+@pytest.fixture
+def stage(database: Database, empty_database_url: str) -> Iterator[WatchedStage]:
+    migrations.prepare(database)
+    stage = WatchedStage(empty_database_url)
+    yield stage
+    stage.database.close()
+
+
+def test_nothing_is_wrong_with_a_crontab_that_works(stage: WatchedStage) -> None:
+    task = stage.task("backup", notify=("ops",))
+    node = stage.node()
+    assert stage.look() == []
+    stage.forward(minutes=10)
+    stage.renew(node)
+    for run in stage.take(node):
+        stage.finish(node, run.id)
+    stage.forward(seconds=15)
+    assert stage.look() == []
+    assert (stage.number(), stage.sent(), task.id) == (0, [], 1)
+
+
+def test_a_run_that_no_agent_starts_is_late_until_one_does(stage: WatchedStage) -> None:
+    task = stage.task("backup", notify=("ops",), expect={"start": 900.0})
+    stage.look()
+    stage.forward(minutes=20)
+    assert stage.look() == []  # due ten minutes ago
+    stage.forward(minutes=6)
+    assert stage.look() == [f"late task:{task.id}"]
+    stage.forward(seconds=15)
+    assert stage.look() == [f"late task:{task.id}"]
+    assert stage.sent() == ["opened"]
+    node = stage.node()
+    [run] = stage.take(node)
+    stage.forward(seconds=15)
+    assert stage.look() == [f"missed task:{task.id}"]
+    assert stage.sent() == ["opened", "opened", "closed"]
+    stage.finish(node, run.id)
+    assert stage.open() == []
+
+
+@pytest.mark.parametrize("pause", [True, False])
+def test_paused_tasks_and_excluded_dates_are_not_late(stage: WatchedStage, pause: bool) -> None:
+    if pause:
+        stage.crontab.pause(stage.task("backup"))
+    else:
+        Calendars(stage.crontab).put(Calendar("all", weekdays=frozenset(range(7))))
+        stage.insert_line(except_calendar="all")
+        stage.plan()
+    stage.forward(hours=1)
+    assert stage.look() == []
+
+
+def test_a_task_can_expect_nothing(stage: WatchedStage) -> None:
+    stage.task("backup", expect={"start": "none"})
+    stage.forward(hours=1)
+    assert stage.look() == []
+
+
+def test_a_run_beyond_its_runtime_is_reported_while_it_runs(stage: WatchedStage) -> None:
+    task = stage.task("backup", "@on never", expect={"runtime": "..1m"}, notify=("ops",))
+    node = stage.node(lease=3600)
+    run_id = stage.crontab.run(task).id
+    stage.take(node)
+    stage.forward(seconds=45)
+    assert stage.look() == []
+    stage.forward(seconds=30)
+    assert stage.look() == [f"too-long task:{task.id}"]
+    stage.finish(node, run_id)
+    assert stage.open() == []
+    assert stage.sent() == ["opened", "closed"]
+
+
+def test_a_learned_runtime(stage: WatchedStage) -> None:
+    SharedSettings(stage.crontab).set("expect.runtime", "auto")
+    task = stage.task("backup", "@on never")
+    node = stage.node(lease=36_000)
+    for _ in range(10):
+        run_id = stage.crontab.run(task).id
+        stage.take(node)
+        stage.forward(seconds=100)
+        stage.finish(node, run_id)
+    stage.crontab.run(task)
+    stage.take(node)
+    stage.forward(seconds=290)
+    assert stage.look() == []
+    stage.forward(seconds=20)
+    assert stage.look() == [f"too-long task:{task.id}"]
+
+
+def test_a_task_without_a_success_is_stale(stage: WatchedStage) -> None:
+    task = stage.task("backup", "@on never", expect={"success": 3600.0})
+    node = stage.node(lease=36_000)
+    stage.forward(minutes=50)
+    assert stage.look() == []
+    run_id = stage.crontab.run(task).id
+    stage.take(node)
+    stage.finish(node, run_id)
+    stage.forward(minutes=50)
+    assert stage.look() == []
+    stage.forward(minutes=20)
+    assert stage.look() == [f"stale task:{task.id}"]
+    run_id = stage.crontab.run(task).id
+    stage.take(node)
+    stage.finish(node, run_id)
+    assert stage.open() == []
+    assert stage.look() == []
+
+
+def test_a_node_that_dies_is_lost_until_one_of_its_name_is_back(stage: WatchedStage) -> None:
+    node = stage.node("web-1")
+    stopped = stage.node("web-2")
+    stage.look()
+    with stage.database.write() as connection:
+        for node_id, how in ((node, "dead"), (stopped, "stopped")):
+            died = update(nodes).where(nodes.c.id == node_id)
+            connection.execute(died.values(died_at=stage.now, died_how=how))
+    stage.forward(seconds=15)
+    assert stage.look() == ["node-lost node:web-1"]
+    stage.forward(seconds=15)
+    stage.node("web-1", suffix="1" * 8)
+    assert stage.look() == []
+    stage.forward(seconds=15)
+    assert stage.look() == []
+    assert stage.number() == 1
+
+
+def test_a_wrong_clock_is_reported(stage: WatchedStage) -> None:
+    stage.node("web-1", lease=3600)
+    with stage.database.write() as connection:
+        connection.execute(update(nodes).values(clock_offset=-3.5))
+    assert stage.look() == ["clock node:web-1"]
+    with stage.database.write() as connection:
+        connection.execute(update(nodes).values(clock_offset=0.1))
+    assert stage.look() == []
+
+
+def test_a_task_that_no_node_can_take_is_unserved_after_a_while(stage: WatchedStage) -> None:
+    stage.node("web-1", lease=36_000)
+    task = stage.task("backup", "@daily", require=("gpu",))
+    assert stage.look() == []
+    stage.forward(minutes=6)
+    assert stage.look() == [f"unserved task:{task.id}"]
+    stage.node("gpu-1", lease=36_000, tags=("gpu",))
+    assert stage.look() == []
+
+
+def test_a_maintenance_job_that_fails_or_is_behind_is_reported(stage: WatchedStage) -> None:
+    job: dict[str, Any] = {"position": {}, "done": {}}
+    failed = {"name": "archive", "due_at": stage.now, "error": "no bucket", **job}
+    behind = {"name": "prune", "due_at": stage.now - timedelta(hours=2), "error": None, **job}
+    with stage.database.write() as connection:
+        connection.execute(insert(maintenance_jobs), [failed, behind])
+    assert stage.look() == ["maintenance-behind job:archive", "maintenance-behind job:prune"]
+    with stage.database.write() as connection:
+        connection.execute(update(maintenance_jobs).values(error=None, due_at=stage.now))
+    assert stage.look() == []
+
+
+def test_alerts_of_a_removed_task_close(stage: WatchedStage) -> None:
+    task = stage.task("backup", "@on never")
+    node = stage.node()
+    run_id = stage.crontab.run(task).id
+    stage.take(node)
+    stage.finish(node, run_id, RunState.FAILED)
+    assert stage.look() == [f"failing task:{task.id}"]
+    stage.crontab.remove(stage.crontab.get("backup"))
+    assert stage.look() == []
+
+
+def test_reminders_are_written_until_somebody_acknowledges(stage: WatchedStage) -> None:
+    task = stage.task("backup", notify=("ops",))
+    stage.forward(minutes=30)
+    assert stage.look() == [f"late task:{task.id}"]
+    stage.forward(hours=25)
+    stage.look()
+    stage.look()
+    assert stage.sent() == ["opened", "reminder"]
+    with stage.database.write() as connection:
+        connection.execute(update(alerts).values(silent_until=stage.now + timedelta(hours=30)))
+    stage.forward(hours=25)
+    stage.look()
+    assert stage.sent() == ["opened", "reminder"]
+    stage.forward(hours=6)
+    stage.look()
+    assert stage.sent() == ["opened", "reminder", "reminder"]
+    with stage.database.write() as connection:
+        connection.execute(update(alerts).values(acknowledged_at=stage.now, acknowledged_by="ann@desk"))
+    stage.forward(hours=25)
+    stage.look()
+    assert stage.sent() == ["opened", "reminder", "reminder"]
+
+
+def statements(stage: WatchedStage) -> int:
+    """Return how many statements a round sends."""
+    seen: list[str] = []
+
+    def count(_: Any, __: Any, statement: str, *___: Any) -> None:
+        seen.append(statement)
+
+    engine = stage.database.engine
+    event.listen(engine, "before_cursor_execute", count)
+    try:
+        stage.look()
+    finally:
+        event.remove(engine, "before_cursor_execute", count)
+    return len(seen)
+
+
+def test_a_round_sends_few_statements_however_many_tasks_there_are(stage: WatchedStage) -> None:
+    stage.node(lease=36_000)
+    for number in range(30):
+        stage.task(f"task-{number}", expect={"runtime": "..1h", "success": 86_400.0, "start": 60.0})
+    assert statements(stage) <= 12
+
+
+def test_many_late_tasks_are_found_page_by_page(stage: WatchedStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "PAGE", 7)
+    for number in range(30):
+        stage.task(f"task-{number}")
+    stage.forward(hours=1)
+    assert len(stage.look()) == 30
+    node = stage.node(lease=3600)
+    assert len(stage.take(node, 100)) == 30
+    for _ in range(10):
+        still = [each for each in stage.look() if each.startswith("late")]
+    assert still == []
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        *({"since": 5}, {"since": "x"}, {"late": [1]}, {"late": ["a", "b", 1]}, {"stale": -1}),
+        *({"stale": "x"}, {"open": [1, 2]}, {"unserved": []}, {"unserved": {"default": 5}}, {"steps": "x"}),
+    ],
+)
+def test_a_position_written_by_hand_does_no_harm(stage: WatchedStage, position: Mapping[str, Any]) -> None:
+    stage.task("backup")
+    stage.forward(hours=1)
+    stage.position = position
+    assert stage.look() == ["late task:1"]
