@@ -11,7 +11,7 @@ import pytest
 from dcron.agent.notifier import Notifier
 from dcron.channels import Channel
 from dcron.database import Database
-from tests.support.cli import Dcron
+from tests.support.cli import Dcron, real
 from tests.support.stage import Stage
 
 
@@ -92,3 +92,13 @@ def test_a_node_sends_the_test_of_its_channel(dcron: Dcron, command: str) -> Non
         assert "channel pager: not sent: the command exited with 7" in result.err
         (row,) = dcron.done("channel", "list", "--json").json
         assert (row["waiting"], row["error"]) == (0, "the command exited with 7"), "the test is withdrawn"
+
+
+@pytest.mark.slow
+def test_an_agent_says_which_channels_it_cannot_use(sqlite: Dcron, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[notify.pager]\nkind = "webhook"\nurl = "$PAGER_URL"\n')
+    shown = real("agent", "--once", url=sqlite.url, DCRON_CONFIG=str(path)).err
+    assert (
+        "warning: channel pager: url: $PAGER_URL is not set; this agent does not offer the channel" in shown
+    )

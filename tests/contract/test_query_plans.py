@@ -14,9 +14,11 @@ from sqlalchemy.engine import make_url
 from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.policy.statistics import Span
+from dcron.schema import alerts as alerts_table
 from dcron.store import (
     alert_causes,
     alert_list,
+    alerts,
     audit_log,
     blocked,
     claims,
@@ -32,6 +34,7 @@ from dcron.store import (
     history,
     listings,
     nodes,
+    notifications,
     output,
     planning,
     queues,
@@ -51,6 +54,7 @@ from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.store.step_snapshot import take_snapshot
 from dcron.store.upkeep import take_upkeep
+from dcron.store.watch import Look
 from tests.support.stage import NOON, Stage
 
 LINES = 20_000
@@ -79,6 +83,13 @@ FILL = [
     "UPDATE alerts SET closed_at = NULL WHERE task_id % 100 = 0",
     f"""INSERT INTO changes (at, actor, action, task_id, task)
         {MANY} SELECT :past, 'ann', 'add', i, 'line-' || i FROM n WHERE i <= {LINES}""",
+    """INSERT INTO notifications (channel, kind, created_at, due_at, sent_at, sent_by)
+       SELECT 'ops', 'opened', finished_at, finished_at, finished_at, owner
+       FROM runs WHERE finished_at IS NOT NULL""",
+    """INSERT INTO notifications (channel, kind, created_at, due_at)
+       SELECT CASE WHEN id % 1000 = 0 THEN 'ops' ELSE 'mailto:ann' END,
+              CASE WHEN id % 1500 = 0 THEN 'output' ELSE 'opened' END, finished_at, finished_at
+       FROM runs WHERE finished_at IS NOT NULL AND id % 500 = 0""",
 ]
 
 
@@ -126,6 +137,14 @@ def claim_batch(connection: Connection, stage: Stage) -> ClaimResult:
     return claims.claim(connection, stage.database, offer, NOON, [Lane()])
 
 
+def look_around(connection: Connection, stage: Stage, position: dict[str, Any]) -> None:
+    """Look at what the job `watch` does, an hour later: all runs are overdue."""
+    look = Look(connection, stage.database, NOON + timedelta(hours=1), position, {})
+    assert list(look.causes())
+    look.over()
+    look.reminders()
+
+
 def a_run(connection: Connection) -> Run:
     run = runs.by_id(connection, 7)
     assert run
@@ -163,7 +182,19 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "is_behind": lambda connection, stage: clock_steps.is_behind(connection, NOON),
     "early_run": lambda connection, stage: clock_steps.early_run(connection, 1, NOON, 1),
     "settled_between": lambda connection, stage: clock_steps.settled_between(connection, 1, NOON, NOON),
-    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON, ["prune"]),
+    "upkeep": lambda connection, stage: take_upkeep(connection, NODE, NOON, ["prune"], ["ops", "mailto"]),
+    "waiting channels": lambda connection, stage: notifications.waiting_channels(
+        connection, ["ops", "mailto"], NOON
+    ),
+    "notifications of alerts": lambda connection, stage: notifications.claim_alerts(
+        connection, stage.database, "ops", NODE, NOON, 60
+    ),
+    "notifications of output": lambda connection, stage: notifications.claim_outputs(
+        connection, stage.database, "ops", NODE, NOON
+    ),
+    "give up notifications": lambda connection, stage: notifications.give_up(
+        connection, NOON + timedelta(days=1)
+    ),
     "reap": lambda connection, stage: reaping.reap(
         connection, stage.database, NOON + timedelta(days=1), {NODE: NOON + timedelta(minutes=1)}
     ),
@@ -269,6 +300,23 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "facts of alerts": lambda connection, stage: alert_causes.read(
         connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
     ),
+    "a look of the watch": lambda connection, stage: look_around(connection, stage, {}),
+    "a further look": lambda connection, stage: look_around(
+        connection,
+        stage,
+        {
+            "late": ["default", NOON.replace(hour=11).isoformat(), 7],
+            "stale": 7,
+            "open": ["failing", "task:1"],
+        },
+    ),
+    "alerts to close": lambda connection, stage: alerts.close(
+        connection, stage.database, [alerts_table.c.id.in_([100, 200])], NOON
+    ),
+    "alerts of dismissed dead letters": lambda connection, stage: alerts.dismissed(
+        connection, stage.database, [300, 301], NOON
+    ),
+    "learned runtimes": lambda connection, stage: alerts.learn(connection, [7, 8]),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
         connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], {}, NOON
@@ -350,12 +398,16 @@ class UndoneError(Exception):
 def scans(stage: Stage, plan: list[str]) -> list[str]:
     """The steps of the plan that read a whole table."""
     if not stage.database.is_sqlite:
-        return [step for step in plan if re.search(r"Seq Scan on (runs|crontab|changes|output)", step)]
+        return [
+            step
+            for step in plan
+            if re.search(r"Seq Scan on (runs|crontab|changes|output|notifications)", step)
+        ]
     with stage.database.read() as connection:
         partial = set(
             connection.scalars(
                 text("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'")
             )
         )
-    whole = [step for step in plan if re.match(r"SCAN (runs|crontab|changes|output)\b", step)]
+    whole = [step for step in plan if re.match(r"SCAN (runs|crontab|changes|output|notifications)\b", step)]
     return [step for step in whole if not set(step.split()) & partial]

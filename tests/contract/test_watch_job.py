@@ -15,6 +15,7 @@ from dcron.schema import alerts, maintenance_jobs, nodes, notifications
 from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance, watch
+from dcron.store import notifications as outbox
 from dcron.store.maintenance import Hold
 from dcron.store.watch import Watch
 from tests.support.stage import Stage
@@ -294,3 +295,15 @@ def test_a_position_written_by_hand_does_no_harm(stage: WatchedStage, position: 
     stage.forward(hours=1)
     stage.position = position
     assert stage.look() == ["late task:1"]
+
+
+def test_what_no_node_can_send_is_given_up_after_a_day(stage: WatchedStage) -> None:
+    with stage.database.write() as connection:
+        outbox.add(connection, ["ops", "post"], "opened", stage.now)
+    stage.forward(hours=23)
+    assert stage.look() == []
+    stage.forward(hours=2)
+    assert stage.look() == ["undeliverable channel:ops", "undeliverable channel:post"]
+    stage.forward(hours=2)
+    assert len(stage.look()) == 2
+    assert stage.number() == 2

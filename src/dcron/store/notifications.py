@@ -254,11 +254,10 @@ def give_up(
     The channel of the setting `notify.fallback` gets the notifications, unless it is the one that failed.
     """
     rows = notifications.c
-    free = or_(rows.holder.is_(None), rows.held_until < now)
-    old = select(rows.id).where(text(UNSENT), rows.created_at < now - GIVE_UP, free)
+    old = to_give_up(now)
     if channel is not None:
         old = old.where(rows.channel == channel)
-    ids = old.order_by(rows.id).limit(MOST_GROUPED).scalar_subquery()
+    ids = old.order_by(rows.channel, rows.due_at).limit(MOST_GROUPED).scalar_subquery()
     gone = update(notifications).where(rows.id.in_(ids)).values(gave_up_at=now, **_FREE)
     given_up = [from_row(row) for row in connection.execute(gone.returning(*COLUMNS))]
     if given_up and (fallback := _setting(connection, "notify.fallback")):
@@ -266,6 +265,13 @@ def give_up(
         if copies:
             connection.execute(insert(notifications), copies)
     return sorted({row.channel: row.error for row in given_up}.items())
+
+
+def to_give_up(now: datetime) -> Select[tuple[int]]:
+    """Select the ids of notifications that could not be sent for a day."""
+    rows = notifications.c
+    free = or_(rows.holder.is_(None), rows.held_until < now)
+    return select(rows.id).where(text(UNSENT), rows.created_at < now - GIVE_UP, free)
 
 
 def _copy(row: Notification, channel: str, now: datetime) -> dict[str, Any]:

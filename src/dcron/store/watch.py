@@ -58,7 +58,7 @@ from dcron.schema import (
 )
 from dcron.store import alerts as store_alerts
 from dcron.store import nodes as store_nodes
-from dcron.store import notifications, planning, tasks
+from dcron.store import notifications, planning, tasks, undeliverable
 from dcron.store.alerts import Cause
 from dcron.store.maintenance import Hold, Step
 
@@ -69,6 +69,8 @@ MOST_STEPS = 10
 """Steps of one round: what is left follows in the next one."""
 _MOST_LANES = 3
 """Lanes of one step in which overdue runs are looked for."""
+_MOST_ALIVE = 10_000
+"""Runs that are alive at once: more than the slots of most fleets."""
 _STALE_PAGE = 500
 _OVERLAP = timedelta(seconds=60)
 """How long before the last round a transaction may have begun that was not visible to it."""
@@ -106,9 +108,10 @@ class Watch:
             causes = list(look.causes())
             over = look.over()
             reminders = look.reminders()
+            has_undeliverable = look.has_undeliverable
         left = look.next_position()
         done = {"opened": 0, "closed": 0}
-        if causes or over or reminders:
+        if causes or over or reminders or has_undeliverable:
             with database.write() as connection:
                 now = database.now(connection)
                 hold.renew(connection, now, position)
@@ -118,6 +121,8 @@ class Watch:
                         store_alerts.close(connection, database, [alerts.c.id.in_(over)], now)
                     )
                 _remind(connection, reminders, look.settings, now)
+                if has_undeliverable:  # no node has these channels: a node that has one gives up by itself
+                    undeliverable.give_up(connection, database, now)
         steps = _number(position.get("steps")) + 1
         if look.has_more and steps < MOST_STEPS:
             return Step({**left, "since": position.get("since"), "steps": steps})
@@ -183,10 +188,21 @@ class Look:
     @cached_property
     def _jobs(self) -> dict[str, str]:
         """Why maintenance jobs are behind, by name."""
-        columns = (maintenance_jobs.c.name, maintenance_jobs.c.due_at, maintenance_jobs.c.error)
-        rows = self.connection.execute(select(*columns).where(maintenance_jobs.c.name != JOB)).all()
+        rows = [row for row in self._job_rows if row.name != JOB]
         late = {row.name: "it has not been done" for row in rows if row.due_at < self.now - BEHIND}
         return late | {row.name: row.error for row in rows if row.error is not None}
+
+    @cached_property
+    def has_undeliverable(self) -> bool:
+        """Whether notifications could not be sent for a day."""
+        return any(row.undeliverable for row in self._job_rows)
+
+    @cached_property
+    def _job_rows(self) -> Sequence[Row[Any]]:
+        """The maintenance jobs. There is always this one, so the flag beside it has a row."""
+        columns = (maintenance_jobs.c.name, maintenance_jobs.c.due_at, maintenance_jobs.c.error)
+        old = notifications.to_give_up(self.now).exists().label("undeliverable")
+        return self.connection.execute(select(*columns, old)).all()
 
     @cached_property
     def _database_problem(self) -> str | None:
@@ -285,7 +301,7 @@ class Look:
         )
         if self._rules.runtime is None:
             query = query.where(text(EXPECTING), expects)
-        rows = self.connection.execute(query.order_by(runs.c.id).limit(PAGE)).all()
+        rows = self.connection.execute(query.order_by(runs.c.task_id).limit(_MOST_ALIVE)).all()
         rules = {row.id: rules_of(self.settings, _definition(row)) for row in rows}
         self._learn({row.id for row in rows if rules[row.id].runtime == AUTO})
         for row in rows:

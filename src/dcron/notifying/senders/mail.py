@@ -60,7 +60,7 @@ def _encoding(text: str, *, is_smtp: bool) -> str | None:
         return None
     if text.isascii():
         return "7bit"
-    return None if is_smtp else "8bit"
+    return "quoted-printable" if is_smtp else "8bit"  # not every server takes 8 bits
 
 
 def _send_by_smtp(options: Any, mail: EmailMessage) -> None:
@@ -76,7 +76,8 @@ def _send_by_smtp(options: Any, mail: EmailMessage) -> None:
                 server.login(options["user"], options["password"])
             sent = True
             addresses = [address for _, address in getaddresses([mail["To"]])]
-            refused = server.send_message(mail, to_addrs=addresses)
+            # If the server accepts some of the addresses, the mail is sent: those must not get it again.
+            server.send_message(mail, to_addrs=addresses)
     except smtplib.SMTPServerDisconnected as error:
         raise (UnknownOutcome if sent else SendError)(f"the mail server hung up: {error}") from None
     except smtplib.SMTPResponseException as error:
@@ -90,8 +91,6 @@ def _send_by_smtp(options: Any, mail: EmailMessage) -> None:
         raise SendError(f"the mail server: {error}") from None
     except OSError as error:
         raise (UnknownOutcome if sent else SendError)(f"no connection to the mail server: {error}") from None
-    if refused:
-        raise SendError(f"the mail server refuses {len(refused)} of {len(addresses)} addresses")
 
 
 def _server(options: Any) -> tuple[str, int, str]:
