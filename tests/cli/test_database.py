@@ -3,14 +3,15 @@
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
 from sqlalchemy.engine import make_url
 
 from dcron.database import Database
-from dcron.schema import SCHEMA_VERSION
+from dcron.schema import SCHEMA_VERSION, changes
 from tests.support.cli import Dcron, real
 
 READING: tuple[list[str], ...] = (
@@ -76,6 +77,19 @@ def test_the_config_file_names_the_database_where_nothing_else_does(
     assert sqlite.done("info", "--json").json["config_file"] == str(tmp_path / "config.toml")
     monkeypatch.setenv("DCRON_CONFIG", str(tmp_path / "none.toml"))
     assert sqlite("list").code == 2
+
+
+def test_info_shows_yes_no_and_times_as_people_read_them(dcron: Dcron) -> None:
+    dcron.done("db", "init")
+    database = Database(dcron.url)
+    with database.write() as connection:
+        values = {"actor": "web-1", "action": "epoch", "kind": "database", "after": {"reason": "rollback"}}
+        connection.execute(insert(changes).values(at=datetime(2027, 6, 1, tzinfo=UTC), **values))
+    database.close()
+    shown = dcron.done("info").out
+    assert "True" not in shown
+    assert "False" not in shown
+    assert ("2027-06-01 00:00:00 UTC" in shown, "2027-06-01T" in shown) == (True, False)
 
 
 def test_info_tells_what_there_is(dcron: Dcron) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from dcron.schema import changes, events, summed_days
 from dcron.store import maintenance
@@ -50,6 +50,27 @@ def test_prune_deletes_what_dry_run_shows_and_the_second_time_nothing(dcron: Dcr
     assert len(left(stage)) == 51 - shown["runs"]
     assert dcron.done("prune", "--json").json["runs"] == 0
     assert dcron.done("prune").err == "there is nothing to prune\n"
+
+
+def test_prune_says_since_when_runs_stay_for_statistics(dcron: Dcron, stage: Stage) -> None:
+    words = ("prune", "-n", "--keep", "runs=0s", "--keep", "last=0")
+    [new] = insert_history(stage, [{"task_id": stage.crontab.get("a").id, "task": "a", "days": 0}])
+    said = dcron.done(*words).err
+    today = f"{stage.now:%Y-%m-%d}"
+    assert f"runs that ended since {today} 00:00 UTC stay until an agent has summed up their days" in said
+    with stage.database.write() as connection:
+        connection.execute(delete(summed_days))
+    assert "\nall runs stay until an agent" in dcron.done(*words).err
+    assert new in left(stage)
+
+
+def test_views_say_what_is_on_hold(dcron: Dcron, stage: Stage) -> None:
+    first = left(stage)[1]
+    for which, reason in ((str(first), "incident 42"), ("a", "audit")):
+        dcron.done("hold", which, "--reason", reason)
+    of_task, of_run = dcron.done("view", "a").out, dcron.done("view", "--run", str(first)).out
+    assert re.search(r"^on hold +audit, by .*, now: dcron unhold a$", of_task, re.MULTILINE)
+    assert re.search(r"^on hold +audit, by .*\n +incident 42, by .*: dcron unhold \d+$", of_run, re.MULTILINE)
 
 
 def test_prune_of_one_task_with_other_times_asks(dcron: Dcron, stage: Stage) -> None:

@@ -36,7 +36,18 @@ def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
         }
         console.emit({**json_output.run_shape(run, now), **more})
     else:
-        print_facts(_facts(run, retry, size, now))
+        print_facts([*_facts(run, retry, size, now), on_hold(crontab, now, run.task_id, run.id)])
+
+
+def on_hold(crontab: "Crontab", now: datetime, task_id: int | None, run_id: int | None = None) -> Fact:
+    """Return what keeps the runs of a task, or one of them, from being pruned."""
+    from dcron.services.retention import Retention
+
+    return "on hold", [
+        f"{each.reason}, by {each.created_by or 'unknown'}, {humanize.ago(each.created_at, now)}:"
+        f" dcron unhold {each.task if each.run_id is None else each.run_id}"
+        for each in Retention(crontab).holds_on(task_id=task_id, run_id=run_id)
+    ] or None
 
 
 def _run_and_size(crontab: "Crontab", run_id: int) -> tuple[Run, int]:

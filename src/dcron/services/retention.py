@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from secrets import token_hex
 from time import monotonic, sleep
 from typing import Any
@@ -83,6 +84,22 @@ class Retention(Service):
             after = page.end
         return amount
 
+    def unready_since(
+        self, task: Task | None = None, given: Mapping[str, Any] | None = None
+    ) -> datetime | None:
+        """Return since when runs stay, however old, because their days are not summed up, or not archived.
+
+        None if no run is old enough to go that ended since then.
+        """
+        with self.database.read() as connection:
+            history = self._history(connection, task, given, None)
+            whole, _ = retention.durations(connection, history)
+            before = retention.shift(self.database.now(connection), min(whole, default=inf))
+            since = retention.unready_since(connection)
+            task_id = None if task is None else task.id
+            is_kept = since < before and retention.has_ended(connection, since, before, task_id)
+            return since if is_kept else None
+
     def shortened(self, name: str, value: Any) -> Amount | None:
         """Return what goes in addition if `keep.NAME` gets this value; None if that is not shorter than now.
 
@@ -149,6 +166,13 @@ class Retention(Service):
         """Return what is on hold, the oldest first."""
         with self.database.read() as connection:
             return holds.listing(connection)
+
+    def holds_on(self, *, task_id: int | None, run_id: int | None = None) -> list[Held]:
+        """Return the holds that keep the runs of this task, or this run of it."""
+        with self.database.read() as connection:
+            found = [None if task_id is None else holds.find(connection, task_id=task_id)]
+            found.append(None if run_id is None else holds.find(connection, run_id=run_id))
+        return [each for each in found if each]
 
     def hold_task(self, task: Task, reason: str) -> Held:
         """Keep all runs of the task, until `unhold`. Raises Refused if it is on hold already."""

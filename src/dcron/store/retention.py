@@ -261,6 +261,27 @@ def summed_until(connection: Connection) -> datetime:
         return EARLIEST
 
 
+def unready_since(connection: Connection) -> datetime:
+    """Return the time before which all days are summed up and, if there is an archive, archived."""
+    until = summed_until(connection)
+    if not needs_archive(connection):
+        return until
+    missing = select(func.min(summed_days.c.day)).where(summed_days.c.archived_at.is_(None))
+    try:
+        day = connection.scalar(missing)
+        return min(until, start_of(datetime.fromisoformat(day).date())) if day else until
+    except ValueError:
+        return until
+
+
+def has_ended(connection: Connection, first: datetime, end: datetime, task_id: int | None) -> bool:
+    """Return whether a run, of one task or of any, ended between these times."""
+    query = select(runs.c.id).where(text(FINISHED), runs.c.finished_at >= first, runs.c.finished_at < end)
+    if task_id is not None:
+        query = query.where(runs.c.task_id == task_id)
+    return connection.scalar(query.limit(1)) is not None
+
+
 def was_pruned(connection: Connection, first: datetime, last: datetime) -> bool:
     """Return whether runs that ended between these times, or on the day after, have been pruned."""
     day = summed_days.c.day

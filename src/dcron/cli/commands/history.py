@@ -54,7 +54,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Show who changed what, when and why, the latest first.
+    """Show who changed what, when and why. The latest come first.
 
     \b
     dcron history

@@ -1,6 +1,7 @@
 """`info`: versions, the database, and where settings come from."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dcron import __version__
@@ -26,13 +27,22 @@ def command(as_json: Json = False, db: Db = None) -> None:
 
         shown = {key: value for key, value in known.items() if key not in _IN_HISTORY}
         print_facts(
-            (key.replace("_", " "), None if value is None else str(value))
+            (key.replace("_", " "), _text(key, value))
             for key, value in {**shown, "history": _history(facts)}.items()
         )
     for warning in _warnings(facts):
         console.complain(f"warning: {warning}")
     if problem:
         raise problem
+
+
+def _text(key: str, value: Any) -> str | None:
+    """Return the value as people read it; the name of a time ends in `_at`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value and key.endswith("_at"):
+        return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M:%S} UTC"
+    return None if value is None else str(value)
 
 
 def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", DatabaseError | None]:

@@ -16,6 +16,8 @@ from dcron.presentation import humanize
 if TYPE_CHECKING:
     from dcron.services.retention import Amount
 
+_SHOWN_BYTES = 2**20 // 20
+"""Bytes that are shown as 0.1 MiB."""
 OTHERS = ("dismissed", "events", "nodes", "statistics", "changes")
 
 
@@ -73,13 +75,16 @@ def command(
                 _require_consent(retention.preview(task, given), force=force)
             amount = retention.prune(task, given)
             freed = retention.compact() if compact else None
-        now = crontab.now()
+        now, since = crontab.now(), None if as_json else retention.unready_since(task, given)
     if as_json:
         console.emit(_shape(amount, task.name if task else None, dry_run, freed))
         return
     _print(amount, dry_run=dry_run, now=now)
+    if since:
+        console.note(_why_kept(since))
     if freed is not None:
-        console.data(f"compacted  the file is {max(0, freed) / 2**20:,.1f} MiB smaller")
+        smaller = f"{freed / 2**20:,.1f} MiB smaller" if freed >= _SHOWN_BYTES else "as large as before"
+        console.data(f"compacted  the file is {smaller}")
 
 
 def _require_consent(amount: "Amount", *, force: bool) -> None:
@@ -95,6 +100,17 @@ def _print(amount: "Amount", *, dry_run: bool, now: datetime) -> None:
     console.data(f"{'would prune' if dry_run else 'pruned'}  {', '.join(parts)}")
     if dry_run and amount.oldest:
         console.note(f"the oldest ended {humanize.ago(amount.oldest, now)}")
+
+
+def _why_kept(since: datetime) -> str:
+    """Say which runs stay because agents have not finished with their days."""
+    from dcron.store.retention import EARLIEST
+
+    which = "all runs" if since == EARLIEST else f"runs that ended since {since:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"{which} stay until an agent has summed up their days (`dcron stats`) and archived them"
+        " (if `archive.url` is set)"
+    )
 
 
 def amounts(amount: "Amount") -> Iterator[str]:

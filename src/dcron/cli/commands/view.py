@@ -10,7 +10,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.options import Db, Json, OptionalName, run_number
-from dcron.cli.run_details import show_run
+from dcron.cli.run_details import on_hold, show_run
 from dcron.cli.tables import AlarmCell, print_facts
 from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger
@@ -81,7 +81,7 @@ def command(
         if as_json:
             console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
         else:
-            print_facts(_facts(found, around, now))
+            print_facts([*_facts(found, around, now), on_hold(crontab, now, found.task.id)])
 
 
 def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
