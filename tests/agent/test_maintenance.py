@@ -16,7 +16,9 @@ from dcron.agent.counters import Counters
 from dcron.agent.maintenance import Maintenance
 from dcron.database import Database
 from dcron.errors import DatabaseError
-from dcron.schema import maintenance_jobs
+from dcron.model import Definition
+from dcron.schema import alerts, maintenance_jobs
+from dcron.services.crontab import Crontab
 from dcron.store import maintenance, prune
 from dcron.store.maintenance import HOLD, Hold, HoldLost, Step
 from tests.support.node import StandingClock, World
@@ -216,6 +218,25 @@ def test_a_job_ends_with_an_upgrade_of_the_tables(world: World, job: Counting) -
     assert take(world, "web-2") is None
 
 
+def test_each_good_round_of_the_watch_is_announced(world: World, clock: StandingClock, job: Counting) -> None:
+    watch, rounds = Counting(name="watch"), []
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [watch.name], clock.now)
+    agent = Maintenance(world.database, "web-1", [job, watch], on_watched=lambda: rounds.append(1))
+    agent.do(job, NEVER)
+    agent.do(watch, NEVER)
+    agent.do(watch, NEVER)  # it is not due
+    assert rounds == [1]
+
+    def fail(_: int) -> None:
+        raise ValueError("out of order")
+
+    clock.forward(minutes=11)
+    watch.before_writing = fail
+    agent.do(watch, NEVER)
+    assert rounds == [1]
+
+
 def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Counting) -> None:
     agent, stop = Maintenance(world.database, "web-1", [job]), threading.Event()
     thread = threading.Thread(target=agent.run, args=(stop,))
@@ -229,6 +250,57 @@ def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Co
     thread.join(20)
     assert not thread.is_alive()
     assert job.seen == [0, 1, 2]
+
+
+def test_a_quick_job_does_not_wait_for_a_long_one(world: World, job: Counting) -> None:
+    may_end, began = threading.Event(), threading.Event()
+
+    def block(_: int) -> None:
+        began.set()
+        assert may_end.wait(60)
+
+    job.before_writing = block
+    quick = Counting(name="watch")
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [quick.name], world.clock.now)
+    agent, stop = Maintenance(world.database, "web-1", [job, quick]), threading.Event()
+    threads = [
+        threading.Thread(target=agent.run, args=(stop,), kwargs={"quick": is_quick})
+        for is_quick in (False, True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        agent.offer("counting")
+        assert began.wait(60)
+        agent.offer("watch")
+        give_up = time.monotonic() + 60
+        while row(world, "watch").ran_at is None and time.monotonic() < give_up:
+            time.sleep(0.01)
+        assert (quick.seen, job.seen) == ([0, 1, 2], [])
+    finally:
+        may_end.set()
+        stop.set()
+        agent.wake()
+        for thread in threads:
+            thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_what_was_overdue_while_no_agent_ran_is_noticed_before_it_starts(
+    world: World, clock: StandingClock
+) -> None:
+    agent = Maintenance(world.database, "web-1")
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, agent.names, clock.now)
+    Crontab(world.database, "ann@desk").add(
+        Definition(name="backup", schedule="*/10 * * * *", timezone="UTC", command="true")
+    )
+    clock.forward(minutes=30)
+    agent.watch_first(NEVER)
+    agent.watch_first(NEVER)  # another node has just looked
+    with world.database.read() as connection:
+        assert list(connection.scalars(select(alerts.c.kind))) == ["late"]
 
 
 def test_a_step_that_hangs_shows(world: World, job: Counting) -> None:

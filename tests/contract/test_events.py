@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from dcron.errors import UsageError
 from dcron.model import Block, RunState, Task, Trigger
 from dcron.services.triggers import Triggers
 from tests.support.node import HandNode
@@ -203,3 +204,8 @@ def test_an_event_for_every_node_starts_on_each(stage: Stage, launching: Trigger
     started = [run for node in nodes for run in stage.take(node)]
     assert [run.payload for run in started] == ["x", "x"]
     assert len(stage.runs(task.id)) == 2
+
+
+def test_events_of_dcron_itself_cannot_be_sent_by_hand(stage: Stage) -> None:
+    with pytest.raises(UsageError, match="dcron itself sends"):
+        Triggers(stage.crontab).emit("dcron.failing")

@@ -14,9 +14,11 @@ from sqlalchemy.engine import make_url
 from dcron.model import Run, RunState
 from dcron.policy import Lane
 from dcron.policy.statistics import Span
+from dcron.schema import alerts as alerts_table
 from dcron.store import (
     alert_causes,
     alert_list,
+    alerts,
     audit_log,
     blocked,
     claims,
@@ -52,6 +54,7 @@ from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from dcron.store.step_snapshot import take_snapshot
 from dcron.store.upkeep import take_upkeep
+from dcron.store.watch import Look
 from tests.support.stage import NOON, Stage
 
 LINES = 20_000
@@ -132,6 +135,14 @@ def fill(stage: Stage, statements: Sequence[str]) -> None:
 def claim_batch(connection: Connection, stage: Stage) -> ClaimResult:
     offer = Capacity(node_id=NODE, slots=100)
     return claims.claim(connection, stage.database, offer, NOON, [Lane()])
+
+
+def look_around(connection: Connection, stage: Stage, position: dict[str, Any]) -> None:
+    """Look at what the job `watch` does, an hour later: all runs are overdue."""
+    look = Look(connection, stage.database, NOON + timedelta(hours=1), position, {})
+    assert list(look.causes())
+    look.over()
+    look.reminders()
 
 
 def a_run(connection: Connection) -> Run:
@@ -289,6 +300,23 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "facts of alerts": lambda connection, stage: alert_causes.read(
         connection, alert_list.page(connection, closed=False, limit=5), NOON, with_output=True
     ),
+    "a look of the watch": lambda connection, stage: look_around(connection, stage, {}),
+    "a further look": lambda connection, stage: look_around(
+        connection,
+        stage,
+        {
+            "late": ["default", NOON.replace(hour=11).isoformat(), 7],
+            "stale": 7,
+            "open": ["failing", "task:1"],
+        },
+    ),
+    "alerts to close": lambda connection, stage: alerts.close(
+        connection, stage.database, [alerts_table.c.id.in_([100, 200])], NOON
+    ),
+    "alerts of dismissed dead letters": lambda connection, stage: alerts.dismissed(
+        connection, stage.database, [300, 301], NOON
+    ),
+    "learned runtimes": lambda connection, stage: alerts.learn(connection, [7, 8]),
     "the first end": lambda connection, stage: finished_runs.first_end(connection, NOON - timedelta(days=2)),
     "ends recorded late": lambda connection, stage: daily_statistics.late_ends(
         connection, [RunResult(7, RunState.FAILED, NOON - timedelta(days=3))], {}, NOON

@@ -11,7 +11,18 @@ from dcron.agent.maintenance import Maintenance
 from dcron.errors import DatabaseError
 from dcron.model import Definition
 from dcron.policy.retention import MOST_BAD
-from dcron.schema import changes, crontab, daily_statistics, events, holds, nodes, runs, summed_days
+from dcron.schema import (
+    alerts,
+    changes,
+    crontab,
+    daily_statistics,
+    events,
+    holds,
+    nodes,
+    notifications,
+    runs,
+    summed_days,
+)
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance
 from dcron.store.finished_runs import Place
@@ -473,3 +484,17 @@ def test_waiting_rows_are_never_read(stage: Stage) -> None:
     assert left(stage) == before
     with stage.database.read() as connection:
         assert connection.scalar(select(crontab.c.id)) is not None
+
+
+def test_old_alerts_and_notifications_are_pruned_when_they_are_over(stage: Stage) -> None:
+    now, old = stage.now, stage.now - timedelta(days=400)
+    alert = {"kind": "failing", "opened_at": old, "last_at": old, "facts": {}}
+    notification = {"channel": "ops", "kind": "opened", "created_at": old, "due_at": old, "facts": {}}
+    with stage.database.write() as connection:
+        for subject, closed_at in (("task:1", old), ("task:2", None), ("task:3", now)):
+            connection.execute(insert(alerts).values(alert | {"subject": subject, "closed_at": closed_at}))
+        for sent_at, gave_up_at in ((old, None), (None, old), (None, None)):
+            connection.execute(
+                insert(notifications).values(notification | {"sent_at": sent_at, "gave_up_at": gave_up_at})
+            )
+    assert prune(stage) == {"alerts": 1, "notifications": 2}

@@ -19,7 +19,7 @@ from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
 from dcron.agent.maintenance import Maintenance
 from dcron.agent.notifier import Notifier
-from dcron.agent.pings import PingQueue, RunPings
+from dcron.agent.pings import ClusterPings, PingQueue, RunPings
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -125,7 +125,10 @@ class NodeSession:
         # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
-        self.maintenance = Maintenance(database, self.node_id, counters=self._counters)
+        cluster_pings = ClusterPings(settings.ping, self._pings)
+        self.maintenance = Maintenance(
+            database, self.node_id, counters=self._counters, on_watched=cluster_pings.healthy
+        )
         # One pass does not wait for channels.
         channels = () if self._once else settings.channels
         strict = os.geteuid() == trust.ROOT

@@ -69,6 +69,8 @@ MOST_STEPS = 10
 """Steps of one round: what is left follows in the next one."""
 _MOST_LANES = 3
 """Lanes of one step in which overdue runs are looked for."""
+_MOST_ALIVE = 10_000
+"""Runs that are alive at once: more than the slots of most fleets."""
 _STALE_PAGE = 500
 _OVERLAP = timedelta(seconds=60)
 """How long before the last round a transaction may have begun that was not visible to it."""
@@ -299,7 +301,7 @@ class Look:
         )
         if self._rules.runtime is None:
             query = query.where(text(EXPECTING), expects)
-        rows = self.connection.execute(query.order_by(runs.c.id).limit(PAGE)).all()
+        rows = self.connection.execute(query.order_by(runs.c.task_id).limit(_MOST_ALIVE)).all()
         rules = {row.id: rules_of(self.settings, _definition(row)) for row in rows}
         self._learn({row.id for row in rows if rules[row.id].runtime == AUTO})
         for row in rows:
@@ -496,10 +498,12 @@ def _remind(
     for row in sorted(rows, key=lambda row: row.alert_id):
         rules = rules_of(settings, _definition(row) if row.id is not None else None)
         is_silent = row.silent_until is not None and row.silent_until > now
-        again_at = row.silent_until if is_silent else None if row.acknowledged_at else rules.remind_at(now)
+        # With a time, it is acknowledged only until then.
+        is_acknowledged = row.acknowledged_at is not None and row.silent_until is None
+        again_at = row.silent_until if is_silent else None if is_acknowledged else rules.remind_at(now)
         still = (alerts.c.id == row.alert_id, text(OPEN), alerts.c.remind_at <= now)
         moved = connection.execute(update(alerts).where(*still).values(remind_at=again_at)).rowcount
-        if moved and not is_silent and not row.acknowledged_at:
+        if moved and not is_silent and not is_acknowledged:
             about = {"alert_id": row.alert_id, "run_id": row.run_id, "task_id": row.task_id}
             notifications.add(connection, rules.channels_for(row.kind), "reminder", now, **about)
 
