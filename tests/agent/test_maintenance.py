@@ -218,6 +218,25 @@ def test_a_job_ends_with_an_upgrade_of_the_tables(world: World, job: Counting) -
     assert take(world, "web-2") is None
 
 
+def test_each_good_round_of_the_watch_is_announced(world: World, clock: StandingClock, job: Counting) -> None:
+    watch, rounds = Counting(name="watch"), []
+    with world.database.write() as connection:
+        maintenance.add_missing(connection, world.database, [watch.name], clock.now)
+    agent = Maintenance(world.database, "web-1", [job, watch], on_watched=lambda: rounds.append(1))
+    agent.do(job, NEVER)
+    agent.do(watch, NEVER)
+    agent.do(watch, NEVER)  # it is not due
+    assert rounds == [1]
+
+    def fail(_: int) -> None:
+        raise ValueError("out of order")
+
+    clock.forward(minutes=11)
+    watch.before_writing = fail
+    agent.do(watch, NEVER)
+    assert rounds == [1]
+
+
 def test_what_a_heartbeat_offers_is_done_in_another_thread(world: World, job: Counting) -> None:
     agent, stop = Maintenance(world.database, "web-1", [job]), threading.Event()
     thread = threading.Thread(target=agent.run, args=(stop,))

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from dcron.agent.pings import LONGEST_BODY, MOST_WAITING, Ping, PingQueue, RunPings, url_of
+from dcron.agent.pings import LONGEST_BODY, MOST_WAITING, ClusterPings, Ping, PingQueue, RunPings, url_of
 from dcron.model import Definition, RunState, Task, Trigger
 from dcron.notifying.ping import PingError
 from dcron.store.candidates import ClaimedRun
@@ -164,6 +164,16 @@ def test_an_agent_that_stops_does_not_wait_for_a_dead_host(sender: Sender, queue
 def test_an_agent_without_pings_has_no_thread_for_them(queue: PingQueue) -> None:
     queue.close()
     assert not queue._threads
+
+
+def test_the_cluster_is_pinged_at_most_once_a_minute(sender: Sender, queue: PingQueue) -> None:
+    now = 1000.0
+    pings = ClusterPings(CHECK, queue, lambda: now)
+    for now in (1000.0, 1015.0, 1059.0, 1061.0, 1075.0):  # noqa: B007 - the clock reads it
+        pings.healthy()
+    ClusterPings(None, queue).healthy()
+    queue.close(30)
+    assert sender.tried == [CHECK, CHECK]
 
 
 class Collecting(PingQueue):

@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Dcron
+from tests.support.agents import agent
+from tests.support.cli import Dcron, until
 from tests.support.http import WebServer, web_server
 
 
@@ -85,3 +87,24 @@ def test_a_ping_is_set_shown_exported_and_cleared(sqlite: Dcron) -> None:
     assert sqlite.done("view", "backup", "--json").json["ping"] == url
     sqlite.done("set", "backup", "--ping", "none")
     assert sqlite.done("view", "backup", "--json").json["ping"] is None
+
+
+@pytest.mark.slow
+def test_an_agent_pings_while_the_cluster_is_healthy(sqlite: Dcron, server: WebServer) -> None:
+    with agent(sqlite, "web-1", "--ping", server.url("/cluster")):
+        until(lambda: server.paths == ["/cluster"])
+    assert server.requests[0].method == "GET"
+
+
+def test_the_url_of_the_cluster_is_checked_without_repeating_it(
+    sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = sqlite("agent", "--once", "--ping", "hc-ping.com/secret")
+    assert (refused.code, "secret" in refused.err) == (2, False)
+    config = tmp_path / "config.toml"
+    config.write_text('[agent]\nping = "ftp://hc.org/secret"\n')
+    config.chmod(0o600)
+    monkeypatch.setenv("DCRON_CONFIG", str(config))
+    refused = sqlite("agent", "--once")
+    assert (refused.code, "secret" in refused.err) == (2, False)
+    assert refused.err.startswith("dcron: --ping: this is not a web address")

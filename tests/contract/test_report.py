@@ -10,8 +10,9 @@ from dcron.errors import UsageError
 from dcron.model import Task
 from dcron.policy.statistics import Totals
 from dcron.schema import runs
-from dcron.services.report import CrontabReport, Reports
-from dcron.store import report_facts
+from dcron.services.report import AlertGroup, CrontabReport, Reports
+from dcron.store import alert_list, report_facts
+from tests.support.alerts import insert_alert
 from tests.support.stage import NOON, Stage
 from tests.support.statistics import ended_run, insert_runs, sum_up
 
@@ -127,6 +128,19 @@ def test_a_pruned_span_has_its_figures_from_the_daily_statistics(stage: Stage) -
     assert (found.pruned_until, found.is_incomplete) == (TODAY.date(), False)
     # Part of a day is counted from the runs, and these are no longer there.
     assert report(stage, TODAY + HOUR / 2).is_incomplete
+
+
+def test_alerts_that_were_opened_in_the_span_are_counted_by_kind(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alert_list, "_PAGE", 2)
+    task = stage.task("a")
+    insert_alert(stage.database, YESTERDAY - HOUR, kind="clock")
+    for hours in range(3):
+        at = TODAY + hours * HOUR
+        insert_alert(stage.database, at, task, closed_at=at if hours < 2 else None)
+    insert_alert(stage.database, TODAY, kind="node-lost", subject="node:web-2", closed_at=TODAY)
+    assert report(stage).alerts == [AlertGroup("failing", 3, ["a"]), AlertGroup("node-lost", 1, [])]
 
 
 def test_a_long_span_is_read_page_by_page(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

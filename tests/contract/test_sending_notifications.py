@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, update
 
+from dcron.agent import notifier as notifier_module
 from dcron.agent.notifier import Notifier
 from dcron.channels import Channel
 from dcron.errors import DatabaseError, NotFound
@@ -446,3 +447,41 @@ def test_a_test_message_goes_out_at_once(stage: Stage, outside: Outside) -> None
     channels.withdraw_test(second)
     step(notifier(stage))
     assert len(outside.received) == 1
+
+
+def test_an_error_of_a_channel_is_recorded_whatever_it_contains(stage: Stage, outside: Outside) -> None:
+    outside.answer = lambda _: Result(Outcome.FAILED, "a\x00b\x1b[31mc\udc80")
+    notify(stage)
+    stage.forward(seconds=10)
+    step(notifier(stage))
+    (row,) = rows(stage)
+    assert str(row.error).startswith("a␀b")
+    assert "\x1b" not in str(row.error)
+
+
+def test_an_output_that_cannot_be_read_does_not_hold_up_others(
+    stage: Stage, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = "mailto:ann@example.org"
+    first, second = notify(stage, 2, channel, "output")
+    real = notifier_module._message
+
+    def message(connection: Any, name: str, group: Any, *given: Any) -> Message:
+        if group[0].id == first:
+            raise ValueError("not JSON")
+        return real(connection, name, group, *given)
+
+    monkeypatch.setattr(notifier_module, "_message", message)
+    step(notifier(stage, "web-1", MAIL))
+    assert outside.notified == [[second]]
+    assert [row.error for row in rows(stage)] == ["ValueError: not JSON", None]
+
+
+def test_an_error_that_is_not_foreseen_ends_no_loop(
+    stage: Stage, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(stage)
+    stage.forward(seconds=10)
+    monkeypatch.setattr(outbox, "claim_alerts", lambda *_: 1 / 0)
+    step(notifier(stage))
+    assert outside.received == []

@@ -12,6 +12,7 @@ from dcron.database import Database
 from dcron.model import RunState
 from dcron.schedule import Calendar
 from dcron.schema import alerts, maintenance_jobs, nodes, notifications
+from dcron.services.alerts import Alerts
 from dcron.services.calendars import Calendars
 from dcron.services.settings import SharedSettings
 from dcron.store import maintenance, watch
@@ -232,16 +233,15 @@ def test_reminders_are_written_until_somebody_acknowledges(stage: WatchedStage) 
     stage.look()
     stage.look()
     assert stage.sent() == ["opened", "reminder"]
-    with stage.database.write() as connection:
-        connection.execute(update(alerts).values(silent_until=stage.now + timedelta(hours=30)))
+    service = Alerts(stage.crontab)
+    service.acknowledge(service.find("backup"), duration=timedelta(hours=30))
     stage.forward(hours=25)
     stage.look()
     assert stage.sent() == ["opened", "reminder"]
     stage.forward(hours=6)
     stage.look()
     assert stage.sent() == ["opened", "reminder", "reminder"]
-    with stage.database.write() as connection:
-        connection.execute(update(alerts).values(acknowledged_at=stage.now, acknowledged_by="ann@desk"))
+    service.acknowledge(service.find("backup"))
     stage.forward(hours=25)
     stage.look()
     assert stage.sent() == ["opened", "reminder", "reminder"]

@@ -3,7 +3,10 @@
 import gzip
 import stat
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -35,6 +38,51 @@ def test_an_object_is_written_once(storage: Storage) -> None:
     assert storage.get(NAME) == b"one"
     with pytest.raises(ArchiveError, match="cannot be read"):
         storage.get("2027-06-01/001-abc.jsonl.gz")
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """A server with as much of the S3 protocol as is used."""
+
+    objects: ClassVar[dict[str, bytes]] = {}
+
+    def do_PUT(self) -> None:
+        """Write an object, unless it has to be new and is not."""
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        exists = self.path in self.objects and self.headers["If-None-Match"] == "*"
+        self.objects.setdefault(self.path, data)
+        self._reply(412 if exists else 200, b"")
+
+    def do_GET(self) -> None:
+        """Return an object."""
+        found = self.objects.get(self.path)
+        self._reply(404 if found is None else 200, found or b"")
+
+    def _reply(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Tue, 01 Jun 2027 12:00:00 GMT")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+def test_a_bucket_of_a_server_of_ones_own_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        given = {"ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y", "REGION": "us-east-1"}
+        for name, value in {**given, "ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        storage = open_storage("s3://backups/dcron")
+        storage.put(NAME, b"one")
+        storage.put(NAME, b"other")
+        assert storage.get(NAME) == b"one"
+        assert list(Bucket.objects) == [f"/backups/dcron/{NAME}"]
+        with pytest.raises(ArchiveError, match="cannot be read"):
+            storage.get("2027-06-01/001-abc.jsonl.gz")
+        server.shutdown()
 
 
 def test_only_the_owner_reads_a_file_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -105,10 +153,11 @@ def test_every_byte_comes_back(pieces: list[bytes], reason: str) -> None:
     assert find_run(data, 8) is None
 
 
-@pytest.mark.parametrize("kind", ["text", "cut off", "no JSON"])
+@pytest.mark.parametrize("kind", ["empty", "text", "cut off", "no JSON"])
 def test_damaged_content_is_an_error(kind: str) -> None:
     cut = gzip.compress(b'{"id":7,"task"')[:-9]
-    data = {"text": b"no gzip", "cut off": cut, "no JSON": gzip.compress(b'{"id":7,x')}[kind]
+    no_json = gzip.compress(b'{"id":7,x')
+    data = {"empty": b"", "text": b"no gzip", "cut off": cut, "no JSON": no_json}[kind]
     with pytest.raises(ArchiveError, match="damaged"):
         find_run(data, 7)
 

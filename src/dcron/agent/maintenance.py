@@ -57,10 +57,15 @@ class Maintenance:
         node_id: str,
         jobs: Collection[Job] | None = None,
         counters: Counters | None = None,
+        on_watched: Callable[[], None] = lambda: None,
     ) -> None:
-        """Without `jobs`, it can do all of them. `counters` learn whether its loops go on."""
+        """Without `jobs`, it can do all of them. `counters` learn whether its loops go on.
+
+        `on_watched` is called after each good round of the job `watch`.
+        """
         self._database = database
         self._node_id = node_id
+        self._on_watched = on_watched
         made = [make() for make in JOBS] if jobs is None else jobs
         self._jobs = {job.name: job for job in made}
         self._offers = {True: _Offer(), False: _Offer()}
@@ -143,6 +148,8 @@ class Maintenance:
             else:
                 now = self._database.now(connection)
                 hold.finish(connection, now, job.interval, monotonic() - began, end)
+        if end is not None and job.name == Watch.name:
+            self._on_watched()
         self._reported = None
 
     def _steps(

@@ -19,7 +19,7 @@ from dcron.agent.lease import Fenced, Lease, OtherLeases
 from dcron.agent.loops import run_loop
 from dcron.agent.maintenance import Maintenance
 from dcron.agent.notifier import Notifier
-from dcron.agent.pings import PingQueue, RunPings
+from dcron.agent.pings import ClusterPings, PingQueue, RunPings
 from dcron.agent.receiver import Receiver
 from dcron.agent.reconciliation import Reconciler
 from dcron.agent.recorder import Recorder
@@ -34,9 +34,9 @@ from dcron.model import Node, RunState
 from dcron.presentation.humanize import plural
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
-from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
+from dcron.store import finishing, maintenance, nodes, planning, reaping, retention, tasks
 from dcron.store.finishing import RunResult
-from dcron.store.prune import pruning
+from dcron.store.prune import CLOCK_WAIT, pruning
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
 
@@ -125,7 +125,10 @@ class NodeSession:
         # One pass is too short to watch other leases: it trusts the clock.
         others = OtherLeases(patience=0 if self._once else 2 * settings.beat)
         on_drain, on_version = self.drain, self._require_version
-        self.maintenance = Maintenance(database, self.node_id, counters=self._counters)
+        cluster_pings = ClusterPings(settings.ping, self._pings)
+        self.maintenance = Maintenance(
+            database, self.node_id, counters=self._counters, on_watched=cluster_pings.healthy
+        )
         # One pass does not wait for channels.
         channels = () if self._once else settings.channels
         strict = os.geteuid() == trust.ROOT
@@ -174,6 +177,8 @@ class NodeSession:
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             begins_at = pruning(connection, now).begins_at
+            if begins_at and not retention.has_ended(connection, retention.EARLIEST, now - CLOCK_WAIT, None):
+                begins_at = None  # a new crontab has no old history
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()

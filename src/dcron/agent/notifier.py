@@ -18,12 +18,13 @@ from sqlalchemy import Connection
 
 from dcron.channels import MAILTO, Channel, offered
 from dcron.database import Database
-from dcron.errors import DatabaseError, DcronError, NotFound, unexpected
+from dcron.errors import ROW_ERRORS, DatabaseError, DcronError, NotFound, unexpected
 from dcron.model import Notification
 from dcron.notifying import Delivery, Message, Outcome, Result
 from dcron.notifying.client import LIMIT
 from dcron.presentation import alert_message, cron_mail
 from dcron.presentation.humanize import plural
+from dcron.safetext import safe
 from dcron.store import alert_facts, notifications, output_mail, undeliverable
 from dcron.store.notifications import OUTPUT, Claim
 
@@ -90,8 +91,9 @@ class Notifier:
                     if stop.is_set() or self.draining:
                         return
                     self._send(claim(name), stop)
-        except DatabaseError as error:  # the next heartbeat finds the rest
-            log.warning("notifications: %s", error, extra={"event": "notification-failed"})
+        except Exception as error:  # the next heartbeat finds the rest
+            reason = error if isinstance(error, DcronError) else unexpected(error)
+            log.warning("notifications: %s", reason, extra={"event": "notification-failed"})
 
     def _claim_alerts(self, name: str) -> Claim:
         with self._database.write() as connection:
@@ -112,6 +114,9 @@ class Notifier:
         groups = _groups(claim.rows)
         try:
             results = self._results(claim, groups, began, stop)
+        except DatabaseError as error:
+            log.warning("notifications: %s", error, extra={"event": "notification-failed"})
+            results = None
         except Exception as error:
             expected = isinstance(error, (DcronError, OSError))
             failure = Result(Outcome.FAILED, str(error) if expected else unexpected(error))
@@ -132,18 +137,27 @@ class Notifier:
         if channel is None:
             raise NotFound(f"{self._node_id} has no channel {claim.channel}")
         options = channel.resolved(os.environ, strict=self._strict)
+        results: list[Result | None] = [None] * len(groups)
+        messages: dict[int, Message] = {}
         with self._database.read() as connection:
             now = self._database.now(connection)
-            sender = options.get("from")
-            messages = [_message(connection, claim.channel, group, now, sender) for group in groups]
+            for number, group in enumerate(groups):
+                try:
+                    messages[number] = _message(connection, claim.channel, group, now, options.get("from"))
+                except ROW_ERRORS as error:  # rows edited by hand: they must not hold up the others
+                    results[number] = Result(Outcome.FAILED, unexpected(error))
         if stop.is_set() or monotonic() - began > notifications.HOLD - self._limit:
             return None  # the hold would be over before the result is known
-        delivery = Delivery(claim.channel, channel.kind, options, messages, self._limit)
-        self.children |= {delivery.pid}
-        try:
-            return delivery.results(_Patience(stop).is_over)
-        finally:
-            self.children -= {delivery.pid}
+        if messages:
+            delivery = Delivery(claim.channel, channel.kind, options, list(messages.values()), self._limit)
+            self.children |= {delivery.pid}
+            try:
+                found = delivery.results(_Patience(stop).is_over)
+            finally:
+                self.children -= {delivery.pid}
+            for number, result in zip(messages, found, strict=True):
+                results[number] = _inert(result)
+        return [result for result in results if result]
 
     def _settle(
         self,
@@ -180,6 +194,11 @@ class Notifier:
                         extra={"event": "notification-not-recorded"},
                     )
                     return
+
+
+def _inert(result: Result) -> Result:
+    """Return the result with texts that are safe to print and to store, whatever the channel has answered."""
+    return Result(result.outcome, result.error and safe(result.error), result.detail and safe(result.detail))
 
 
 class _Patience:

@@ -1,4 +1,4 @@
-"""Ping other services when the runs of a task with `ping` start and end.
+"""Ping other services: when the runs of a task with `ping` start and end, and while the cluster is healthy.
 
 The form is that of Healthchecks (https://healthchecks.io/docs/http_api/): `URL/start`, `URL` after a success,
 `URL/EXITCODE` after a failure, with `rid`, one UUID for each run. Pings are sent by threads of their own and
@@ -6,6 +6,7 @@ have no rows: a ping that does not arrive after three tries is lost.
 """
 
 import logging
+import math
 import time
 import uuid
 from collections import Counter, deque
@@ -32,6 +33,8 @@ _BACKOFF = (1.0, 5.0)
 _THREADS = 8
 _THREADS_PER_HOST = 4
 """So that a host that does not answer holds up its own pings only."""
+_CLUSTER_INTERVAL = 60.0
+"""Least seconds between two pings of `[agent] ping`."""
 _LAST_PATIENCE = 5.0
 """Seconds that a stopping agent waits for its last pings."""
 
@@ -208,6 +211,24 @@ class RunPings:
         check = run.task.ping or ""
         rid = uuid.uuid5(uuid.NAMESPACE_URL, f"{check} {run.id} {run.scheduled_for}")
         self.queue.add(check, Ping(url_of(check, ending, rid), body, run.task.name))
+
+
+class ClusterPings:
+    """The dead man's switch: pings a URL while the cluster is healthy, at most once a minute."""
+
+    def __init__(
+        self, url: str | None, queue: PingQueue, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._url = url
+        self._queue = queue
+        self._clock = clock
+        self._next = -math.inf
+
+    def healthy(self) -> None:
+        """Ping, if there is a URL and the last ping is a minute old."""
+        if self._url and self._clock() >= self._next:
+            self._next = self._clock() + _CLUSTER_INTERVAL
+            self._queue.add(self._url, Ping(self._url, b"", "the cluster"))
 
 
 def url_of(check: str, ending: str, rid: uuid.UUID) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dcron.channels import Channel
 from dcron.errors import UsageError
+from dcron.fields.kinds import web_address_problem
 from dcron.monitoring.address import ListenAddress
 from dcron.quantities import SLOTS
 from dcron.validation import require_amounts, require_queue, require_tags
@@ -50,6 +51,8 @@ class AgentSettings:
     """Where the agent serves its figures."""
     channels: tuple[Channel, ...] = ()
     """Where it can send notifications."""
+    ping: str | None = None
+    """The URL that the agent requests while the cluster is healthy."""
     account: Account = field(default_factory=own_account)
     """The account it runs as, and whether it may run commands as others."""
 
@@ -67,6 +70,8 @@ class AgentSettings:
             raise UsageError(f"--grace: {self.grace:g}s is not valid; give 0s or more")
         if self.isolate and (reason := why_unavailable()):
             raise UsageError(f"--isolate: commands cannot be isolated here: {reason}")
+        if problem := web_address_problem(self.ping):
+            raise UsageError(f"--ping: {problem}")
         require_tags("--tag", self.tags)
         for queue in self.queues:
             require_queue("--queue", queue)

@@ -23,7 +23,8 @@ def bucket(url: str) -> "ObjectStorage":
     try:
         store = from_url(
             url,
-            client_options={"timeout": _REQUEST},
+            # $AWS_ENDPOINT_URL may name a server of one's own without TLS; AWS itself has https URLs.
+            client_options={"timeout": _REQUEST, "allow_http": True},
             retry_config={"max_retries": 3, "retry_timeout": _RETRIES},
         )
     except Exception as error:  # obstore has errors of its own and Python's

@@ -297,6 +297,10 @@ def report_shape(report: "CrontabReport") -> dict[str, Any]:
         ],
         "slower": [statistics_shape("task", report.span, each) for each in report.slower],
         "new_dead_letters": dict(report.dead_letters),
+        "alerts": [
+            {"kind": group.kind, "opened": group.opened, "still_open": list(group.open)}
+            for group in report.alerts
+        ],
         "changes": [
             {
                 "at": instant(change.at),

@@ -38,6 +38,10 @@ Db = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=help.OUTPUT)]
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="As the crontab was then: 2h (ago), '2027-01-01 09:00'."),
+]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask for confirmation.")]
 _UNIQUE_PREFIX = typer.Argument(
     metavar="NAME", help="Name of the task, or a prefix that fits no other.", show_default=False

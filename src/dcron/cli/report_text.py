@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from dcron.presentation import humanize, statistics
+from dcron.presentation import alerts, humanize, statistics
 from dcron.presentation.humanize import plural
-from dcron.services.report import CrontabReport, FailedTask, SkippedGroup
+from dcron.services.report import AlertGroup, CrontabReport, FailedTask, SkippedGroup
 from dcron.store.report_facts import Change
 
 MOST_SHOWN = 20
@@ -81,6 +81,10 @@ def sections(report: CrontabReport, here: tzinfo) -> Iterator[Section]:
             plural(sum(count for _, count in report.dead_letters), "new dead letter"),
             [_counts(report.dead_letters)],
         ),
+        (
+            f"{plural(sum(group.opened for group in report.alerts), 'alert')} opened",
+            [_alerts(group) for group in report.alerts],
+        ),
         _changes(report, times),
     ):
         if any(lines):
@@ -142,6 +146,13 @@ def _group(group: SkippedGroup, times: _Times) -> str:
         span = f"{times.short(group.first)} to {times.short(group.until)}"
         text += f", {times.short(group.first) if group.first == group.until else span}"
     return f"{text}: {_counts(group.tasks)}"
+
+
+def _alerts(group: AlertGroup) -> str:
+    text = f"{group.opened:,} {alerts.word(group.kind)}"
+    if not group.open:
+        return f"{text}, none is still open"
+    return f"{text}, {len(group.open):,} still open: {humanize.first_few(group.open, MOST_NAMES)}"
 
 
 def _changes(report: CrontabReport, times: _Times) -> tuple[str, list[str]]:

@@ -13,10 +13,8 @@ from dcron.model import RunState
 
 MOST_BAD = 1000
 """Failed and lost runs that a task keeps beyond `keep.runs`, and dead letters that it keeps, at most."""
-FIRST_SIZE, SMALLEST_SIZE, LARGEST_SIZE = 50, 50, 2000
-"""Rows of one batch."""
-SIZE_AFTER_ERROR = 20
-"""Rows of the next batch after one that failed, for example because the disk is full."""
+FIRST_SIZE, SMALLEST_SIZE, LARGEST_SIZE = 50, 20, 2000
+"""Rows of one batch. The smallest follows one that failed, for example because the disk is full."""
 
 
 @dataclass(frozen=True)

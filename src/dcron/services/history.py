@@ -8,8 +8,9 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from dcron.errors import NotFound
-from dcron.model import LAST_RUN, Task
+from dcron import policy
+from dcron.errors import NotFound, UsageError
+from dcron.model import LAST_RUN, Definition, Task
 from dcron.services import task_names
 from dcron.services.name_prefix import ENOUGH, unique_match
 from dcron.services.service import Service
@@ -33,6 +34,11 @@ class PastCrontab:
     def is_complete(self) -> bool:
         """Whether the history reaches back to that time."""
         return self.begins_at is not None and self.begins_at <= self.at
+
+    @property
+    def exported(self) -> list[Definition]:
+        """The definitions of all tasks but one-offs."""
+        return [task.definition() for task in self.tasks if not task.once]
 
     def find(self, name: str) -> Task:
         """Return the task of this name, or the only one whose name begins with it.
@@ -97,9 +103,14 @@ class History(Service):
         return PastCrontab(at, sorted(then, key=lambda task: task.name), begins)
 
 
-def row_at(task: Task) -> TaskRow:
-    """Return the row of a past task. Its runs are left out."""
-    return TaskRow(task, None, None, (), None, None, failed=False, dead=False)
+def row_at(task: Task, at: datetime) -> TaskRow:
+    """Return the row of a task as it was at this time, with when it then ran next; its runs are left out."""
+    try:
+        first = policy.next_not_excluded(task, at) if task.enabled and policy.is_timed(task) else None
+        next_at = first and policy.due_at(task, first)
+    except UsageError:  # agents could not run it either
+        next_at = None
+    return TaskRow(task, None, None, (), next_at, None, failed=False, dead=False)
 
 
 def batch_of(connection: Connection, text: str) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from dcron.model import LATE_AFTER, Run, RunState
+from dcron.model import LATE_AFTER, Alert, Run, RunState
 from dcron.policy.statistics import Span, Statistics, Totals, sum_of
+from dcron.presentation import alerts
 from dcron.services.service import Service
 from dcron.services.statistics import RunStatistics
-from dcron.store import daily_statistics, report_facts
+from dcron.store import alert_list, daily_statistics, report_facts
 from dcron.store.finished_runs import Place
 from dcron.store.report_facts import Change, LostNode, Unsuccessful
 
@@ -63,6 +64,16 @@ class LostNodeRuns:
     lost: int
 
 
+@dataclass(frozen=True)
+class AlertGroup:
+    """The alerts of one kind that were opened."""
+
+    kind: str
+    opened: int
+    open: Sequence[str]
+    """The subjects of those that are still open."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CrontabReport:
     """What happened in a span."""
@@ -86,6 +97,8 @@ class CrontabReport:
     """Tasks whose durations have grown, the most first."""
     dead_letters: Sequence[tuple[str, int]]
     """Each task with its new dead letters, the most first."""
+    alerts: Sequence[AlertGroup]
+    """By kind."""
     pruned_until: date | None
     """The last day of the span of which runs were pruned; None if there is none."""
     is_incomplete: bool
@@ -103,6 +116,7 @@ class Reports(Service):
         groups = self._unsuccessful(span)
         with self.database.read() as connection:
             nodes = report_facts.lost_nodes(connection, span)
+            opened = alert_list.opened_since(connection, span.start)
             changes, more_changes = report_facts.changes_since(connection, span)
             pruned = daily_statistics.pruned(connection, days[0], days[-1])
         return CrontabReport(
@@ -120,6 +134,7 @@ class Reports(Service):
             more_changes=more_changes,
             slower=_slower(found.values()),
             dead_letters=_by_task(groups, lambda each: each.dead),
+            alerts=_alerts(opened),
             pruned_until=max(pruned, default=None),
             is_incomplete=statistics.pruned_until is not None and statistics.pruned_until >= days[0],
         )
@@ -177,6 +192,16 @@ def _skipped(found: Mapping[int, Statistics], groups: Iterable[Unsuccessful]) ->
     if rest := [(name, count) for name, count in pruned.items() if count > 0]:
         skipped.append(SkippedGroup(None, sum(count for _, count in rest), _most_first(rest), None, None))
     return sorted(skipped, key=lambda group: -group.occurrences)
+
+
+def _alerts(opened: Iterable[Alert]) -> list[AlertGroup]:
+    by_kind: dict[str, list[Alert]] = {}
+    for alert in opened:
+        by_kind.setdefault(alert.kind, []).append(alert)
+    return [
+        AlertGroup(kind, len(same), [alerts.name(each) for each in same if each.closed_at is None])
+        for kind, same in sorted(by_kind.items())
+    ]
 
 
 def _late(found: Iterable[Statistics]) -> list[LateTask]:

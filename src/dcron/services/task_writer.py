@@ -16,6 +16,7 @@ from dcron.policy.dependencies import Graph
 from dcron.services import dependency_rules, sources
 from dcron.store import audit_log, planning, tasks
 from dcron.store.audit_log import Author
+from dcron.store.changes import TaskState
 from dcron.validation import require_valid
 
 PAGE = 500
@@ -41,6 +42,8 @@ class TaskWriter:
         self.connection = connection
         self.now: datetime = database.now(connection)
         self._database = database
+        self.undoes: int | None = None
+        """The id of the change that the following ones undo."""
         self._author = author
         self._actor = author.name
 
@@ -123,12 +126,68 @@ class TaskWriter:
         except IntegrityError:
             if definition.name == task.name or tasks.by_name(self.connection, definition.name) is None:
                 raise
-            raise Refused(f"there is a task {definition.name!r} already; choose another name") from None
+            raise _name_taken(definition.name) from None
         if not replaced:
             raise self.conflict(task)
         if definition.name != task.name or definition.every_node:
             dependency_rules.require_no_downstream(self.connection, task)
         return self._settle(task, "set")
+
+    def revert(self, task: Task, state: TaskState) -> Task:
+        """Give the task a former state, with its pause. Raises as `replace` does."""
+        require_valid(state.definition, self.now, task)
+        renamed = state.definition.name != task.name
+        if renamed and tasks.by_name(self.connection, state.definition.name):
+            raise _name_taken(state.definition.name)
+        pause = self._pause(state)
+        if not tasks.replace(self.connection, task, state.definition, self.now, self._actor, pause):
+            raise self.conflict(task)
+        if renamed or state.definition.every_node:
+            dependency_rules.require_no_downstream(self.connection, task)
+        if state.definition != task.definition():
+            action = "set"
+        else:
+            action = "pause" if state.pause else "resume"
+        reverted = self._settle(task, action)
+        if not task.enabled and reverted.enabled:
+            planning.record_paused(self.connection, task, self.now)
+        return reverted
+
+    def put_back(self, task_id: int, state: TaskState, version: int) -> Task:
+        """Add a removed task again under its id. Raises Refused if its name is taken, or UsageError.
+
+        Its next run is the first one from now on: what it missed stays missed.
+        """
+        task = tasks.put_back(
+            self.connection,
+            self._database,
+            task_id,
+            version,
+            state.definition,
+            {"once": state.once, "source": state.source, **self._pause(state)},
+            self.now,
+            self._actor,
+        )
+        if task is None:
+            raise _name_taken(state.definition.name)
+        self._require_calendars(task, before=task)
+        planning.plan(self.connection, task, self.now)
+        self._require_dependencies(task)
+        added = tasks.by_id(self.connection, task_id)
+        assert added
+        self._record("add", before=None, after=added)
+        return added
+
+    def _pause(self, state: TaskState) -> dict[str, Any]:
+        """Return the columns of a pause. It begins now."""
+        pause = state.pause
+        return {
+            "enabled": pause is None,
+            "paused_reason": pause.reason if pause else None,
+            "paused_by": (pause.by or self._actor) if pause else None,
+            "paused_at": self.now if pause else None,
+            "paused_until": pause.until if pause else None,
+        }
 
     def remove(self, task: Task, removed: Collection[str] = ()) -> None:
         """Remove the task; its waiting runs are skipped.
@@ -210,11 +269,19 @@ class TaskWriter:
         assert settled
         return settled
 
-    def _record(self, action: str, *, before: Task, after: Task | None = None) -> None:
+    def _record(self, action: str, *, before: Task | None, after: Task | None = None) -> None:
         """Record the change, and before it one with plain SQL that no agent has planned yet."""
-        if before.planned_version != before.version:
+        if before and before.planned_version != before.version:
             audit_log.record_sql_edits(self.connection, self.now, [before])
-        audit_log.record(self.connection, self.now, self._author, action, before=before, after=after)
+        audit_log.record(
+            self.connection,
+            self.now,
+            self._author,
+            action,
+            before=before,
+            after=after,
+            undoes=self.undoes,
+        )
 
     def _require_calendars(self, task: Task, before: Task | None) -> None:
         """Raise UsageError unless the task's calendars exist and leave it an occurrence."""
@@ -231,6 +298,10 @@ class TaskWriter:
             except ScheduleError as error:  # its schedule alone is valid: that was checked before
                 named = " and ".join(filter(None, (task.except_calendar, task.only_calendar)))
                 raise ScheduleError(f"{error} (calendar {named})") from None
+
+
+def _name_taken(name: str) -> Refused:
+    return Refused(f"there is a task {name!r} already; choose another name")
 
 
 def _calendars_of(definition: Definition) -> tuple[str | None, str | None]:

@@ -14,6 +14,8 @@ from dcron.unreadable import Unreadable
 COLUMNS = [alerts.c[name] for name in Alert.__dataclass_fields__]
 MOST_COUNTED = 100_000
 MOST_NAMED = 1_000
+MOST_OPENED = 20_000
+_PAGE = 500
 
 
 def from_row(row: Any) -> Alert:
@@ -36,6 +38,19 @@ def page(
     else:  # by id + 0: the database sorts the few open ones, instead of reading all in order
         query = query.where(text(OPEN)).order_by((alerts.c.id + 0).desc())
     return _read(connection, query.limit(limit))
+
+
+def opened_since(connection: Connection, since: datetime) -> list[Alert]:
+    """Return the alerts that were opened since this time, the newest first, up to MOST_OPENED."""
+    found: list[Alert] = []
+    before_id: int | None = None
+    while len(found) < MOST_OPENED:
+        some = page(connection, closed=True, before_id=before_id, limit=_PAGE)
+        found += [alert for alert in some if alert.opened_at >= since]
+        if len(some) < _PAGE or some[-1].opened_at < since:
+            break
+        before_id = some[-1].id
+    return found
 
 
 def of_tasks(connection: Connection, task_ids: Collection[int]) -> dict[int, list[Alert]]:

@@ -131,11 +131,18 @@ def _record_about(
 
 
 def record_setting(
-    connection: Connection, now: datetime, author: Author, name: str, before: Any, after: Any
+    connection: Connection,
+    now: datetime,
+    author: Author,
+    name: str,
+    before: Any,
+    after: Any,
+    *,
+    undoes: int | None = None,
 ) -> None:
     """Record that a setting of all users was changed. None is the value of one that is not set."""
     then, now_set = ({} if value is None else {name: value} for value in (before, after))
-    values = {"kind": "setting", "before": then or None, "after": now_set or None}
+    values = {"kind": "setting", "before": then or None, "after": now_set or None, "undoes": undoes}
     connection.execute(insert(changes).values(_by(now, author, CONFIG) | values))
 
 

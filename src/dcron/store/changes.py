@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
-from dcron.model import DEFINITION_FIELDS, Definition
+from dcron.model import DEFINITION_FIELDS, Definition, Task
 from dcron.schema import changes, crontab
 from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
 from dcron.store.tasks import begins_with
@@ -44,6 +44,12 @@ class TaskState:
         if other is None or self.definition != other.definition or self.once != other.once:
             return False
         return self.pause.is_like(other.pause) if self.pause else other.pause is None
+
+
+def state_of(task: Task) -> TaskState:
+    """Return the present state of a task."""
+    pause = Pause(task.paused_reason, task.paused_by, task.paused_at, task.paused_until)
+    return TaskState(task.definition(), None if task.enabled else pause, task.once, task.source)
 
 
 @dataclass(frozen=True)
@@ -173,15 +179,6 @@ def of_task_after(connection: Connection, task_id: int, change_id: int) -> list[
     of_task = changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS), changes.c.id > change_id
     query = select(*_COLUMNS).where(*of_task).order_by(changes.c.id)
     return [_change(row) for row in connection.execute(query)]
-
-
-def last_of_other(connection: Connection, kind: str, name: str) -> RecordedChange | None:
-    """Return the latest change of the calendar, queue, setting or node of this name."""
-    for row in connection.execute(_newest().where(changes.c.kind == kind, changes.c.task.is_(None))):
-        change = _change(row)
-        if change.subject == name:
-            return change
-    return None
 
 
 # The crontab at a time --------------------------------------------------------------------------------

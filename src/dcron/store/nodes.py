@@ -133,6 +133,12 @@ def is_alive(connection: Connection, node_id: str) -> bool:
     return connection.scalar(alive) is not None
 
 
+def is_draining(connection: Connection, node_id: str) -> bool | None:
+    """Return whether this living node claims no runs; None if there is none of this ID."""
+    alive = select(nodes.c.draining).where(nodes.c.id == node_id, nodes.c.died_at.is_(None))
+    return connection.scalar(alive)
+
+
 def drain(connection: Connection, node_id: str, *, draining: bool) -> None:
     """Set or clear `draining` of a living node. A draining node claims no runs."""
     alive = (nodes.c.id == node_id, nodes.c.died_at.is_(None))

@@ -276,7 +276,8 @@ def to_give_up(now: datetime) -> Select[tuple[int]]:
 
 def _copy(row: Notification, channel: str, now: datetime) -> dict[str, Any]:
     about = {name: getattr(row, name) for name in ("alert_id", "run_id", "task_id", "kind")}
-    facts = {**row.facts, "undeliverable": row.channel}
+    known = row.facts if isinstance(row.facts, Mapping) else {}  # a row edited by hand may hold anything
+    facts = {**known, "undeliverable": row.channel}
     return {**about, "channel": channel, "created_at": now, "due_at": now, "facts": facts}
 
 

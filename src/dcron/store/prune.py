@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from dcron.database import Database
 from dcron.errors import DatabaseError
-from dcron.policy.retention import FIRST_SIZE, SIZE_AFTER_ERROR, is_clock_trusted
+from dcron.policy.retention import FIRST_SIZE, SMALLEST_SIZE, is_clock_trusted
 from dcron.store import maintenance, prune_walk, retention
 from dcron.store.maintenance import Hold, Step
 from dcron.store.prune_stages import STAGES
@@ -106,9 +106,9 @@ class Prune:
         try:
             _do(work, self._walk)
         except DatabaseError:
-            if size <= SIZE_AFTER_ERROR:
+            if size <= SMALLEST_SIZE:
                 raise
-            work = self.work(database, hold, {**position, "size": SIZE_AFTER_ERROR})
+            work = self.work(database, hold, {**position, "size": SMALLEST_SIZE})
         rest = (monotonic() - began) * database.rest_factor
         return Step(work.position, rest=min(rest, _LONGEST_REST))
 

@@ -90,6 +90,23 @@ def add(
     return _task({**row._mapping, **dict.fromkeys(CALENDARS)}) if row else None
 
 
+def put_back(
+    connection: Connection,
+    database: Database,
+    task_id: int,
+    version: int,
+    definition: Definition,
+    state: Mapping[str, Any],
+    now: datetime,
+    actor: str,
+) -> Task | None:
+    """Write a removed task under its former id, not yet planned, and return it; None if its name is taken."""
+    about = {"id": task_id, "version": version, "planned_version": 0, "changed_at": now, "changed_by": actor}
+    query = database.insert_if_absent(crontab).values(**_values(definition), **state, **about)
+    row = connection.execute(query.returning(crontab.c.id)).first()
+    return by_id(connection, row.id) if row else None
+
+
 def add_many(
     connection: Connection, definitions: Sequence[Definition], now: datetime, actor: str, source: str | None
 ) -> list[Task]:

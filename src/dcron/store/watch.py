@@ -498,10 +498,12 @@ def _remind(
     for row in sorted(rows, key=lambda row: row.alert_id):
         rules = rules_of(settings, _definition(row) if row.id is not None else None)
         is_silent = row.silent_until is not None and row.silent_until > now
-        again_at = row.silent_until if is_silent else None if row.acknowledged_at else rules.remind_at(now)
+        # With a time, it is acknowledged only until then.
+        is_acknowledged = row.acknowledged_at is not None and row.silent_until is None
+        again_at = row.silent_until if is_silent else None if is_acknowledged else rules.remind_at(now)
         still = (alerts.c.id == row.alert_id, text(OPEN), alerts.c.remind_at <= now)
         moved = connection.execute(update(alerts).where(*still).values(remind_at=again_at)).rowcount
-        if moved and not is_silent and not row.acknowledged_at:
+        if moved and not is_silent and not is_acknowledged:
             about = {"alert_id": row.alert_id, "run_id": row.run_id, "task_id": row.task_id}
             notifications.add(connection, rules.channels_for(row.kind), "reminder", now, **about)
 

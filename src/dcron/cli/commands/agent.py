@@ -79,6 +79,14 @@ def command(
             help="Serve /metrics, /cluster, /healthz and /readyz there; a port alone listens on 127.0.0.1.",
         ),
     ] = None,
+    ping: Annotated[
+        str | None,
+        typer.Option(
+            "--ping",
+            metavar="URL",
+            help="Request this URL once a minute while the cluster is healthy: a dead man's switch.",
+        ),
+    ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
         typer.Option("--log-format", metavar="text|json", help="Format of the log [default: text]."),
@@ -121,6 +129,7 @@ def command(
         capacity=_capacity(capacity or configured.get("capacity", [])),
         monitor=_listen_address(monitor or configured.get("monitor")),
         channels=_channels(config, strict=strict),
+        ping=ping or configured.get("ping"),
     )
     _require_trust_in_spool(settings.spool, strict=strict)
     log = log_to_stderr(_log_format(log_format or configured.get("log-format", "text")))

@@ -12,6 +12,7 @@ from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, Verb, group
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import Refused
+from dcron.safetext import safe
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -105,8 +106,8 @@ def _send(channel: "Channel", name: str) -> None:
     )
     (result,) = deliver(name, channel.kind, options, [message])
     if result.outcome is not Outcome.SENT:
-        detail = f": {result.detail}" if result.detail else ""
-        raise Refused(f"channel {name}: not sent: {result.error}{detail}")
+        detail = f": {safe(result.detail)}" if result.detail else ""
+        raise Refused(f"channel {name}: not sent: {safe(result.error or '')}{detail}")
     console.data(f"channel {name}: sent by this machine")
 
 

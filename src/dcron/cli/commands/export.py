@@ -7,7 +7,8 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db
+from dcron.cli.options import At, Db
+from dcron.cli.past_crontab import read_past
 from dcron.safetext import safe_lines
 
 SHOWN = 20
@@ -21,6 +22,7 @@ def command(
     system: Annotated[
         bool, typer.Option("--system", help="Write an account in each line, as in /etc/cron.d.")
     ] = False,
+    at: At = None,
     db: Db = None,
 ) -> None:
     """Print the crontab as a crontab file.
@@ -28,6 +30,7 @@ def command(
     \b
     dcron export > crontab
     dcron export --system > /etc/cron.d/from-dcron
+    dcron export --at yesterday
 
     `dcron import` reads the file. One-offs are omitted.
     """
@@ -35,7 +38,7 @@ def command(
     from dcron.presentation.humanize import first_few
 
     with opened_crontab(db) as crontab:
-        tasks = crontab.export_tasks()
+        tasks = crontab.export_tasks() if at is None else read_past(crontab, at).exported
     text = write(tasks, system=system)
     text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)

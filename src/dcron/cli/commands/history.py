@@ -23,11 +23,11 @@ COLUMNS = [
     TableColumn("CHANGE", right=True),
     TableColumn("WHEN", right=True),
     TableColumn("WHO", least=8),
-    TableColumn("VIA", least=6),
+    TableColumn("VIA", least=6, spare=True),
     TableColumn("NAME", least=10),
     TableColumn("WHAT", least=12),
     TableColumn("BATCH"),
-    TableColumn("WHY", least=10, spare=True),
+    TableColumn("WHY", least=10),
 ]
 
 

@@ -1,6 +1,6 @@
 """`list`: the tasks, one row each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +10,8 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.help import OUTPUT
-from dcron.cli.options import Db, Json
+from dcron.cli.options import At, Db, Json
+from dcron.cli.past_crontab import read_past
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.task_table import COLUMNS, row
 from dcron.cli.warnings import living_nodes, why_idle
@@ -18,6 +19,7 @@ from dcron.errors import UsageError
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
+    from dcron.services.history import PastCrontab
     from dcron.services.task_rows import TaskRow
 
 
@@ -57,6 +59,7 @@ def command(
             "-o", "--output", metavar="wide", help="Also show the commands.", rich_help_panel=OUTPUT
         ),
     ] = None,
+    at: At = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -65,6 +68,7 @@ def command(
     \b
     dcron list --sort next
     dcron list --failed -o wide
+    dcron list --at yesterday
 
     NEXT is in the task's own zone. NODE is the one that runs the task now, else the one of the last run.
     If LEFT is "no agent", NODE says why no agent can claim the next run.
@@ -75,10 +79,16 @@ def command(
     flags = {"failed": failed, "dead": dead, "paused": paused}
     if sort not in ORDERS:
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
+    if at and (failed or dead or sort not in ("name", "next", "schedule")):
+        raise UsageError("--at shows tasks without their runs; leave out --failed, --dead and this --sort")
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        terms = [Term(flag) for flag, given in flags.items() if given]
-        views = crontab.list_tasks(terms, sort, reverse=reverse)
+        if at:
+            past = read_past(crontab, at)
+            now, views = past.at, _past_rows(past, sort, reverse=reverse, paused=paused)
+        else:
+            terms = [Term(flag) for flag, given in flags.items() if given]
+            views = crontab.list_tasks(terms, sort, reverse=reverse)
         if as_json and names:
             console.emit_list(view.task.name for view in views)
         elif as_json:
@@ -87,13 +97,24 @@ def command(
             for view in views:
                 console.data(view.task.name)
         else:
-            idle = why_idle(living_nodes(crontab))
+            idle = None if at else why_idle(living_nodes(crontab))
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*COLUMNS, COMMAND] if output else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                console.note(_empty(flags))
+                console.note("there was no such task then" if at else _empty(flags))
             elif idle:
                 console.note(idle)
+
+
+def _past_rows(past: "PastCrontab", sort: str, *, reverse: bool, paused: bool) -> "Iterator[TaskRow]":
+    from dcron.services.history import row_at
+
+    rows = [row_at(task, past.at) for task in past.tasks if not (paused and task.enabled)]
+    if sort == "next":
+        rows.sort(key=lambda row: (row.next_at is None, row.next_at or past.at))
+    elif sort == "schedule":
+        rows.sort(key=lambda row: row.task.schedule)
+    return iter(rows[::-1] if reverse else rows)
 
 
 def _row(view: "TaskRow", now: datetime) -> list[str]:

@@ -9,7 +9,8 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, takes, whole_number
+from dcron.cli.options import At, Db, Json, takes, whole_number
+from dcron.cli.past_crontab import read_past
 from dcron.cli.task_options import RuleOptions
 from dcron.errors import NotFound, ScheduleError, UsageError
 from dcron.model import Definition, Task
@@ -71,6 +72,7 @@ def command(
         ),
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Last time.")] = None,
+    at: At = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -83,9 +85,11 @@ def command(
     """
     if every == (what is not None):
         raise UsageError("give a schedule, the name of a task, or --all")
+    if at and every:
+        raise UsageError("--at shows one task as it was; leave out --all")
     window = Window(begin, until, count)
     if what is not None:
-        subject = _subject(what, tz, options, db)
+        subject = _subject(what, tz, options, at, db)
         (_print_json if as_json else _print)(subject, window)
     elif not options.is_empty:
         raise UsageError("--all shows the tasks unchanged; give other rules only with a schedule or a name")
@@ -143,14 +147,16 @@ class Subject:
         return remarks
 
 
-def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) -> Subject:
+def _subject(what: str, tz: str | None, options: RuleOptions, at: str | None, db: str | None) -> Subject:
     """Return the schedule as a task without a name, or the task of this name."""
     from dcron.schedule import parse, zone
 
     try:
         parse(what)
     except ScheduleError as error:
-        return _task(what, tz, options, db, error)
+        return _task(what, tz, options, at, db, error)
+    if at:
+        raise UsageError("--at is for a task: a schedule does not change")
     timezone = own_zone() if tz is None else zone(tz).key
     task = Definition(name="", schedule=what, timezone=timezone, command="")
     task = replace(task, **options.values(timezone))
@@ -160,7 +166,9 @@ def _subject(what: str, tz: str | None, options: RuleOptions, db: str | None) ->
         return _checked(task, _calendars(crontab, task))
 
 
-def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error: ScheduleError) -> Subject:
+def _task(
+    name: str, tz: str | None, options: RuleOptions, at: str | None, db: str | None, error: ScheduleError
+) -> Subject:
     from dcron.fields.names import NAME
     from dcron.schedule import zone
 
@@ -168,10 +176,13 @@ def _task(name: str, tz: str | None, options: RuleOptions, db: str | None, error
         raise error
     with opened_crontab(db) as crontab:
         try:
-            row = crontab.view(name)
+            if at:
+                task, settled_until = read_past(crontab, at).find(name), None
+            else:
+                row = crontab.view(name)
+                task, settled_until = row.task, row.settled_until(crontab.now())
         except NotFound:
             raise NotFound(f"{name!r} is neither a task nor a schedule ({error})") from None
-        task, settled_until = row.task, row.settled_until(crontab.now())
         asked = options.values(task.timezone if tz is None else tz)
         if tz is not None:
             asked["timezone"] = zone(tz).key

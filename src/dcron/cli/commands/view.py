@@ -9,7 +9,8 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, OptionalName, run_number
+from dcron.cli.options import At, Db, Json, OptionalName, run_number
+from dcron.cli.past_crontab import read_past
 from dcron.cli.run_details import on_hold, show_run
 from dcron.cli.tables import AlarmCell, print_facts
 from dcron.errors import UsageError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from dcron.presentation.alerts import AlertFacts
     from dcron.services.crontab import Crontab
+    from dcron.services.history import PastCrontab
     from dcron.services.task_rows import TaskRow
 
 
@@ -55,6 +57,7 @@ def command(
         int | None,
         typer.Option("--run", metavar="RUN", help="Show this run instead of a task.", parser=run_number),
     ] = None,
+    at: At = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -63,6 +66,7 @@ def command(
     \b
     dcron view backup
     dcron view --run 1307
+    dcron view backup --at 2h
 
     A task is shown with its waiting runs and the reasons they wait, its dead letters, and the tasks upstream
     and downstream of it.
@@ -73,7 +77,12 @@ def command(
         raise UsageError("give the name of a task, or the number of a run with --run")
     with opened_crontab(db) as crontab:
         if name is None:
+            if at:
+                raise UsageError("--at shows a task as it was; a run does not change")
             show_run(crontab, run_id or 0, as_json=as_json)
+            return
+        if at:
+            _view_past(read_past(crontab, at), name, as_json=as_json)
             return
         found = crontab.view(name)
         around = _surroundings(crontab, found)
@@ -82,6 +91,19 @@ def command(
             console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
         else:
             print_facts([*_facts(found, around, now), on_hold(crontab, now, found.task.id)])
+
+
+def _view_past(past: "PastCrontab", name: str, *, as_json: bool) -> None:
+    """Show the task as it was, without its runs."""
+    from dcron.cli import json_output
+    from dcron.services.history import row_at
+
+    task = past.find(name)
+    found, around = row_at(task, past.at), TaskContext((), (), {task.name: ()}, ())
+    if as_json:
+        console.emit({**json_output.task_shape(found, past.at), **_shape(around, past.at)})
+    else:
+        print_facts(_facts(found, around, past.at))
 
 
 def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:

@@ -1,0 +1,305 @@
+"""Undo changes: write the former state as a new change, which can be undone in turn."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dcron.errors import Conflict, NotFound, Refused, UsageError
+from dcron.model import LAST_RUN, StoredCalendar
+from dcron.schedule import repeatable
+from dcron.services import dependency_rules, task_names
+from dcron.services.history import batch_of
+from dcron.services.service import Service
+from dcron.services.task_writer import TaskWriter
+from dcron.services.text_edits import TaskChange
+from dcron.store import audit_log, calendars, changes, nodes, queues, settings, tasks
+from dcron.store.changes import RecordedChange, TaskState, state_of
+
+OTHERS = ("calendar", "queue", "setting", "node")
+"""Kinds that can be undone beside tasks."""
+
+
+class LaterChanges(Conflict):
+    """Later changes would be lost."""
+
+    def __init__(self, subject: str, later: Sequence[RecordedChange]) -> None:
+        """`later` is empty if the change is not on record, such as one with plain SQL."""
+        super().__init__(f"{subject} was changed since then; --force undoes it all the same")
+        self.later = later
+
+
+@dataclass(frozen=True)
+class Step:
+    """What undoes the changes of one task, calendar, queue, setting or node in a batch."""
+
+    first: RecordedChange
+    """The earliest of these changes; its state before is restored."""
+    last: RecordedChange
+    """The latest; its state after is expected."""
+
+    @property
+    def subject(self) -> str:
+        """The name of what is restored."""
+        return self.first.subject
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What was undone, or would be."""
+
+    tasks: Sequence[TaskChange]
+    others: Sequence[RecordedChange]
+    """The changes of calendars, queues, settings and nodes that were undone."""
+
+
+class Undo(Service):
+    """Undoes changes. A batch is undone wholly or not at all."""
+
+    # What to undo -----------------------------------------------------------------------------------
+
+    def last_of(self, name: str) -> list[RecordedChange]:
+        """Return the latest change of a task, which may be removed. Raises NotFound or UsageError."""
+        with self.database.read() as connection:
+            last = changes.last_of_task(connection, task_names.id_of(connection, name))
+        if last is None:
+            raise NotFound(f"no change of {name} is on record")
+        return [last]
+
+    def change(self, change_id: int) -> list[RecordedChange]:
+        """Return this change; if it was undone, the change that has undone it. Raises NotFound."""
+        with self.database.read() as connection:
+            found = changes.by_id(connection, min(change_id, LAST_RUN))
+            if found is None:
+                raise NotFound(f"there is no change {change_id}; `dcron history` shows the changes")
+            while later := changes.last_undo(connection, found.id):
+                found = later
+        return [found]
+
+    def batch(self, text: str) -> list[RecordedChange]:
+        """Return the changes of this batch; if it was undone, those of the batch that has undone it.
+
+        Raises NotFound.
+        """
+        with self.database.read() as connection:
+            found = changes.of_batch(connection, batch_of(connection, text))
+            while later := next(filter(None, (changes.last_undo(connection, c.id) for c in found)), None):
+                if later.batch is None or later.batch == found[0].batch:
+                    break
+                found = changes.of_batch(connection, later.batch)
+        return found
+
+    # Undo -------------------------------------------------------------------------------------------
+
+    @repeatable
+    def check(self, found: Sequence[RecordedChange], *, force: bool = False) -> Undone:
+        """Return what undoing these changes would do. Raises as `undo` does."""
+        with self.database.write() as connection, connection.begin_nested() as attempt:
+            undone = self._undo(connection, found, force=force)
+            attempt.rollback()
+        return undone
+
+    @repeatable
+    def undo(self, found: Sequence[RecordedChange], *, force: bool = False) -> Undone:
+        """Undo these changes, the oldest first in `found`, in reverse order.
+
+        Raises LaterChanges if later changes would be lost, unless with `force`, Refused for what cannot be
+        undone or is as it was before, and UsageError for a task that is no longer valid.
+        """
+        with self.database.write() as connection:
+            return self._undo(connection, found, force=force)
+
+    def _undo(self, connection: Connection, found: Sequence[RecordedChange], *, force: bool) -> Undone:
+        steps = list(_steps(found))
+        self._lock(connection, steps)
+        attempt = _Attempt(connection, self, force=force)
+        left, problems = steps, dict[str, UsageError | Refused]()
+        for _ in steps:
+            left, tried, problems = [], left, {}
+            for step in tried:
+                try:
+                    with connection.begin_nested():
+                        attempt.undo(step)
+                except (UsageError, Refused) as error:  # it may need another step to be done first
+                    left.append(step)
+                    problems[step.subject] = error
+            if not left or len(left) == len(tried):
+                break
+        if len(problems) == 1:
+            raise next(iter(problems.values()))
+        if problems:
+            raise Refused("\n".join(f"{name}: {error}" for name, error in problems.items()))
+        if not (attempt.tasks or attempt.others):
+            raise Refused("there is nothing to undo: all is as it was before")
+        self.database.notify(connection)
+        return Undone(attempt.tasks, attempt.others)
+
+    def _lock(self, connection: Connection, steps: Sequence[Step]) -> None:
+        ids = sorted({step.first.task_id for step in steps if step.first.task_id is not None})
+        present = {task.id: task for task in tasks.by_ids(connection, ids)}
+        targets = [(step.first.task_id, step.first.state_before) for step in steps if step.first.has_states]
+        pairs = [
+            (present.get(task_id or 0), target.definition if target else None) for task_id, target in targets
+        ]
+        dependency_rules.lock_if_affected(connection, self.database, pairs)
+        tasks.lock(connection, ids)
+
+
+class _Attempt:
+    """Undoes steps in one transaction."""
+
+    def __init__(self, connection: Connection, undo: Undo, *, force: bool) -> None:
+        self.tasks: list[TaskChange] = []
+        self.others: list[RecordedChange] = []
+        self._connection = connection
+        self._undo = undo
+        self._force = force
+        self._writer = TaskWriter(connection, undo.database, undo.author)
+
+    def undo(self, step: Step) -> None:
+        """Restore the state before the step. Raises LaterChanges, Refused or UsageError."""
+        self._writer.undoes = step.last.id
+        if step.first.has_states:
+            if change := self._undo_task(step):
+                self.tasks.append(change)
+        elif self._undo_other(step):
+            self.others.append(step.last)
+
+    def _undo_task(self, step: Step) -> TaskChange | None:
+        task_id = step.last.task_id
+        assert task_id is not None
+        task = tasks.by_id(self._connection, task_id)
+        present = state_of(task) if task else None
+        target = _without_past_pause(step.first.state_before, self._writer.now)
+        if _is_same(present, target):
+            return None
+        if not self._force and not _is_same(present, step.last.state_after):
+            later = changes.of_task_after(self._connection, task_id, step.last.id)
+            raise LaterChanges(step.subject, later)
+        if target is None:
+            assert task
+            self._writer.remove(task)
+            return TaskChange(task, None)
+        if task is None:
+            last = changes.last_of_task(self._connection, task_id)
+            version = (last.version if last else None) or 1
+            return TaskChange(None, self._writer.put_back(task_id, target, version + 1))
+        return TaskChange(task, self._writer.revert(task, target))
+
+    def _undo_other(self, step: Step) -> bool:
+        """Restore a calendar, a queue, a setting or a node; return whether it was different."""
+        kind, name = step.first.kind, step.subject
+        target = _values(step.first.before, kind, name)
+        present = _present(self._connection, kind, name)
+        if present == target:
+            return False
+        if not self._force and present != _values(step.last.after, kind, name):
+            raise LaterChanges(f"{kind} {name}", ())
+        write = _WRITERS[kind]
+        write(self, name, target)
+        self._record_other(step, present, target)
+        return True
+
+    def _record_other(
+        self, step: Step, present: Mapping[str, Any] | None, target: Mapping[str, Any] | None
+    ) -> None:
+        connection, now, author = self._connection, self._writer.now, self._undo.author
+        kind, name, undoes = step.first.kind, step.subject, step.last.id
+        if kind == "setting":
+            before, after = (values and values["value"] for values in (present, target))
+            audit_log.record_setting(connection, now, author, name, before, after, undoes=undoes)
+            return
+        action = "rm" if target is None else "add" if present is None else "set"
+        if kind == "node":
+            action = "drain" if target and target["draining"] else "undrain"
+        audit_log.record_other(
+            connection, now, author, kind, action, name, before=present, after=target, undoes=undoes
+        )
+
+    def _write_calendar(self, name: str, values: Mapping[str, Any] | None) -> None:
+        if values is not None:
+            calendars.put(
+                self._connection,
+                StoredCalendar(
+                    name=name,
+                    content=values["content"],
+                    changed_at=self._writer.now,
+                    changed_by=self._undo.actor,
+                ),
+            )
+            return
+        if using := calendars.users(self._connection, name, 1):
+            raise Refused(f"calendar {name} is used by {using[0]}; change this task first")
+        calendars.remove(self._connection, name)
+
+    def _write_queue(self, name: str, values: Mapping[str, Any] | None) -> None:
+        assert values
+        queues.put(self._connection, name, values["max_running"], self._writer.now, self._undo.actor)
+
+    def _write_setting(self, name: str, values: Mapping[str, Any] | None) -> None:
+        if values is None:
+            settings.remove(self._connection, name)
+        else:
+            settings.put(self._connection, name, values["value"], self._writer.now, self._undo.actor)
+
+    def _write_node(self, name: str, values: Mapping[str, Any] | None) -> None:
+        if not nodes.is_alive(self._connection, name):
+            raise Refused(f"node {name} is gone")
+        nodes.drain(self._connection, name, draining=bool(values and values["draining"]))
+
+
+_WRITERS = {
+    "calendar": _Attempt._write_calendar,
+    "queue": _Attempt._write_queue,
+    "setting": _Attempt._write_setting,
+    "node": _Attempt._write_node,
+}
+
+
+def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:
+    """Yield one step for each task and so on, the latest first. Raises Refused for what cannot be undone."""
+    steps: dict[tuple[str, int | str], Step] = {}
+    for change in sorted(found, key=lambda each: each.id):
+        if change.action == "retire":
+            raise Refused(f"{change.subject} was a one-off whose run has succeeded; add it again")
+        if not change.has_states and change.kind not in OTHERS:
+            raise Refused(f"change {change.id} ({change.action}) cannot be undone: it is no change of a task")
+        key = change.kind, change.task_id if change.has_states and change.task_id else change.subject
+        steps[key] = replace(steps[key], last=change) if key in steps else Step(change, change)
+    yield from sorted(steps.values(), key=lambda step: -step.last.id)
+
+
+def _is_same(state: TaskState | None, other: TaskState | None) -> bool:
+    return other is None if state is None else state.is_like(other)
+
+
+def _without_past_pause(state: TaskState | None, now: datetime) -> TaskState | None:
+    """Return the state; a pause that has ended by now is left out."""
+    if state and state.pause and state.pause.until and state.pause.until <= now:
+        return replace(state, pause=None)
+    return state
+
+
+def _values(recorded: Mapping[str, Any] | None, kind: str, name: str) -> dict[str, Any] | None:
+    """Return the values in a change as `_present` has them."""
+    if not recorded:
+        return {"max_running": None} if kind == "queue" else None
+    if kind == "setting":
+        return {"value": recorded[name]}
+    return {key: value for key, value in recorded.items() if key != "name"}
+
+
+def _present(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
+    """Return the present values of a calendar, a queue, a setting or a node; None if there are none."""
+    if kind == "setting":
+        setting = settings.by_name(connection, name)
+        return {"value": setting.value} if setting else None
+    if kind == "calendar":
+        calendar = calendars.by_name(connection, name)
+        return {"content": calendar.content} if calendar else None
+    if kind == "queue":
+        return {"max_running": queues.limits(connection).get(name)}
+    draining = nodes.is_draining(connection, name)
+    return None if draining is None else {"draining": draining}

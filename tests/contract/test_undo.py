@@ -1,0 +1,321 @@
+"""What was changed can be undone: the former state comes back as a new change."""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from dcron.crontabfile import write
+from dcron.errors import NotFound, Refused, UsageError
+from dcron.model import RunState, Task
+from dcron.schedule import parse_calendar
+from dcron.schema import changes
+from dcron.services.calendars import Calendars
+from dcron.services.fleet import Fleet
+from dcron.services.history import History
+from dcron.services.settings import SharedSettings
+from dcron.services.undo import LaterChanges, Undo
+from dcron.store.changes import RecordedChange, state_of
+from dcron.store.runs import RunFilter
+from tests.support.stage import Stage, definition
+
+
+def undo(stage: Stage, found: Sequence[RecordedChange], *, force: bool = False) -> None:
+    Undo(stage.crontab.acting("undo")).undo(found, force=force)
+
+
+def undo_last(stage: Stage, name: str, *, force: bool = False) -> None:
+    undo(stage, Undo(stage.crontab).last_of(name), force=force)
+
+
+def edit(stage: Stage, task: str, **fields: object) -> Task:
+    crontab = stage.crontab.acting()
+    return crontab.edit(crontab.get(task), fields)
+
+
+def batches(stage: Stage) -> list[str]:
+    """Return the batches, the oldest first."""
+    with stage.database.read() as connection:
+        rows = connection.scalars(select(changes.c.batch).order_by(changes.c.id))
+        return list(dict.fromkeys(str(batch) for batch in rows))
+
+
+def exported(stage: Stage) -> str:
+    return write(stage.crontab.export_tasks())
+
+
+def test_an_edit_is_undone_and_redone(stage: Stage) -> None:
+    before = stage.task("a")
+    after = edit(stage, "a", schedule="@hourly", timeout=60.0)
+    undo_last(stage, "a")
+    assert stage.crontab.get("a").definition() == before.definition()
+    assert stage.crontab.get("a").version == after.version + 1
+    undo_last(stage, "a")
+    assert stage.crontab.get("a").definition() == after.definition()
+
+
+def test_a_rename_is_undone(stage: Stage) -> None:
+    task = stage.task("a")
+    edit(stage, "a", name="b")
+    undo_last(stage, "b")
+    assert stage.crontab.get("a").id == task.id
+
+
+def test_an_undone_pause_runs_again_and_an_undone_resume_is_paused_as_before(stage: Stage) -> None:
+    task = stage.crontab.acting().pause(stage.task("a"), "patching", stage.now.replace(hour=20))
+    undo_last(stage, "a")
+    assert stage.crontab.get("a").enabled
+    undo_last(stage, "a")
+    paused = stage.crontab.get("a")
+    assert (paused.enabled, paused.paused_reason, paused.paused_until) == (
+        False,
+        "patching",
+        task.paused_until,
+    )
+
+
+def test_a_pause_whose_end_has_passed_is_not_restored(stage: Stage) -> None:
+    paused = stage.crontab.acting().pause(stage.task("a"), None, stage.now.replace(hour=13))
+    stage.crontab.acting().resume(paused)
+    stage.forward(hours=2)
+    with pytest.raises(Refused, match="nothing to undo"):
+        undo_last(stage, "a")
+
+
+def test_a_removed_task_comes_back_with_its_id_its_history_and_its_dead_letters(stage: Stage) -> None:
+    task = stage.task("a", "*/10 * * * *")
+    node = stage.node(lease=36000)
+    stage.forward(minutes=10)
+    (run,) = stage.take(node)
+    stage.finish(node, run.id, RunState.FAILED)
+    history = stage.crontab.runs(RunFilter(task.id), 100)
+    stage.crontab.acting().remove(stage.crontab.get("a"))
+    stage.forward(hours=1)
+    undo_last(stage, "a")
+    again = stage.crontab.get("a")
+    assert (again.id, again.definition()) == (task.id, task.definition())
+    assert again.version > task.version
+    now = {each.id: each for each in stage.crontab.runs(RunFilter(task.id), 100)}
+    assert all(now[each.id] == each for each in history if each.state.is_final)
+    assert stage.crontab.view("a").dead
+    waiting = [each for each in now.values() if each.state is RunState.WAITING]
+    assert [each.scheduled_for for each in waiting] == [stage.now.replace(minute=20)]
+    stage.plan()
+    assert len(stage.crontab.runs(RunFilter(task.id), 100)) == len(now)
+
+
+def test_an_undone_addition_is_removed(stage: Stage) -> None:
+    stage.task("a")
+    undo_last(stage, "a")
+    with pytest.raises(NotFound):
+        stage.crontab.get("a")
+    undo_last(stage, "a")
+    assert stage.crontab.get("a")
+
+
+def test_a_later_change_is_not_lost(stage: Stage) -> None:
+    stage.task("a")
+    edit(stage, "a", timeout=60.0)
+    later = edit(stage, "a", schedule="@hourly")
+    (first,) = [each for each in History(stage.crontab).changes(9, "a") if each.fields == ["timeout"]]
+    with pytest.raises(LaterChanges, match="a was changed since") as caught:
+        undo(stage, [first])
+    assert caught.value.exit_code == 5
+    assert [each.fields for each in caught.value.later] == [["schedule"]]
+    assert stage.crontab.get("a") == later
+    undo(stage, [first], force=True)
+    assert stage.crontab.get("a").timeout is None
+
+
+def test_a_change_with_sql_is_not_lost_either(stage: Stage) -> None:
+    task = stage.task("a")
+    edit(stage, "a", timeout=60.0)
+    stage.sql("UPDATE crontab SET command = 'x', version = version + 1 WHERE id = :id", id=task.id)
+    with pytest.raises(LaterChanges):
+        undo_last(stage, "a")
+    stage.plan()
+    undo_last(stage, "a")
+    assert stage.crontab.get("a").command == task.command
+
+
+def test_a_batch_is_undone_wholly_or_not_at_all(stage: Stage) -> None:
+    crontab = stage.crontab.acting()
+    crontab.import_tasks([definition("up"), definition("down", "@after up"), definition("other")])
+    edit(stage, "other", timeout=60.0)
+    (imported, _) = batches(stage)
+    text = exported(stage)
+    with pytest.raises(LaterChanges):
+        undo(stage, Undo(stage.crontab).batch(imported))
+    assert exported(stage) == text
+    undo_last(stage, "other")
+    undo(stage, Undo(stage.crontab).batch(imported))
+    assert stage.crontab.export_tasks() == []
+    undo(stage, Undo(stage.crontab).batch(imported))
+    assert [each.name for each in stage.crontab.export_tasks()] == ["down", "other", "up"]
+
+
+def test_an_undo_is_one_batch_and_names_what_it_undoes(stage: Stage) -> None:
+    stage.task("a")
+    edit(stage, "a", timeout=60.0)
+    undo_last(stage, "a")
+    undone, edited, _ = History(stage.crontab).changes(9, "a")
+    assert (undone.via, undone.undoes, undone.action) == ("undo", edited.id, "set")
+
+
+OTHERS: dict[str, tuple[Callable[[Stage], object], Callable[[Stage], object]]] = {
+    "queue": (
+        lambda stage: Fleet(stage.crontab).set_queue("mail", 3),
+        lambda stage: [each.max_running for each in Fleet(stage.crontab).queues() if each.max_running],
+    ),
+    "setting": (
+        lambda stage: SharedSettings(stage.crontab).set("timezone", "Europe/Berlin"),
+        lambda stage: SharedSettings(stage.crontab).get("timezone").value,
+    ),
+    "calendar": (
+        lambda stage: Calendars(stage.crontab).put(parse_calendar("holidays", ["12-25"])),
+        lambda stage: [each.content for each in Calendars(stage.crontab).every()],
+    ),
+    "node": (
+        lambda stage: Fleet(stage.crontab).drain("web-1"),
+        lambda stage: [node.draining for node in stage.crontab.nodes()],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_change_of_something_else_is_undone_and_redone(stage: Stage, kind: str) -> None:
+    stage.node()
+    do, read = OTHERS[kind]
+    before = read(stage)
+    do(stage)
+    after = read(stage)
+    (batch,) = batches(stage)
+    undo(stage, Undo(stage.crontab).batch(batch))
+    assert read(stage) == before
+    undo(stage, Undo(stage.crontab).batch(batch))
+    assert read(stage) == after
+
+
+def test_a_run_is_not_undone(stage: Stage) -> None:
+    stage.crontab.run(stage.task("a"))
+    (change, *_) = History(stage.crontab).changes(9, "a")
+    with pytest.raises(Refused, match="cannot be undone"):
+        undo(stage, [change])
+
+
+def test_a_name_that_is_taken_is_refused(stage: Stage) -> None:
+    task = stage.task("a")
+    stage.crontab.remove(task)
+    found = Undo(stage.crontab).last_of("a")
+    stage.task("a")
+    with pytest.raises(Refused, match="there is a task 'a' already"):
+        undo(stage, found)
+
+
+# Random histories -------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c"])
+SCHEDULES = st.sampled_from(["*/10 * * * *", "@hourly", "30 2 * * *", "@after a", "@on push"])
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "schedule": SCHEDULES,
+        "timeout": st.sampled_from([None, 60.0, 90.5]),
+        "env": st.dictionaries(st.sampled_from(["A", "B"]), st.text("xyz", max_size=3), max_size=2),
+        "require": st.sampled_from([(), ("ssd", "eu")]),
+        "tries": st.integers(1, 3),
+        "describe": st.sampled_from([None, "nightly"]),
+        "notify": st.sampled_from([(), ("ops",)]),
+    },
+)
+VERBS = st.one_of(
+    st.tuples(st.just("add"), NAMES, SCHEDULES),
+    st.tuples(st.just("set"), NAMES, FIELDS),
+    st.tuples(st.just("rename"), NAMES, NAMES),
+    st.tuples(st.just("rm"), st.lists(NAMES, min_size=1, max_size=2, unique=True)),
+    st.tuples(st.just("pause"), NAMES),
+    st.tuples(st.just("resume"), NAMES),
+    st.tuples(st.just("import"), st.lists(NAMES, min_size=1, unique=True), FIELDS),
+    st.tuples(st.just("sql"), NAMES),
+)
+_RUNS = count()
+
+
+def act(stage: Stage, verb: str, *given: object) -> None:
+    """Do what a person does with one command line."""
+    crontab = stage.crontab.acting(f"cli {verb}")
+    match verb, given:
+        case "add", (str(name), str(schedule)):
+            crontab.add(definition(name, schedule))
+        case "set", (str(name), dict(fields)):
+            crontab.edit(crontab.get(name), fields)
+        case "rename", (str(name), str(other)):
+            crontab.edit(crontab.get(name), {"name": other})
+        case "rm", (list(names),):
+            crontab.remove(*[crontab.get(name) for name in names])
+        case "pause", (str(name),):
+            crontab.pause(crontab.get(name), "why")
+        case "resume", (str(name),):
+            crontab.resume(crontab.get(name))
+        case "import", (list(names), dict(fields)):
+            fields.setdefault("schedule", "@daily")
+            crontab.import_tasks([definition(name, **fields) for name in names])
+        case "sql", (str(name),):
+            task_id = crontab.get(name).id
+            command = f"by-hand-{next(_RUNS)}"
+            stage.sql(
+                "UPDATE crontab SET command = :command, version = version + 1 WHERE id = :id",
+                command=command,
+                id=task_id,
+            )
+            stage.plan()
+
+
+def states(stage: Stage) -> dict[int, object]:
+    """Return all that people have decided about the tasks, by id; who paused one when does not count."""
+    found = {task.id: state_of(task) for task in stage.crontab.tasks()}
+    return {
+        task_id: (state.definition, state.pause and (state.pause.reason, state.pause.until), state.once)
+        for task_id, state in found.items()
+    }
+
+
+@settings(
+    max_examples=max(2, settings().max_examples // 15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_the_past_is_known_and_comes_back(stage: Stage, data: st.DataObject) -> None:
+    """After any acts: `export --at T` is the export taken at T, and undoing n batches leads back to it."""
+    stage.sql("DELETE FROM crontab")
+    stage.sql("DELETE FROM subscriptions")
+    stage.sql("DELETE FROM changes")
+    taken = [(stage.now, exported(stage), states(stage))]
+    for verb in data.draw(st.lists(VERBS, min_size=1, max_size=12)):
+        stage.forward(seconds=1)
+        known = len(batches(stage))
+        try:
+            act(stage, *verb)
+        except (UsageError, Refused, NotFound):
+            assert len(batches(stage)) == known
+            continue
+        new = len(batches(stage)) - known
+        assert new <= 1
+        if new:
+            taken.append((stage.now, exported(stage), states(stage)))
+        else:  # it changed nothing
+            assert states(stage) == taken[-1][2]
+    history = History(stage.crontab)
+    for at, text, _ in taken:
+        assert write(history.crontab_at(at).exported) == text
+    done = batches(stage)
+    assert len(done) == len(taken) - 1
+    for batch, (_, text, state) in zip(reversed(done), reversed(taken[:-1]), strict=True):
+        stage.forward(seconds=1)
+        undo(stage, Undo(stage.crontab).batch(batch))
+        assert states(stage) == state
+        assert exported(stage) == text
