@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
-from dcron.schema import calendars, events, nodes, output
+from dcron.schema import alerts, calendars, events, nodes, output
 from tests.support.escapes import CORPUS, OUTPUT, leaks, shown
 from tests.support.stage import Stage
 from tests.support.terminal import Terminal, terminal
@@ -114,6 +114,8 @@ class Hostile:
                 changed_by=hostile("changed", kind),
             )
             self._insert(events, name=hostile("event", kind)[:100], payload=hostile("payload", kind))
+        for number, kind in enumerate(CORPUS):
+            self._alert(kind, number)
         at = 0
         for number, data in enumerate(OUTPUT):
             line = b"line %d: %b\n" % (number, data)
@@ -123,6 +125,21 @@ class Hostile:
                 facts = {"run_id": self.log_of, "at": now, "lines": piece.count(b"\n"), "stream": stream}
                 self._insert(output, byte_offset=at, data=piece, **facts)
                 at += len(piece)
+
+    def _alert(self, kind: str, number: int) -> None:
+        now = self.stage.now
+        self._insert(
+            alerts,
+            kind=hostile("kind", kind)[:40],
+            subject=f"{number}{hostile('subject', kind)}"[:300],
+            task=hostile("task", kind) if number % 2 else None,
+            opened_at=now,
+            last_at=now,
+            closed_at=now,
+            acknowledged_by=hostile("known", kind),
+            acknowledged_note=hostile("note", kind),
+            facts={"reason": hostile("fact", kind)},
+        )
 
     def _insert(self, table: object, **values: object) -> None:
         with self.stage.database.write() as connection:
@@ -192,6 +209,7 @@ COMMANDS = [
     (["view", "a-suspended"], "because:title"),
     (["nodes"], "version:markup"),
     (["dead"], "reason:controls"),
+    (["alerts", "--all"], "fact:markup"),
     (["why", NAME], "reason:clipboard"),
     (["why", "a-suspended"], "error:clipboard"),
     (["queue", "list"], ""),

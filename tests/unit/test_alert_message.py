@@ -95,6 +95,9 @@ def test_a_recovery_says_how_long_it_lasted() -> None:
     message = compose([item(AlertFacts(closed, run()), kind="closed")])
     assert message.subject == "[dcron] backup RECOVERED after 3h 20m"
     assert message.text.startswith("backup is no longer failing.")
+    assert message.text.endswith(
+        "To see more:\n  dcron logs 8123\n  dcron why backup\n  dcron alerts --all\n"
+    )
     late = replace(closed, kind="late")
     assert "no longer late" in compose([item(AlertFacts(late), kind="closed")]).subject
     # Opened and closed before the message was sent: one piece of news.

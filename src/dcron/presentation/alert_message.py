@@ -162,7 +162,8 @@ def _lines(news: Sequence[_News]) -> Iterator[str]:
         for group in _groups(news):
             yield from _together(group)
             yield ""
-    yield "To see more, and to stop reminders:"
+    is_over = all(each.status == CLOSED for each in news)
+    yield "To see more:" if is_over else "To see more, and to stop reminders:"
     yield from (f"  {command}" for command in _commands(news))
 
 
@@ -230,14 +231,14 @@ def _output(news: _News) -> Iterator[str]:
 
 def _commands(news: Sequence[_News]) -> list[str]:
     """Return three commands to type."""
-    first = news[0].alert
-    if len(news) > 1 or first.task is None:
-        acknowledged = first.subject if first.task is None else first.task
-        return ["dcron alerts", "dcron report --since 24h", f"dcron ack {safe(acknowledged, _NAME_CELLS)}"]
-    task = safe(first.task, _NAME_CELLS)
-    run = news[0].facts.run
-    log = f"dcron logs {run.id}" if run and run.started_at else f"dcron view {task}"
-    return [log, f"dcron why {task}", f"dcron ack {task}"]
+    first = next((each for each in news if each.status != CLOSED), news[0])
+    subject = safe(first.alert.task or first.alert.subject, _NAME_CELLS)
+    last = "dcron alerts --all" if first.status == CLOSED else f"dcron ack {subject}"
+    if len(news) > 1 or first.alert.task is None:
+        return ["dcron alerts", "dcron report --since 24h", last]
+    run = first.facts.run
+    log = f"dcron logs {run.id}" if run and run.started_at else f"dcron view {subject}"
+    return [log, f"dcron why {subject}", last]
 
 
 def _shortened(text: str) -> str:

@@ -7,6 +7,7 @@ from sqlalchemy import delete, func, insert, select
 
 from dcron.policy.statistics import DAY, day_of
 from dcron.schema import holds, maintenance_jobs, output, runs, summed_days
+from dcron.store.daily_statistics import JOB as SUMMING_UP
 from dcron.store.prune import JOB
 from tests.faults.campaign.stage import Stage
 
@@ -16,12 +17,12 @@ OLD = 5_000
 UNSUMMED_DAYS_AGO = 70
 
 
-def prepare(stage: Stage) -> None:
-    """Insert old runs, most of which may go; make the job due, and judge them at the end."""
+def prepare(stage: Stage, old: int = OLD) -> None:
+    """Insert old runs, so many of which may go; make the job due, and judge them at the end."""
     database = stage.cluster.database
     now = datetime.now(UTC)
     with database.write() as connection:
-        gone = _insert(connection, now, [{"days": 60}] * OLD)
+        gone = _insert(connection, now, [{"days": 60}] * old)
         held, first, letter, *_ = kept = _insert(
             connection,
             now,
@@ -41,8 +42,10 @@ def prepare(stage: Stage) -> None:
         connection.execute(insert(summed_days), [{"day": str(day), "summed_at": now} for day in days])
         due = {"name": JOB, "due_at": now, "ran_at": now - timedelta(minutes=10)}
         connection.execute(insert(maintenance_jobs).values(due))
+        # Otherwise the day that is not summed up soon would be.
+        connection.execute(insert(maintenance_jobs).values(name=SUMMING_UP, due_at=now + timedelta(hours=6)))
     assert letter > first
-    stage.at_the_end.append(lambda: _judge(stage, set(kept), held))
+    stage.at_the_end.append(lambda: _judge(stage, set(kept), held, old))
 
 
 def _insert(connection: Any, now: datetime, rows: list[dict[str, Any]]) -> list[int]:
@@ -56,7 +59,7 @@ def _insert(connection: Any, now: datetime, rows: list[dict[str, Any]]) -> list[
     return list(connection.scalars(insert(runs).returning(runs.c.id), values))
 
 
-def _judge(stage: Stage, kept: set[int], held: int) -> None:
+def _judge(stage: Stage, kept: set[int], held: int, old: int) -> None:
     """Note what is gone that had to stay, and remove the rows: the campaign's judges do not know them."""
     with stage.cluster.database.write() as connection:
         left = set(connection.scalars(select(runs.c.id).where(runs.c.task_id == TASK)))
@@ -68,6 +71,6 @@ def _judge(stage: Stage, kept: set[int], held: int) -> None:
     missing = kept - left
     stage.require(not missing, f"pruned, although they had to stay: {sorted(missing)}")
     stage.require(outputs == 1, "the output of the run on hold is gone")
-    stage.require(len(left) < OLD + len(kept), "nothing was pruned")
+    stage.require(len(left) < old + len(kept), "nothing was pruned")
     stage.require(job.error is None, f"the job failed: {job.error}")
-    stage.figures["pruned"] = f"{OLD + len(kept) - len(left):,} of {OLD:,}"
+    stage.figures["pruned"] = f"{old + len(kept) - len(left):,} of {old:,}"
