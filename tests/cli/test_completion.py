@@ -83,7 +83,7 @@ def test_bash_completes_channels(full: Dcron, tmp_path: Path, monkeypatch: pytes
 
 
 def test_bash_completes_verbs_options_and_their_choices(full: Dcron) -> None:
-    assert offered(full, "dcron", "und") == ["undrain"]
+    assert offered(full, "dcron", "undr") == ["undrain"]
     assert offered(full, "dcron", "run", "--fo") == ["--follow"]
     assert offered(full, "dcron", "add", "--overlap", "") == ["skip", "queue", "replace"]
     assert offered(full, "dcron", "add", "--tz", "Europe/Berl") == ["Europe/Berlin"]
