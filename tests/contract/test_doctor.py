@@ -9,14 +9,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import insert, text, update
 
 from dcron.database import Database, FileCondition, Protection, ServerCondition, TableRows
 from dcron.migrations import VERSION_TABLE
 from dcron.model import RunState
 from dcron.policy.statistics import Totals, day_of
-from dcron.schema import maintenance_jobs, nodes
+from dcron.schema import alerts, maintenance_jobs, nodes
 from dcron.services.doctor import Doctor, Finding, database_file, database_server, host
+from dcron.services.settings import SharedSettings
 from dcron.store import daily_statistics, maintenance
 from tests.support.retention import insert_history, sum_up_all
 from tests.support.stage import Stage
@@ -161,11 +162,19 @@ def neglect_maintenance(stage: Stage) -> None:
         connection.execute(due.values(due_at=stage.now - timedelta(days=2)))
 
 
+def give_up_messages(stage: Stage) -> None:
+    with stage.database.write() as connection:
+        about = {"kind": "undeliverable", "subject": "channel:ops"}
+        connection.execute(insert(alerts).values(**about, opened_at=stage.now, last_at=stage.now))
+
+
 CASES: dict[str, Callable[[Stage], None]] = {
     "no-agent": stop_agents,
     "unserved": require_what_no_node_has,
     "node-late": be_late,
     "drained": lambda stage: set_node(stage, draining=True),
+    "no-channel": lambda stage: stage.set_line(1, notify=("ops",)),
+    "undeliverable": give_up_messages,
     "clock-skew": lambda stage: set_node(stage, clock_offset=-7.5),
     "tzdata-differs": lambda stage: set_node(stage, tzdata="2024a"),
     "version-differs": lambda stage: set_node(stage, version="0.1"),
@@ -192,6 +201,22 @@ def test_tasks_that_no_node_serves_are_named(healthy: Stage) -> None:
     (finding,) = examine(healthy)
     assert finding.subjects == ["render"]
     assert finding.problem.endswith("these tasks: render")
+
+
+def test_channels_that_no_agent_has_are_named_with_what_to_type(healthy: Stage) -> None:
+    healthy.task("report", notify=("mailto:ann@example.org", "ops"), notify_on=("output",))
+    healthy.task("copy", notify=("mailto:bob",))
+    healthy.set_line(1, notify=("ops",))
+    SharedSettings(healthy.crontab).set("notify.fallback", "mailto:bob")
+    ops, mail = [each for each in examine(healthy) if each.code == "no-channel"]
+    assert ops.sentence == (
+        "no running agent has the channel ops; what backup and 1 other should send waits; give an agent the"
+        " table [notify.ops] in its config file and restart it; `dcron channel list` shows all"
+    )
+    assert mail.problem == "no running agent can send mail to mailto:ann@example.org, mailto:bob"
+    assert '[notify.mail] with kind = "mail"' in mail.advice
+    set_node(healthy, channels=("ops", "mailto"))
+    assert "no-channel" not in codes(healthy)
 
 
 def test_a_failed_maintenance_job_says_why(healthy: Stage) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dcron.channels import MAILTO
 from dcron.errors import NotFound
 from dcron.model import Node, Notification
+from dcron.policy import channels as policy
 from dcron.services.service import Service
 from dcron.store import nodes, notifications
 from dcron.store.notifications import ChannelFigures
@@ -32,6 +32,11 @@ class Channels(Service):
             figures = notifications.figures(connection, names)
         return [ChannelRow(name, _having(living, name), each) for name, each in figures.items()]
 
+    def unsendable(self, channels: Iterable[str]) -> list[str]:
+        """Return those of the channels by which no living node can send."""
+        with self.database.read() as connection:
+            return policy.unsendable(channels, nodes.living(connection, self.database.now(connection)))
+
     def request_test(self, channel: str) -> int:
         """Let a node send a test message; return the ID of its notification. Raises NotFound."""
         with self.database.write() as connection:
@@ -53,5 +58,4 @@ class Channels(Service):
 
 def _having(living: Sequence[Node], channel: str) -> tuple[str, ...]:
     """Return the names of the nodes that can send by the channel."""
-    offered = MAILTO if channel.startswith(f"{MAILTO}:") else channel
-    return tuple(sorted({node.name for node in living if offered in node.channels}))
+    return tuple(sorted({node.name for node in living if policy.is_offered(channel, node.channels)}))

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, text
 
 from dcron.database import Database
 from dcron.model import AlertKind
 from dcron.policy.alerts import Rules, rules_of
-from dcron.schema import alerts
+from dcron.schema import OPEN, alerts
 from dcron.store import notifications
 from dcron.store.alerts import Cause, close, read_settings, report
 
@@ -36,6 +36,13 @@ def close_alert(connection: Connection, database: Database, channel: str, now: d
     """Close the alert of a channel: it has sent something."""
     of_channel = (alerts.c.kind == AlertKind.UNDELIVERABLE, alerts.c.subject == _subject(channel))
     close(connection, database, of_channel, now)
+
+
+def since(connection: Connection) -> dict[str, datetime]:
+    """Return since when channels have been unusable, by name: those that have not sent anything meanwhile."""
+    open_ones = (alerts.c.kind == AlertKind.UNDELIVERABLE, text(OPEN))
+    query = select(alerts.c.subject, alerts.c.opened_at).where(*open_ones).order_by(alerts.c.subject)
+    return {row.subject.removeprefix("channel:"): row.opened_at for row in connection.execute(query)}
 
 
 def _subject(channel: str) -> str:

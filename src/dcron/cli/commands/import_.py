@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,10 @@ NAMED = 5
 
 WIDEST = 40
 """Cells of a name beyond which accounts are not aligned."""
+
+
+SENDMAIL = "/usr/sbin/sendmail"
+"""Without it, cron mails nothing."""
 
 
 Warned = tuple[int | None, str]
@@ -111,7 +116,8 @@ def command(
             done = attempt(crontab, None) if force or dry_run else _agreed(crontab, attempt, as_json=as_json)
         if dry_run and not as_json:
             _show_changes(done, crontab)
-    warnings = list(_warnings(content, tasks, done, file))
+        unsendable = _unsendable(crontab, tasks)
+    warnings = [*_warnings(content, tasks, done, file), *_about_mail(content, unsendable, no_mail=no_mail)]
     if as_json:
         console.emit(_shape(done, origin, warnings))
     else:
@@ -286,3 +292,28 @@ def _about_accounts(done: "Imported") -> Iterator[Warned]:
     for user in sorted({user for user in done.accounts.values() if user}):
         if doubt := doubts_about(user):
             yield None, doubt
+
+
+def _unsendable(crontab: "Crontab", tasks: list["Definition"]) -> list[str]:
+    """Return the channels of these tasks by which no living node can send."""
+    from dcron.services.channels import Channels
+
+    channels = [name for task in tasks for name in task.notify]
+    return Channels(crontab).unsendable(channels) if channels else []
+
+
+def _about_mail(content: "CrontabFile", unsendable: list[str], *, no_mail: bool) -> Iterator[Warned]:
+    """Yield warnings about mail that cron sent, or would send, and that does not arrive."""
+    from dcron.policy.channels import advice
+    from dcron.presentation.humanize import first_few
+
+    if unsendable:
+        named = first_few(unsendable, NAMED)
+        yield None, f"no running agent can send to {named} yet: {advice(unsendable)}"
+    without = [task for task in content.definitions if "MAILTO" not in task.env and not task.notify]
+    if without and not no_mail and Path(SENDMAIL).exists():
+        yield (
+            None,
+            f"{len(without):,} of the tasks have no MAILTO above them: cron mailed what they print to their"
+            " accounts on this host, and dcron only stores it; MAILTO=ADDRESS in the file mails it",
+        )

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from dcron.schedule import Advice
 
 
-SUSPENDED, NO_CALENDAR, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
+SUSPENDED, NO_CALENDAR, NO_CHANNEL, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
     "suspended",
     "no-calendar",
+    "no-channel",
     "no-upstream",
     "circle",
     "not-runnable",
@@ -77,13 +78,16 @@ def command(
 
 def _of_crontab(db: str | None) -> Iterator[LintWarning]:
     from dcron.cli.progress import watched
+    from dcron.services.channels import Channels
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
         tasks = list(watched(crontab.tasks(), "reading tasks"))
+        unsendable = Channels(crontab).unsendable(name for task in tasks for name in task.notify)
     rows_show_progress = console.is_terminal()
     for task in tasks if rows_show_progress else watched(tasks, "looking at tasks", len(tasks)):
         yield from _of_task(task, now)
+        yield from _of_channels(task, unsendable)
     yield from _of_order(tasks)
     yield from _of_all([task for task in tasks if task.enabled], now)
 
@@ -108,6 +112,15 @@ def _of_task(task: Task, now: datetime) -> Iterator[LintWarning]:
     for each in advice:
         if not (task.once and each.code == "never-fires"):  # its only time is past, as intended
             yield LintWarning(task.name, each.code, each.message)
+
+
+def _of_channels(task: Task, unsendable: Sequence[str]) -> Iterator[LintWarning]:
+    """Yield the channels of the task by which no running agent can send."""
+    from dcron.policy.channels import advice
+
+    for name in task.notify:
+        if name in unsendable:
+            yield LintWarning(task.name, NO_CHANNEL, f"no running agent can send to {name}: {advice([name])}")
 
 
 def _of_order(tasks: Sequence[Definition]) -> Iterator[LintWarning]:

@@ -8,10 +8,20 @@ from sqlalchemy import Connection
 from dcron import migrations
 from dcron.database import Database
 from dcron.errors import SchemaVersionError
+from dcron.model import NodeState
 from dcron.policy.statistics import Totals, day_of
-from dcron.services.doctor import clocks, database_file, database_server, fleet, host, maintenance, tasks
+from dcron.services.doctor import (
+    channels,
+    clocks,
+    database_file,
+    database_server,
+    fleet,
+    host,
+    maintenance,
+    tasks,
+)
 from dcron.services.doctor.finding import Finding
-from dcron.store import cluster_figures, daily_statistics, nodes
+from dcron.store import cluster_figures, daily_statistics, nodes, undeliverable, used_channels
 from dcron.store import tasks as task_rows
 from dcron.store.cluster_figures import ClusterFigures
 
@@ -75,7 +85,12 @@ class Doctor:
             unstarted = task_rows.by_ids(connection, tasks.never_started(figures))
             seconds = tasks.slowest(_totals(connection, figures))
             slowest = task_rows.by_ids(connection, list(seconds))
+            users = used_channels.read(connection)
+            failing = undeliverable.since(connection)
         yield from fleet.examine(figures, living, unserved)
+        if running := [node for node in living if node.state(figures.now) is not NodeState.LATE]:
+            yield from channels.examine(users, running)
+        yield from channels.examine_failing(failing)
         yield from clocks.examine(living)
         yield from maintenance.examine(figures.maintenance, errors, figures.now)
         yield from maintenance.examine_history(overdue, figures.now)

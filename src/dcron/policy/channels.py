@@ -1,0 +1,34 @@
+"""Decide by which channels living nodes can send."""
+
+from collections.abc import Collection, Iterable
+
+from dcron.channels import MAILTO
+from dcron.fields.kinds import NONE
+from dcron.model import Node
+
+_ADDRESS = f"{MAILTO}:"
+
+
+def is_mail(channel: str) -> bool:
+    """Return whether a channel is an address: any node with a channel of kind mail sends to it."""
+    return channel.startswith(_ADDRESS)
+
+
+def is_offered(channel: str, offered: Collection[str]) -> bool:
+    """Return whether a node that offers these names can send by the channel."""
+    return (MAILTO if is_mail(channel) else channel) in offered
+
+
+def unsendable(channels: Iterable[str], living: Iterable[Node]) -> list[str]:
+    """Return those of the channels by which none of these nodes can send, in order and once each."""
+    offered = {name for node in living for name in node.channels}
+    return [name for name in dict.fromkeys(channels) if name != NONE and not is_offered(name, offered)]
+
+
+def advice(channels: Collection[str]) -> str:
+    """Return what to type so that a node can send by these channels."""
+    named = next((name for name in channels if not is_mail(name)), None)
+    table = f"[notify.{named}]" if named else '[notify.mail] with kind = "mail"'
+    return (
+        f"give an agent the table {table} in its config file and restart it; `dcron channel list` shows all"
+    )
