@@ -43,7 +43,9 @@ def item(
 
 
 def test_one_failure_is_described_in_full() -> None:
-    blame = Blame(NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"])
+    blame = Blame(
+        NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"], 812
+    )
     good = run(
         id=8000, state=RunState.SUCCEEDED, owner="web-1-00000000", finished_at=NOON - timedelta(days=1)
     )
@@ -70,6 +72,7 @@ next run   2027-06-01 13:00:00 UTC
 changed    it began 14m 2s after a change by anna@ops:
            - pg_dump shop
            + pg_dump -j8 shop
+           dcron undo --change 812
 
 The last lines of its output:
   copying
