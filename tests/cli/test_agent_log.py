@@ -7,15 +7,21 @@ import os
 import re
 import signal
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
 import pytest
+from sqlalchemy import update
 
 from dcron import agent as agent_package
 from dcron.cli.agent_log import AgentLog, LogFormat
+from dcron.schema import maintenance_jobs
+from dcron.store.prune import JOB
 from tests.support.agents import agent
 from tests.support.cli import DCRON, Dcron, real, until
+from tests.support.retention import insert_history
+from tests.support.stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +38,21 @@ def test_the_log_is_one_line_a_message_in_utc_on_stderr(dcron: Dcron) -> None:
     assert any("web-9" in line for line in lines)
     assert any("warning" in line and "exit 3" in line for line in lines)
     assert dcron.done("nodes", "--json").json[-1]["state"] == "stopped"
+
+
+def test_pruning_is_announced_where_history_is_older_than_a_day(sqlite: Dcron) -> None:
+    stage = Stage(sqlite.url)
+    stage.now = datetime.now(UTC)
+    task = stage.task("one", "@yearly")
+    insert_history(stage, [{"task_id": task.id, "days": 0.5}])
+    assert real("agent", "--once", url=sqlite.url).code == 0
+    waits = {"position": {"wait_until": (stage.now + timedelta(hours=9)).isoformat()}}
+    with stage.database.write() as connection:
+        connection.execute(update(maintenance_jobs).where(maintenance_jobs.c.name == JOB).values(waits))
+    assert "old history" not in real("agent", "--once", url=sqlite.url).err
+    insert_history(stage, [{"task_id": task.id, "days": 2}])
+    stage.database.close()
+    assert "old history is pruned from" in real("agent", "--once", url=sqlite.url).err
 
 
 KEYS = {"time", "level", "message", "node", "run", "task", "event"}

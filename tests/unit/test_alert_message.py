@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +44,9 @@ def item(
 
 
 def test_one_failure_is_described_in_full() -> None:
-    blame = Blame(NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"])
+    blame = Blame(
+        NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"], 812
+    )
     good = run(
         id=8000, state=RunState.SUCCEEDED, owner="web-1-00000000", finished_at=NOON - timedelta(days=1)
     )
@@ -70,6 +73,7 @@ next run   2027-06-01 13:00:00 UTC
 changed    it began 14m 2s after a change by anna@ops:
            - pg_dump shop
            + pg_dump -j8 shop
+           dcron undo --change 812
 
 The last lines of its output:
   copying
@@ -146,6 +150,7 @@ def size_of(message: Any) -> int:
     return len(message.text.encode()) + len(message.subject.encode()) + len(json.dumps(dict(message.facts)))
 
 
+@pytest.mark.slow
 @given(
     st.lists(HOSTILE, min_size=1, max_size=5),
     HOSTILE,

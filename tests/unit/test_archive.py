@@ -153,10 +153,11 @@ def test_every_byte_comes_back(pieces: list[bytes], reason: str) -> None:
     assert find_run(data, 8) is None
 
 
-@pytest.mark.parametrize("kind", ["text", "cut off", "no JSON"])
+@pytest.mark.parametrize("kind", ["empty", "text", "cut off", "no JSON"])
 def test_damaged_content_is_an_error(kind: str) -> None:
     cut = gzip.compress(b'{"id":7,"task"')[:-9]
-    data = {"text": b"no gzip", "cut off": cut, "no JSON": gzip.compress(b'{"id":7,x')}[kind]
+    no_json = gzip.compress(b'{"id":7,x')
+    data = {"empty": b"", "text": b"no gzip", "cut off": cut, "no JSON": no_json}[kind]
     with pytest.raises(ArchiveError, match="damaged"):
         find_run(data, 7)
 

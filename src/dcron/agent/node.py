@@ -34,9 +34,9 @@ from dcron.model import Node, RunState
 from dcron.presentation.humanize import plural
 from dcron.schedule import tzdata_fingerprint, tzdata_version
 from dcron.schema import SCHEMA_VERSION
-from dcron.store import finishing, maintenance, nodes, planning, reaping, tasks
+from dcron.store import finishing, maintenance, nodes, planning, reaping, retention, tasks
 from dcron.store.finishing import RunResult
-from dcron.store.prune import pruning
+from dcron.store.prune import CLOCK_WAIT, pruning
 from dcron.warden.client import Warden
 from dcron.warden.descendants import kill_descendants
 
@@ -177,6 +177,8 @@ class NodeSession:
             tasks.replan_older_zones(connection, tzdata_version())
             maintenance.add_missing(connection, self._database, self.maintenance.names, now)
             begins_at = pruning(connection, now).begins_at
+            if begins_at and not retention.has_ended(connection, retention.EARLIEST, now - CLOCK_WAIT, None):
+                begins_at = None  # a new crontab has no old history
             if reboot:
                 planning.add_reboot_runs(connection, self.node_id, now)
         self.heartbeat.step()

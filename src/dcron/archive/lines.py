@@ -46,6 +46,8 @@ def find_run(data: bytes, run_id: int) -> ArchivedRun | None:
     """Return the run of this id from the content of an object. Raises ArchiveError for unreadable content."""
     beginning = b'{"id":%d,' % run_id
     try:
+        if not data:
+            raise EOFError("the object is empty")
         with gzip.open(BytesIO(data)) as lines:
             line = next((line for line in lines if line.startswith(beginning)), None)
         if line is None:

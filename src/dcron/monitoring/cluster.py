@@ -113,9 +113,8 @@ class ClusterPage:
             self._is_checked = False
         with self._changed:
             if error and not self._failed:
-                log.warning(
-                    "monitor: /cluster shows its last answer: %s", error, extra={"event": "cluster-away"}
-                )
+                shown = "shows its last answer" if self._answer else "has no figures yet"
+                log.warning("monitor: /cluster %s: %s", shown, error, extra={"event": "cluster-away"})
             elif self._failed and not error:
                 log.warning("monitor: /cluster is current again", extra={"event": "cluster-back"})
             self._failed = bool(error)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeGuard
 
-from dcron.model import LONGEST_DURATION, Alert, AlertKind, Run
+from dcron.model import DEFINITION_FIELDS, LONGEST_DURATION, Alert, AlertKind, Run
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 
@@ -41,6 +41,8 @@ class Blame:
     """A sentence without a full stop, such as `began 14m 2s after a change by anna@ops`."""
     difference: Sequence[str] = ()
     """What changed about the task: lines that begin with `-` and `+`."""
+    change_id: int | None = None
+    """The change, for `dcron undo --change`; None where nothing can be undone."""
 
     @property
     def sentence(self) -> str:
@@ -141,7 +143,9 @@ def time(at: datetime, *, seconds: bool = False) -> str:
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the changed fields of a task, as the audit log has them: lines that begin with `-` and `+`."""
     lines: list[str] = []
-    for field in sorted(after.keys() & before.keys(), key=lambda each: (each != "command", each)):
+    for field in sorted(
+        after.keys() & before.keys() & set(DEFINITION_FIELDS), key=lambda each: (each != "command", each)
+    ):
         old, new = before[field], after[field]
         if old == new or (field == "argv" and "command" in after):
             continue
