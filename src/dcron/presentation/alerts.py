@@ -98,14 +98,16 @@ def cause(facts: AlertFacts, now: datetime) -> str:
             parts.append(run.reason)
     elif alert.last_run_id is not None:
         parts.append(f"run {alert.last_run_id}")
-    return ": ".join([*parts, *_recorded(alert.facts)])
+    return ": ".join([*parts, *_recorded(alert.kind, alert.facts)])
 
 
-def _recorded(facts: Mapping[str, Any]) -> Iterator[str]:
+def _recorded(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was recorded when the alert was opened. A value that is not as expected is left out."""
     expected, seconds, offset = (facts.get(key) for key in ("expected", "seconds", "offset"))
-    if _is_number(seconds) and _is_number(expected):
-        yield f"took {humanize.took(seconds)}, expected {humanize.span(expected)}"
+    if kind == AlertKind.TOO_LONG and _is_number(expected):
+        yield f"expected at most {humanize.span(expected)}"
+    elif kind == AlertKind.TOO_SHORT and _is_number(seconds) and _is_number(expected):
+        yield f"took {humanize.took(seconds)}, expected at least {humanize.span(expected)}"
     elif _is_number(expected):
         yield f"expected within {humanize.span(expected)}"
     if _is_number(missed := facts.get("occurrences")):
