@@ -81,6 +81,13 @@ def test_a_removed_task_keeps_its_history_also_beside_a_new_one_of_its_name(stag
     assert [each.action for each in recorded(stage, "a")] == ["add", "rm", "add"]
 
 
+def test_an_adopted_task_is_on_record_with_its_source(stage: Stage) -> None:
+    task = stage.task("a")
+    stage.crontab.acting("import").import_tasks([task.definition()], "import:web-1:ann:-", adopt=True)
+    (adopted, _) = History(stage.crontab).changes(9, "a")
+    assert (adopted.action, adopted.via, adopted.fields) == ("set", "import", ["source"])
+
+
 def test_changes_are_found_by_author_time_and_batch(stage: Stage) -> None:
     stage.task("a")
     later = stage.forward(hours=1)

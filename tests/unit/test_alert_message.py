@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -149,6 +150,7 @@ def size_of(message: Any) -> int:
     return len(message.text.encode()) + len(message.subject.encode()) + len(json.dumps(dict(message.facts)))
 
 
+@pytest.mark.slow
 @given(
     st.lists(HOSTILE, min_size=1, max_size=5),
     HOSTILE,

@@ -107,11 +107,11 @@ class RecordedChange:
 
     @property
     def fields(self) -> list[str]:
-        """The names of the fields that it changed; `pause` if the task was paused or resumed."""
+        """The names of what it changed: fields, `pause` and `source`."""
         before, after = self.before or {}, self.after or {}
         if not before or not after:
             return []
-        names = (*DEFINITION_FIELDS, "pause") if self.has_states else after.keys()
+        names = (*DEFINITION_FIELDS, "pause", "source") if self.has_states else after.keys()
         return [name for name in names if before.get(name) != after.get(name)]
 
 
