@@ -94,6 +94,16 @@ To see more, and to stop reminders:
     )
 
 
+def test_what_the_alert_has_recorded_is_part_of_the_cause() -> None:
+    recorded = {"due": NOON.isoformat(), "expected": 600, "reason": "no agent has the tag gpu", "node": 7}
+    late = alert(kind="late", facts=recorded, run_id=None, last_run_id=None)
+    known = "expected within 10m 0s: due since 2027-06-01 12:00 UTC: no agent has the tag gpu"
+    assert f"cause      {known}\n" in compose([item(AlertFacts(late))]).text
+    assert compose(
+        [item(AlertFacts(replace(late, facts={"due": "0001-01-01T00:00+05:00", "expected": True})))]
+    ).text
+
+
 def test_a_recovery_says_how_long_it_lasted() -> None:
     closed = replace(alert(), closed_at=NOON + timedelta(hours=3, minutes=20))
     message = compose([item(AlertFacts(closed, run()), kind="closed")])

@@ -108,14 +108,23 @@ def _recorded(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"took {humanize.took(seconds)}, expected {humanize.span(expected)}"
     elif _is_number(expected):
         yield f"expected within {humanize.span(expected)}"
+    if _is_number(missed := facts.get("occurrences")):
+        yield plural(int(missed), "occurrence")
     if _is_number(offset):
         yield f"{offset:+.1f}s"
-    for key, begin in (("due", "due since "), ("succeeded_at", "the last success was "), ("node", "")):
-        if isinstance(value := facts.get(key), str):
-            yield f"{begin}{value}"
-    for key in ("reason", "problem", "error"):
+    for key, begin in (("due", "due since"), ("succeeded_at", "last success"), ("died_at", "died")):
+        if at := _read_time(facts.get(key)):
+            yield f"{begin} {time(at)}"
+    for key in ("node", "reason", "problem", "error"):
         if isinstance(value := facts.get(key), str):
             yield value
+
+
+def _read_time(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
