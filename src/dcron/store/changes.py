@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
+from dcron.errors import ROW_ERRORS
 from dcron.model import DEFINITION_FIELDS, Definition, Task
 from dcron.schema import changes, crontab
 from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
@@ -228,12 +229,15 @@ def _change(row: Any) -> RecordedChange:
 
 
 def _state(written: dict[str, Any] | None) -> TaskState | None:
-    definition = definition_in(written)
-    if definition is None or written is None:
+    """Return the state in a change; None if there is none, or none that can be read."""
+    try:
+        definition = definition_in(written)
+        if definition is None or written is None:
+            return None
+        pause = _pause(written.get("pause"))
+        return TaskState(definition, pause, bool(written.get("once")), written.get("source"))
+    except ROW_ERRORS:
         return None
-    return TaskState(
-        definition, _pause(written.get("pause")), bool(written.get("once")), written.get("source")
-    )
 
 
 def _pause(written: dict[str, Any] | None) -> Pause | None:
