@@ -6,7 +6,7 @@ shares one with COMMIT. The server still executes one statement after the other,
 and skips the rest after an error. A COMMIT without a reply is in doubt, as it always is.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -20,11 +20,6 @@ class _Postponed(NamedTuple):
     statement: Any
     parameters: Any
     on_reply: Callable[["PipelinedCursor"], None] | None
-
-
-def _enqueue(sent: Iterable[_Postponed]) -> Generator[Any, Any, None]:
-    for each in sent:
-        yield from each.cursor.enqueue(each.statement, each.parameters)
 
 
 class PipelinedCursor(psycopg.Cursor[Any]):
@@ -54,16 +49,9 @@ class PipelinedCursor(psycopg.Cursor[Any]):
         with self.connection.sending():
             super().executemany(query, params_seq, returning=returning)
 
-    def enqueue(self, statement: Any, parameters: Any) -> Generator[Any, Any, None]:
-        """Add a statement to the open pipeline without sending it.
-
-        `execute` would wake up the server, and look for replies, once for each statement.
-        """
-        yield from self._start_query(statement)
-        query = self._convert_query(statement, parameters)
-        yield from self._maybe_prepare_gen(query)
-        self._last_query = statement
-        yield from self.connection._prepared.maintain_gen(self.connection)
+    def send(self, statement: Any, parameters: Any) -> None:
+        """Execute without what is postponed."""
+        super().execute(statement, parameters)
 
     @property
     def is_postponed(self) -> bool:
@@ -109,9 +97,8 @@ class PipelinedConnection(PatientConnection):
         sent = self._opening + self.postponed
         self._opening, self.postponed = [], []
         with self.pipeline() if sent else nullcontext():
-            if sent:
-                with self.lock:
-                    self.wait(_enqueue(sent))
+            for each in sent:
+                each.cursor.send(each.statement, each.parameters)
             yield
         for each in sent:
             if each.on_reply:
