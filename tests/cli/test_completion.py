@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.agents import run_once
 from tests.support.cli import DCRON, Dcron
+from tests.support.stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -70,8 +71,19 @@ def test_bash_completes_contexts_and_what_they_have(
     assert offered(full, "dcron", "-c", "prod", "view", "bac") == ["backup", "backup-full"]
 
 
+def test_bash_completes_channels(full: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[notify.ops]\nkind = "mail"\n')
+    monkeypatch.setenv("DCRON_CONFIG", str(config))
+    stage = Stage(full.url)
+    stage.node(channels=("other", "mailto"))
+    stage.database.close()
+    assert offered(full, "dcron", "channel", "test", "o") == ["ops", "other"]
+    assert offered(full, "dcron", "add", "--notify", "o") == ["ops", "other"]
+
+
 def test_bash_completes_verbs_options_and_their_choices(full: Dcron) -> None:
-    assert offered(full, "dcron", "und") == ["undrain"]
+    assert offered(full, "dcron", "undr") == ["undrain"]
     assert offered(full, "dcron", "run", "--fo") == ["--follow"]
     assert offered(full, "dcron", "add", "--overlap", "") == ["skip", "queue", "replace"]
     assert offered(full, "dcron", "add", "--tz", "Europe/Berl") == ["Europe/Berlin"]

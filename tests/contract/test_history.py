@@ -81,6 +81,13 @@ def test_a_removed_task_keeps_its_history_also_beside_a_new_one_of_its_name(stag
     assert [each.action for each in recorded(stage, "a")] == ["add", "rm", "add"]
 
 
+def test_an_adopted_task_is_on_record_with_its_source(stage: Stage) -> None:
+    task = stage.task("a")
+    stage.crontab.acting("import").import_tasks([task.definition()], "import:web-1:ann:-", adopt=True)
+    (adopted, _) = History(stage.crontab).changes(9, "a")
+    assert (adopted.action, adopted.via, adopted.fields) == ("set", "import", ["source"])
+
+
 def test_changes_are_found_by_author_time_and_batch(stage: Stage) -> None:
     stage.task("a")
     later = stage.forward(hours=1)
@@ -166,3 +173,15 @@ def test_the_kind_of_earlier_changes_is_by_their_action(stage: Stage) -> None:
         rows = connection.execute(select(changes.c.action, changes.c.kind))
         kinds = {row.action: row.kind for row in rows}
     assert kinds == {"add": "task", "run": "run"}
+
+
+@pytest.mark.parametrize(
+    "written", ["[]", '"x"', "7", '{"schedule": 7, "pause": 3}', '{"schedule": "@daily"}']
+)
+def test_a_change_that_was_written_by_hand_is_shown_as_it_is(stage: Stage, written: str) -> None:
+    task = stage.task("a")
+    stage.sql("UPDATE changes SET after = :written WHERE task_id = :id", written=written, id=task.id)
+    (change,) = recorded(stage, "a")
+    assert change.state_after is None
+    assert (change.subject, change.fields) == ("a", [])
+    assert History(stage.crontab).crontab_at(stage.now).tasks == []

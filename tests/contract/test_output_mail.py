@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
+from dcron.agent import spool
 from dcron.agent.execution import output_mail
 from dcron.agent.notifier import Notifier
 from dcron.channels import Channel
@@ -169,3 +170,13 @@ def test_a_run_that_is_gone_or_damaged_stops_no_other_mail(stage: Stage, sent: l
     deliver(stage)
     assert [message.subject for message in sent][2] == "[dcron] the output of run 999999 is pruned"
     assert len(sent) == 3
+
+
+def test_an_end_out_of_the_spool_is_mailed_too(stage: Stage) -> None:
+    task = stage.task("report", **ANN)
+    node = stage.node("dead")
+    values = {"task_id": task.id, "task": "report", "state": "lost", "owner": node, "finished_at": stage.now}
+    run_id = stage.insert_run(**values, claimed_at=stage.now, started_at=stage.now, spec=task.spec())
+    assert spool._deliver_result(stage.database, node, task.id, result(run_id)._replace(node_id=node))
+    (row,) = rows(stage)
+    assert (row.run_id, row.channel) == (run_id, "mailto:ann@example.org")

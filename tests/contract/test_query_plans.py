@@ -21,6 +21,7 @@ from dcron.store import (
     alerts,
     audit_log,
     blocked,
+    changes,
     claims,
     clock_steps,
     daily_statistics,
@@ -46,6 +47,7 @@ from dcron.store import (
     unclaimable,
 )
 from dcron.store.candidates import Capacity
+from dcron.store.changes import ChangeFilter
 from dcron.store.claims import ClaimResult
 from dcron.store.finished_runs import Place
 from dcron.store.finishing import RunResult
@@ -231,6 +233,11 @@ QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
     "a prefix": lambda connection, stage: tasks.names_beginning(connection, "line-77", 6),
     "a name": lambda connection, stage: tasks.by_name(connection, "line-77"),
     "a source": lambda connection, stage: tasks.of_source(connection, "import:web-1:ann:-"),
+    "the changes of a task": lambda connection, stage: changes.page(
+        connection, ChangeFilter(task_id=77, task="line-77"), 20, None
+    ),
+    "the changes of a batch": lambda connection, stage: changes.of_batch(connection, "b123456789"),
+    "the undo of a change": lambda connection, stage: changes.last_undo(connection, 77),
     "the last change by name": lambda connection, stage: audit_log.last_of_name(connection, "line-77"),
     "the last change of a line": lambda connection, stage: audit_log.last_state(connection, 77),
     "a page of dead letters": lambda connection, stage: listings.dead_letters(

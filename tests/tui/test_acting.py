@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from dcron.model import RunState
+from dcron.services.history import History
 from dcron.store.runs import RunFilter
 from dcron.tui import modals
 from dcron.tui.suspend import suspended
@@ -26,6 +27,8 @@ def test_run_now_tells_the_command_line_that_does_the_same(stage: Stage) -> None
             await screen.press("r")
             await screen.shows("dcron run backup")
             assert states(stage) == [RunState.WAITING]
+            (change, *_) = History(stage.crontab).changes(9, "backup")
+            assert (change.action, change.via, change.actor) == ("run", "tui", "bob@desk")
 
     asyncio.run(look())
 

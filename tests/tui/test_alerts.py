@@ -59,6 +59,7 @@ def test_open_alerts_are_shown_by_kind_and_lead_to_the_runs(stage: Stage) -> Non
     play(look)
 
 
+@pytest.mark.slow
 def test_a_reason_is_asked_for_and_the_line_goes(stage: Stage) -> None:
     failing(stage, "mail")
 
@@ -83,6 +84,7 @@ def test_a_reason_is_asked_for_and_the_line_goes(stage: Stage) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_nothing_is_wrong(stage: Stage) -> None:
     async def look() -> None:
         async with stage.screen(awaited="no tasks") as screen:

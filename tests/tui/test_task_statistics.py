@@ -5,10 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
+from dcron.schema import maintenance_jobs
 from dcron.services.dashboard import Dashboard
 from dcron.services.recent_statistics import RecentStatistics
+from dcron.store.prune import JOB
 from dcron.tui.detail import detail_facts
 from tests.support.statistics import ended_run, insert_runs, sum_up
 from tests.support.tui import Stage
@@ -74,6 +76,22 @@ def test_many_tasks_are_sorted_by_fewer_days(history: Stage, monkeypatch: pytest
     monkeypatch.setattr("dcron.services.recent_statistics.FEW", 0)
     monkeypatch.setattr("dcron.services.recent_statistics.MOST_ROWS", 1)
     assert ordered(Dashboard(history.crontab), "p95") == ["slow", "bad", "new"]
+
+
+@pytest.mark.slow
+def test_the_first_line_says_what_was_pruned_where_there_is_room(history: Stage) -> None:
+    with history.database.write() as connection:
+        now = history.database.now(connection)
+        row = {"name": JOB, "due_at": now, "ran_at": now - timedelta(minutes=4), "done": {"runs": 12_110}}
+        connection.execute(insert(maintenance_jobs).values(row))
+
+    async def look(width: int) -> str:
+        async with history.screen(size=(width, 30)) as screen:
+            await screen.shows("3 tasks")
+            return screen.lines()[0]
+
+    assert "pruned 4m ago: 12,110 runs; oldest 2d 0h" in asyncio.run(look(160))
+    assert "pruned" not in asyncio.run(look(80))
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +44,9 @@ def item(
 
 
 def test_one_failure_is_described_in_full() -> None:
-    blame = Blame(NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"])
+    blame = Blame(
+        NOON, "began 14m 2s after a change by anna@ops", ["- pg_dump shop", "+ pg_dump -j8 shop"], 812
+    )
     good = run(
         id=8000, state=RunState.SUCCEEDED, owner="web-1-00000000", finished_at=NOON - timedelta(days=1)
     )
@@ -70,6 +73,7 @@ next run   2027-06-01 13:00:00 UTC
 changed    it began 14m 2s after a change by anna@ops:
            - pg_dump shop
            + pg_dump -j8 shop
+           dcron undo --change 812
 
 The last lines of its output:
   copying
@@ -88,6 +92,16 @@ To see more, and to stop reminders:
         3,
         8123,
     )
+
+
+def test_what_the_alert_has_recorded_is_part_of_the_cause() -> None:
+    recorded = {"due": NOON.isoformat(), "expected": 600, "reason": "no agent has the tag gpu", "node": 7}
+    late = alert(kind="late", facts=recorded, run_id=None, last_run_id=None)
+    known = "expected within 10m 0s: due since 2027-06-01 12:00 UTC: no agent has the tag gpu"
+    assert f"cause      {known}\n" in compose([item(AlertFacts(late))]).text
+    assert compose(
+        [item(AlertFacts(replace(late, facts={"due": "0001-01-01T00:00+05:00", "expected": True})))]
+    ).text
 
 
 def test_a_recovery_says_how_long_it_lasted() -> None:
@@ -146,6 +160,7 @@ def size_of(message: Any) -> int:
     return len(message.text.encode()) + len(message.subject.encode()) + len(json.dumps(dict(message.facts)))
 
 
+@pytest.mark.slow
 @given(
     st.lists(HOSTILE, min_size=1, max_size=5),
     HOSTILE,

@@ -119,9 +119,17 @@ class Counters:
     @property
     def loops(self) -> Iterable[LoopStatus]:
         """The loops without which a node does not work, and those of the maintenance jobs."""
-        own = (self.dispatcher, self.heartbeat, self.receiver, self.recorder)
-        return (*own, self.maintenance, self.quick_maintenance)
+        return (*self._vital, self.maintenance, self.quick_maintenance)
+
+    @property
+    def _vital(self) -> Iterable[LoopStatus]:
+        """The loops without which runs do not start or their ends are not recorded."""
+        return (self.dispatcher, self.heartbeat, self.receiver, self.recorder)
 
     def stalled(self, limit: float) -> list[str]:
-        """Return the names of the loops that have not gone on for more than `limit` seconds."""
-        return [loop.name for loop in self.loops if loop.overdue > limit]
+        """Return the names of the vital loops that have not gone on for more than `limit` seconds.
+
+        Not of a maintenance job that hangs, for example on an archive: another node continues it, and the
+        runs of this node must not be stopped for it.
+        """
+        return [loop.name for loop in self._vital if loop.overdue > limit]

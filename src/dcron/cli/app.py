@@ -61,7 +61,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "restore": "Restore a crontab that `dcron dump` wrote.",
         "doctor": "Look for what needs an operator's attention.",
         "history": "Show who changed what, when and why.",
-        "undo": "Undo changes: the former state becomes a new change.",
+        "undo": "Undo the last change of a task, another change, or a batch of changes.",
         "info": "Print versions, the database, and where the settings come from.",
         "config": "Manage the settings that all users of the crontab share.",
         "db": "Prepare or upgrade the database, or print its URL.",

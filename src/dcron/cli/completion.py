@@ -133,6 +133,20 @@ def _nodes(ctx: Any, beginning: str) -> list[Offer]:
     )
 
 
+def _channels(ctx: Any, beginning: str) -> list[Offer]:
+    """Return the channels of living nodes and of this machine."""
+    from dcron.channels import MAILTO
+    from dcron.config import load_config
+    from dcron.services.fleet import Fleet
+
+    living = _query(ctx, lambda crontab: (each for node in Fleet(crontab).living() for each in node.channels))
+    try:
+        own = list(load_config().notify)
+    except DcronError:
+        own = []
+    return _plain(sorted({*own, *living} - {MAILTO}))
+
+
 def _queues(ctx: Any, beginning: str) -> list[Offer]:
     """Return the queues with a limit, with active runs, or served by an agent."""
     from dcron.services.fleet import Fleet
@@ -194,6 +208,7 @@ def _contexts(ctx: Any, beginning: str) -> list[Offer]:
 _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
     "ALERT": _alerts,
     "CALENDAR": lambda ctx, beginning: _plain(calendar_names(ctx, beginning)),
+    "CHANNEL": _channels,
     "CONTEXT": _contexts,
     "NAME": lambda ctx, beginning: _plain(task_names(ctx, beginning)),
     "NODE": _nodes,

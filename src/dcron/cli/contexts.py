@@ -31,7 +31,7 @@ def context_option(*, hidden: bool) -> TyperOption:
         expose_value=False,
         is_eager=True,
         hidden=hidden,
-        autocompletion=lambda ctx, incomplete: completion.offers("CONTEXT", ctx, incomplete),
+        autocompletion=lambda ctx, _, incomplete: completion.offers("CONTEXT", ctx, incomplete),
         required=False,
     )
 

@@ -149,6 +149,7 @@ def alert_facts_shape(facts: AlertFacts, now: datetime) -> dict[str, Any]:
         "next_run_at": instant(facts.next_run_at),
         "began": facts.blame.text if facts.blame else None,
         "difference": list(facts.blame.difference) if facts.blame else [],
+        "change": facts.blame.change_id if facts.blame else None,
     }
 
 

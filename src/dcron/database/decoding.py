@@ -7,6 +7,7 @@ value by value than to find them.
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 from sqlalchemy import Dialect, Executable
@@ -31,6 +32,8 @@ def decode(statement: Executable, dialect: Dialect, rows: Sequence[Sequence[Any]
 
 
 def _read(column: Sequence[Any], reader: _Reader) -> Iterable[Any]:
+    if column.count(column[0]) == len(column):  # most columns hold their default in all rows
+        return repeat(reader(column[0]), len(column))
     known = {value: reader(value) for value in set(column)}
     return map(known.__getitem__, column)
 

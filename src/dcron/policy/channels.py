@@ -22,7 +22,9 @@ def is_offered(channel: str, offered: Collection[str]) -> bool:
 def unsendable(channels: Iterable[str], living: Iterable[Node]) -> list[str]:
     """Return those of the channels by which none of these nodes can send, in order and once each."""
     offered = {name for node in living for name in node.channels}
-    return [name for name in dict.fromkeys(channels) if name != NONE and not is_offered(name, offered)]
+    # A row written with SQL may hold anything; planning suspends a task that cannot be read.
+    names = dict.fromkeys(name for name in channels if isinstance(name, str))
+    return [name for name in names if name != NONE and not is_offered(name, offered)]
 
 
 def advice(channels: Collection[str]) -> str:

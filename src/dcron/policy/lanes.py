@@ -83,6 +83,8 @@ class Lane:
 def lane_of(task: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
     """Return the lane of a task's runs. Backfills have low priority."""
     priority = "low" if trigger is Trigger.BACKFILL else task.priority
+    if not task.require and not task.need:
+        return _lane(task.queue, priority, (), (), task.user)
     # A row written with SQL may hold anything; planning suspends a task that cannot be read.
     require = sorted({tag for tag in task.require if isinstance(tag, str)})
     need = {name: amount for name, amount in task.need.items() if isinstance(amount, int | float)}

@@ -78,9 +78,9 @@ def rules_of(task: Definition) -> Rules:
 
 def excluded_by(task: Task, occurrence: datetime) -> str | None:
     """Return why a calendar excludes the occurrence, naming the calendar; None when it may run."""
-    named = {task.except_calendar: task.except_content, task.only_calendar: task.only_content}
-    if named.keys() == {None}:
+    if task.except_calendar is None and task.only_calendar is None:
         return None
+    named = {task.except_calendar: task.except_content, task.only_calendar: task.only_content}
     for name, content in named.items():
         if name and content is None:
             return f"there is no calendar {name!r}"

@@ -220,6 +220,8 @@ def _what_changed(news: _News) -> Iterator[str]:
     if blame := news.facts.blame:
         yield f"changed    it {safe(blame.text, _LINE_CELLS)}{':' if blame.difference else ''}"
         yield from (f"           {safe(line, _LINE_CELLS)}" for line in blame.difference)
+        if blame.change_id is not None:
+            yield f"           dcron undo --change {blame.change_id}"
 
 
 def _output(news: _News) -> Iterator[str]:

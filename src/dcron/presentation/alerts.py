@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeGuard
 
-from dcron.model import LONGEST_DURATION, Alert, AlertKind, Run
+from dcron.model import DEFINITION_FIELDS, LONGEST_DURATION, Alert, AlertKind, Run
 from dcron.presentation import humanize
 from dcron.presentation.humanize import plural
 
@@ -41,6 +41,8 @@ class Blame:
     """A sentence without a full stop, such as `began 14m 2s after a change by anna@ops`."""
     difference: Sequence[str] = ()
     """What changed about the task: lines that begin with `-` and `+`."""
+    change_id: int | None = None
+    """The change, for `dcron undo --change`; None where nothing can be undone."""
 
     @property
     def sentence(self) -> str:
@@ -96,24 +98,35 @@ def cause(facts: AlertFacts, now: datetime) -> str:
             parts.append(run.reason)
     elif alert.last_run_id is not None:
         parts.append(f"run {alert.last_run_id}")
-    return ": ".join([*parts, *_recorded(alert.facts)])
+    return ": ".join([*parts, *_recorded(alert.kind, alert.facts)])
 
 
-def _recorded(facts: Mapping[str, Any]) -> Iterator[str]:
+def _recorded(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was recorded when the alert was opened. A value that is not as expected is left out."""
     expected, seconds, offset = (facts.get(key) for key in ("expected", "seconds", "offset"))
-    if _is_number(seconds) and _is_number(expected):
-        yield f"took {humanize.took(seconds)}, expected {humanize.span(expected)}"
+    if kind == AlertKind.TOO_LONG and _is_number(expected):
+        yield f"expected at most {humanize.span(expected)}"
+    elif kind == AlertKind.TOO_SHORT and _is_number(seconds) and _is_number(expected):
+        yield f"took {humanize.took(seconds)}, expected at least {humanize.span(expected)}"
     elif _is_number(expected):
         yield f"expected within {humanize.span(expected)}"
+    if _is_number(missed := facts.get("occurrences")):
+        yield plural(int(missed), "occurrence")
     if _is_number(offset):
         yield f"{offset:+.1f}s"
-    for key, begin in (("due", "due since "), ("succeeded_at", "the last success was "), ("node", "")):
-        if isinstance(value := facts.get(key), str):
-            yield f"{begin}{value}"
-    for key in ("reason", "problem", "error"):
+    for key, begin in (("due", "due since"), ("succeeded_at", "last success"), ("died_at", "died")):
+        if at := _read_time(facts.get(key)):
+            yield f"{begin} {time(at)}"
+    for key in ("node", "reason", "problem", "error"):
         if isinstance(value := facts.get(key), str):
             yield value
+
+
+def _read_time(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -141,7 +154,9 @@ def time(at: datetime, *, seconds: bool = False) -> str:
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the changed fields of a task, as the audit log has them: lines that begin with `-` and `+`."""
     lines: list[str] = []
-    for field in sorted(after.keys() & before.keys(), key=lambda each: (each != "command", each)):
+    for field in sorted(
+        after.keys() & before.keys() & set(DEFINITION_FIELDS), key=lambda each: (each != "command", each)
+    ):
         old, new = before[field], after[field]
         if old == new or (field == "argv" and "command" in after):
             continue

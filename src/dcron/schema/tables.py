@@ -124,8 +124,8 @@ crontab = Table(
     # How long its history is kept, where that differs from the settings `keep.*`.
     Column("keep", Json(), nullable=False, server_default="{}"),
     # Who gets messages about it, and for which alerts; empty: as the settings `notify.*` say.
-    Column("notify", Json(list), nullable=False, server_default="[]"),
-    Column("notify_on", Json(list), nullable=False, server_default="[]"),
+    Column("notify", Json(list, of=str), nullable=False, server_default="[]"),
+    Column("notify_on", Json(list, of=str), nullable=False, server_default="[]"),
     Column("notify_after", Whole),
     # What is expected of its runs, where that differs from the settings `expect.*`.
     Column("expect", Json(), nullable=False, server_default="{}"),

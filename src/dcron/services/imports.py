@@ -109,8 +109,8 @@ def write(
     if not problems:
         problems = writer.add_many(added, source)
         # Also of tasks that are adopted.
-        matched = [task.id for each in matches if (task := each.task) and task is not each.other]
-        tasks.set_source(writer.connection, matched, source)
+        matched = [task for each in matches if (task := each.task) and task is not each.other]
+        writer.set_source(matched, source, recorded=unchanged)
     written = [*added, *(after for _, after in changes)]
     imported = Imported(
         [definition.name for definition in added],

@@ -133,6 +133,14 @@ class TaskWriter:
             dependency_rules.require_no_downstream(self.connection, task)
         return self._settle(task, "set")
 
+    def set_source(self, matched: Sequence[Task], source: str | None, *, recorded: Collection[Task]) -> None:
+        """Set the source of these tasks. Record it for those in `recorded`: the others have a change."""
+        tasks.set_source(self.connection, [task.id for task in matched], source)
+        ids = {task.id for task in recorded}
+        for task in matched:
+            if task.id in ids and task.source != source:
+                self._record("set", before=task, after=replace(task, source=source))
+
     def revert(self, task: Task, state: TaskState) -> Task:
         """Give the task a former state, with its pause. Raises as `replace` does."""
         require_valid(state.definition, self.now, task)

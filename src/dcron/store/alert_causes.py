@@ -104,7 +104,9 @@ class _Facts:
             return Blame(row.at, f"began {after} after it was added by {by}")
         if not (isinstance(row.before, dict) and isinstance(row.after, dict)):
             return None
-        return Blame(row.at, f"began {after} after a change by {by}", difference(row.before, row.after))
+        note = f" ({row.note})" if row.note else ""
+        text = f"began {after} after a change by {by}{note}"
+        return Blame(row.at, text, difference(row.before, row.after), row.id)
 
     def _news(self, run: Run, success: Run | None) -> Blame | None:
         """Return what is new about the run since the last success: release, time zones or node."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
+from dcron.errors import ROW_ERRORS
 from dcron.model import DEFINITION_FIELDS, Definition, Task
 from dcron.schema import changes, crontab
 from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
@@ -107,11 +108,11 @@ class RecordedChange:
 
     @property
     def fields(self) -> list[str]:
-        """The names of the fields that it changed; `pause` if the task was paused or resumed."""
+        """The names of what it changed: fields, `pause` and `source`."""
         before, after = self.before or {}, self.after or {}
         if not before or not after:
             return []
-        names = (*DEFINITION_FIELDS, "pause") if self.has_states else after.keys()
+        names = (*DEFINITION_FIELDS, "pause", "source") if self.has_states else after.keys()
         return [name for name in names if before.get(name) != after.get(name)]
 
 
@@ -228,12 +229,15 @@ def _change(row: Any) -> RecordedChange:
 
 
 def _state(written: dict[str, Any] | None) -> TaskState | None:
-    definition = definition_in(written)
-    if definition is None or written is None:
+    """Return the state in a change; None if there is none, or none that can be read."""
+    try:
+        definition = definition_in(written)
+        if definition is None or written is None:
+            return None
+        pause = _pause(written.get("pause"))
+        return TaskState(definition, pause, bool(written.get("once")), written.get("source"))
+    except ROW_ERRORS:
         return None
-    return TaskState(
-        definition, _pause(written.get("pause")), bool(written.get("once")), written.get("source")
-    )
 
 
 def _pause(written: dict[str, Any] | None) -> Pause | None:

@@ -14,7 +14,7 @@ from dcron.model import LAST_RUN, Run, RunState, SkipCode
 from dcron.policy.statistics import Span
 from dcron.schema import FINISHED, changes, crontab, nodes, runs
 from dcron.store import listings
-from dcron.store.audit_log import changed_by
+from dcron.store.audit_log import TASK_ACTIONS, changed_by
 from dcron.store.finished_runs import Place
 from dcron.store.search_terms import has_failed
 from dcron.unreadable import UnreadableTime
@@ -161,7 +161,7 @@ def changes_since(connection: Connection, span: Span) -> tuple[list[Change], boo
                 continue
             if row.at < span.start:
                 return found, False
-            if row.action in TASK_ACTIONS and row.at < span.end:
+            if row.action in _SHOWN and row.task_id is not None and row.at < span.end:
                 if len(found) == MOST_CHANGES:
                     return found, True
                 found.append(_change(row))
@@ -170,8 +170,8 @@ def changes_since(connection: Connection, span: Span) -> tuple[list[Change], boo
         before = rows[-1].id
 
 
-TASK_ACTIONS = ("add", "set", "rm", "pause", "resume", "restore")
-"""Actions that change a task itself; others are about its runs."""
+_SHOWN = tuple(action for action in TASK_ACTIONS if action != "retire")
+"""Changes that people make: a one-off leaves the crontab by itself."""
 
 
 def _change(row: Any) -> Change:

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from dcron.model import Definition
 from dcron.schema import nodes, notifications
 from dcron.services.settings import SharedSettings
+from tests.faults.campaign.ledger import USUAL
 from tests.faults.campaign.playing import Figures, fault
 from tests.faults.campaign.stage import LEASES, Stage
 
@@ -31,6 +32,7 @@ def failing_at_once(stage: Stage) -> Figures:
     count, most_senders = (1_000, 3) if stage.seconds >= 20 else (200, 1)
     received = _give_channel(stage)
     SharedSettings(stage.cluster.crontab).set("notify.pause", f"{PAUSE}s")
+    stage.load(USUAL[:1])
     for name in LEASES:
         stage.start(name)
     stage.cluster.wait_until_alive(len(LEASES), within=60)

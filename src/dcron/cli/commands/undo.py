@@ -36,7 +36,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Undo the last change of a task, another change, or all changes of a batch.
+    """Undo the last change of a task, another change, or a batch of changes.
 
     \b
     dcron undo backup
