@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dcron.tui import modals
 from tests.support.cli import DCRON
 from tests.support.escapes import shown
 from tests.support.patience import PATIENCE
@@ -54,10 +55,14 @@ class Terminal:
             self._read(left)
 
     def insist(self, keys: str, text: str) -> None:
-        """Press these keys until this text is seen: a dialog ignores keys at first."""
-        for _ in range(10):
+        """Press these keys until this text is seen: a dialog ignores keys at first.
+
+        Pressed twice they may do something else: wait before the first press, and long before the next.
+        """
+        self._read_for(2 * modals.PATIENCE)
+        for patience in (5, 10, 20):
             self.type(keys)
-            deadline = time.monotonic() + 1.5
+            deadline = time.monotonic() + patience
             while self._read(0.1) and time.monotonic() < deadline:
                 if text in self._drawn():
                     return
