@@ -53,12 +53,24 @@ def test_acknowledged_alerts_are_no_failure(broken: Dcron) -> None:
     assert answer.json[1]["difference"] == ["- pg_dump shop", "+ pg_dump -j8 shop"]
 
 
+def test_an_alert_is_known_to_no_one_when_its_acknowledgement_is_over(broken: Dcron) -> None:
+    broken.done("ack", "backup", "--for", "1h")
+    assert "@" in broken("alerts").out.splitlines()[2].split("exit 3")[0]
+    database = Database(broken.url)
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE alerts SET silent_until = acknowledged_at")
+    database.close()
+    assert "@" not in broken("alerts").out.splitlines()[2].split("exit 3")[0]
+
+
 def test_what_is_unknown_or_incomplete_is_refused(broken: Dcron) -> None:
     assert broken("ack", "nothing").code == 4
     assert broken("ack", "backup", "77").code == 4
     assert broken("ack", "backu").code == 4
     assert broken("ack", "backup-full").code == 1
     assert broken("ack", "backup", "--for", "moon").code == 2
+    assert broken("ack", "backup", "--for", "0s").code == 2
+    assert "is not the number of an alert; `dcron alerts` shows" in broken("alerts", "--before", "x").err
     assert all(each["acknowledged_by"] is None for each in broken("alerts", "--json").json)
 
 

@@ -56,6 +56,11 @@ def test_a_test_that_fails_is_an_error(sqlite: Dcron, config: Path) -> None:
     assert "channel broken: not sent: the command exited with 7: no paper" in failed.err
 
 
+def test_a_test_to_no_address_is_refused(sqlite: Dcron, config: Path) -> None:
+    assert "is not a mail address" in sqlite("channel", "test", "mailto:").err
+    assert sqlite("channel", "test", "mailto:").code == 2
+
+
 def test_a_channel_that_no_node_has_is_not_found(sqlite: Dcron, config: Path) -> None:
     for name in ("ops", "mailto:ann@example.org"):
         failed = sqlite("channel", "test", name)

@@ -147,6 +147,17 @@ def test_a_new_task_is_blamed_on_its_author(stage: Stage) -> None:
     assert only(stage).blame.text.startswith("began 50s after it was added by ann@desk")
 
 
+def test_a_success_while_the_alert_is_open_is_no_guide_to_what_changed(stage: Stage) -> None:
+    task = stage.task("backup")
+    first, second = stage.node(), stage.node("web-2")
+    stage.forward(minutes=1)
+    short = run_of(stage, task, "succeeded", owner=first)
+    insert_alert(stage.database, stage.now, task, kind="too-short", run_id=short, last_run_id=short)
+    stage.forward(minutes=1)
+    run_of(stage, task, "succeeded", owner=second)
+    assert only(stage).blame is None
+
+
 @pytest.mark.parametrize(
     ("node", "tzdata", "text"),
     [

@@ -104,6 +104,46 @@ def test_what_the_alert_has_recorded_is_part_of_the_cause() -> None:
     ).text
 
 
+def test_the_duration_of_a_short_run_is_said_once() -> None:
+    short = alert(kind="too-short", facts={"seconds": 0.001, "expected": 60})
+    good = run(state=RunState.SUCCEEDED, finished_at=NOON + timedelta(seconds=2), exit_code=0)
+    text = compose([item(AlertFacts(short, good))]).text
+    assert text.startswith("backup is ending too soon.\n")
+    assert "cause      ok 2.0s on web-2 (run 8123): expected at least 1m 0s\n" in text
+
+
+def test_the_number_of_missed_occurrences_is_said_once() -> None:
+    reason = "missed: no agent could start it (3 occurrences)"
+    missed = run(state=RunState.SKIPPED, reason=reason, exit_code=None)
+    facts = AlertFacts(alert(kind="missed", facts={"occurrences": 3}), missed)
+    assert compose([item(facts)]).text.count("3 occurrences") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("too-short", "backup is no longer ending too soon."),
+        ("missed", "backup is no longer missing runs."),
+        ("undeliverable", "backup is no longer unable to send."),
+        ("clock", "backup is no longer wrong about the time."),
+        ("database", "backup is no longer in need of attention."),
+    ],
+)
+def test_the_end_of_each_kind_is_a_sentence(kind: str, sentence: str) -> None:
+    message = compose([item(AlertFacts(alert(kind=kind, closed_at=NOON)), kind="closed")])
+    assert message.text.startswith(f"{sentence}\n")
+
+
+def test_a_message_about_several_tasks_shows_how_to_acknowledge_all() -> None:
+    ended = item(AlertFacts(alert(3, "mail", closed_at=NOON)), 3, "closed")
+    news = [item(AlertFacts(alert(number, task)), number) for number, task in ((1, "backup"), (2, "etl"))]
+    assert compose([ended, *news]).text.endswith("\n  dcron ack backup etl\n")
+    twice = [
+        item(AlertFacts(alert(number, kind=kind)), number) for number, kind in ((1, "late"), (2, "stale"))
+    ]
+    assert compose(twice).text.endswith("\n  dcron ack backup\n")
+
+
 def test_a_recovery_says_how_long_it_lasted() -> None:
     closed = replace(alert(), closed_at=NOON + timedelta(hours=3, minutes=20))
     message = compose([item(AlertFacts(closed, run()), kind="closed")])

@@ -88,8 +88,17 @@ NodeName = Annotated[
 
 def run_number(text: str) -> int:
     """Return a run's number. Raises BadParameter, to which typer adds the name of the option."""
+    return _row_number(text, "a run; `dcron runs`")
+
+
+def alert_number(text: str) -> int:
+    """Return an alert's number. Raises BadParameter, to which typer adds the name of the option."""
+    return _row_number(text, "an alert; `dcron alerts`")
+
+
+def _row_number(text: str, row: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise typer.BadParameter(f"{text!r} is not the number of a run; `dcron runs` shows the numbers")
+        raise typer.BadParameter(f"{text!r} is not the number of {row} shows the numbers")
     return min(int(text), LAST_RUN) if len(text) < 20 else LAST_RUN
 
 

@@ -233,14 +233,22 @@ def _output(news: _News) -> Iterator[str]:
 
 def _commands(news: Sequence[_News]) -> list[str]:
     """Return three commands to type."""
-    first = next((each for each in news if each.status != CLOSED), news[0])
+    still_open = [each for each in news if each.status != CLOSED]
+    first = (still_open or news)[0]
     subject = safe(first.alert.task or first.alert.subject, _NAME_CELLS)
-    last = "dcron alerts --all" if first.status == CLOSED else f"dcron ack {subject}"
+    last = _acknowledgement(still_open) if still_open else "dcron alerts --all"
     if len(news) > 1 or first.alert.task is None:
         return ["dcron alerts", "dcron report --since 24h", last]
     run = first.facts.run
     log = f"dcron logs {run.id}" if run and run.started_at else f"dcron view {subject}"
     return [log, f"dcron why {subject}", last]
+
+
+def _acknowledgement(still_open: Sequence[_News]) -> str:
+    """Return what to type to acknowledge these alerts, or the first few of them."""
+    alerts_by_subject = dict.fromkeys(each.alert.task or each.alert.subject for each in still_open)
+    subjects = [safe(each, _NAME_CELLS) for each in alerts_by_subject][:MOST_IN_FULL]
+    return f"dcron ack {' '.join(subjects)}"
 
 
 def _shortened(text: str) -> str:

@@ -18,16 +18,17 @@ _WORDS: Mapping[str, str] = {
     AlertKind.FAILING: "failing",
     AlertKind.LATE: "late",
     AlertKind.TOO_LONG: "running too long",
-    AlertKind.TOO_SHORT: "ended too soon",
+    AlertKind.TOO_SHORT: "ending too soon",
     AlertKind.STALE: "without success",
-    AlertKind.MISSED: "missed",
+    AlertKind.MISSED: "missing runs",
     AlertKind.NODE_LOST: "lost",
     AlertKind.UNSERVED: "not served by any agent",
     AlertKind.MAINTENANCE_BEHIND: "behind",
-    AlertKind.UNDELIVERABLE: "cannot send",
-    AlertKind.CLOCK: "wrong clock",
-    AlertKind.DATABASE: "database needs attention",
+    AlertKind.UNDELIVERABLE: "unable to send",
+    AlertKind.CLOCK: "wrong about the time",
+    AlertKind.DATABASE: "in need of attention",
 }
+"""Words that follow `is`, `is still` and `is no longer`."""
 _OTHER_SUBJECTS = {"cluster": "the crontab"}
 
 
@@ -98,16 +99,17 @@ def cause(facts: AlertFacts, now: datetime) -> str:
             parts.append(run.reason)
     elif alert.last_run_id is not None:
         parts.append(f"run {alert.last_run_id}")
-    return ": ".join([*parts, *_recorded(alert.kind, alert.facts)])
+    known = " ".join(parts)
+    return ": ".join([*parts, *(each for each in _recorded(alert.kind, alert.facts) if each not in known)])
 
 
 def _recorded(kind: str, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was recorded when the alert was opened. A value that is not as expected is left out."""
-    expected, seconds, offset = (facts.get(key) for key in ("expected", "seconds", "offset"))
+    expected, offset = (facts.get(key) for key in ("expected", "offset"))
     if kind == AlertKind.TOO_LONG and _is_number(expected):
         yield f"expected at most {humanize.span(expected)}"
-    elif kind == AlertKind.TOO_SHORT and _is_number(seconds) and _is_number(expected):
-        yield f"took {humanize.took(seconds)}, expected at least {humanize.span(expected)}"
+    elif kind == AlertKind.TOO_SHORT and _is_number(expected):
+        yield f"expected at least {humanize.span(expected)}"
     elif _is_number(expected):
         yield f"expected within {humanize.span(expected)}"
     if _is_number(missed := facts.get("occurrences")):

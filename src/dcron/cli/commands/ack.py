@@ -9,6 +9,7 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import agreed
 from dcron.cli.options import Db, Json
+from dcron.errors import UsageError
 from dcron.presentation import alerts
 from dcron.safetext import safe
 
@@ -53,6 +54,8 @@ def command(
     from dcron.services.alerts import Alerts
 
     lasting = timedelta(seconds=parse_duration(duration)) if duration is not None else None
+    if lasting is not None and not lasting:
+        raise UsageError("--for: give a duration of more than 0 seconds, such as 4h")
     with opened_crontab(db) as crontab:
         service = Alerts(crontab)
         found: dict[int, Alert] = {}

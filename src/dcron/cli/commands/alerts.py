@@ -8,7 +8,7 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, run_number, whole_number
+from dcron.cli.options import Db, Json, alert_number, whole_number
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import ExitCode
 from dcron.presentation import alerts, humanize
@@ -35,7 +35,7 @@ def command(
     ] = 100,
     before: Annotated[
         int | None,
-        typer.Option("--before", metavar="ALERT", help="Only older alerts than this.", parser=run_number),
+        typer.Option("--before", metavar="ALERT", help="Only older alerts than this.", parser=alert_number),
     ] = None,
     as_json: Json = False,
     db: Db = None,
@@ -79,7 +79,7 @@ def _rows(found: "Sequence[AlertFacts]", now: datetime, here: tzinfo) -> Iterato
             alerts.name(alert),
             AlarmCell(word) if is_new else f"was {word}" if alert.closed_at else word,
             f"{alert.times:,}",
-            alert.acknowledged_by or "",
+            "" if is_new else alert.acknowledged_by or "",
             _cause(facts, now, here),
         ]
 

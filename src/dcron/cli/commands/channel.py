@@ -11,7 +11,7 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, Verb, group
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
-from dcron.errors import Refused
+from dcron.errors import Refused, UsageError
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
@@ -75,9 +75,12 @@ def send_test(
     """
     from dcron.channels import MAILTO
     from dcron.config import load_config
+    from dcron.fields.channel_kinds import channel_problem
 
     own = load_config().notify
     if name.startswith(f"{MAILTO}:"):
+        if problem := channel_problem(name):
+            raise UsageError(problem)
         channel = next((each for each in own.values() if each.kind == "mail"), None)
     else:
         channel = own.get(name)
