@@ -133,6 +133,7 @@ def test_a_protected_context_wants_its_name(contexts: Contexts) -> None:
     contexts.done("-c", "staging", "rm", "-f", "of-staging")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_name_is_typed(contexts: Contexts) -> None:
     wrong = on_terminal("-c", "prod", "rm", "of-prod", url="", typed="y\n", wait_for="type prod")
     assert (wrong.code, "nothing was done" in wrong.out) == (1, True), wrong.out
