@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from dcron.policy.lanes import HEAD_START
 from tests.support.stage import Stage
 

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from dcron.model import Node, RunState
 from dcron.store import nodes
 from tests.support.tui import Stage, many

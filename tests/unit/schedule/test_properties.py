@@ -164,7 +164,6 @@ def near_a_change(draw: st.DrawFn) -> tuple[ZoneInfo, datetime]:
     return here, day - timedelta(minutes=draw(st.integers(0, 1440)))
 
 
-@pytest.mark.slow
 @given(sample=samples(), place=near_a_change())
 def test_at_clock_changes_nothing_is_skipped_and_nothing_invented(
     sample: Sample, place: tuple[ZoneInfo, datetime]
@@ -174,7 +173,6 @@ def test_at_clock_changes_nothing_is_skipped_and_nothing_invented(
     assert list(steps(sample.text, here, start, end)) == list(walk(sample, here, start, end))
 
 
-@pytest.mark.slow
 @given(one=samples(), other=samples(), place=near_a_change())
 def test_a_union_runs_when_either_part_does_and_once_when_both_do(
     one: Sample, other: Sample, place: tuple[ZoneInfo, datetime]
@@ -241,7 +239,6 @@ def _moved_past_midnight(here: ZoneInfo, start: datetime, end: datetime, hour: i
     return hour == 23 and any(one.hour == 23 and other.date() > one.date() for one, other in jumps)
 
 
-@pytest.mark.slow
 @given(sample=samples(), place=near_a_change())
 def test_with_gap_skip_and_fold_both_fixed_times_run_whenever_the_clock_shows_them(
     sample: Sample, place: tuple[ZoneInfo, datetime]
