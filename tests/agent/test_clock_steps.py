@@ -42,6 +42,7 @@ def test_a_clock_watch_sees_steps_and_no_slow_answers() -> None:
     assert watch.step(nine + timedelta(seconds=45), 140.0, 140.1) == pytest.approx(-86365, abs=10)
 
 
+@pytest.mark.slow
 def test_a_clock_a_day_ahead_for_a_minute_silences_no_task(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -84,6 +85,7 @@ def test_an_occurrence_that_ran_early_is_not_run_again(world: World) -> None:
     assert first.hour == 13
 
 
+@pytest.mark.slow
 def test_an_agent_that_starts_later_knows_what_ran_early(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

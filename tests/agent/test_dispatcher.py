@@ -191,6 +191,7 @@ def test_a_row_deleted_by_hand_ends_as_a_skipped_run(world: World) -> None:
     assert (skipped.state, skipped.reason) == (RunState.SKIPPED, "no longer wanted: removed")
 
 
+@pytest.mark.slow
 def test_a_pause_that_is_over_ends_by_itself(world: World) -> None:
     task = world.add("tick")
     world.crontab.pause(task, "release", until=NINE + timedelta(minutes=3, seconds=30))

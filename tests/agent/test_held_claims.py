@@ -51,6 +51,7 @@ def test_nothing_is_claimed_ahead_while_runs_take_long(world: World) -> None:
     assert world.runs(RunState.CLAIMED) == []
 
 
+@pytest.mark.slow
 def test_no_more_than_a_few_for_each_slot_are_claimed_ahead(world: World) -> None:
     task = world.add("tick", "0 0 1 1 *", max_running=None)
     for _ in range(30):
@@ -218,6 +219,7 @@ def test_the_end_of_one_pass_waits_for_held_claims(world: World) -> None:
     assert {world.run(run.id).state for run in held} == {RunState.RUNNING}
 
 
+@pytest.mark.slow
 def test_a_task_with_a_limit_has_no_second_run_among_the_held(world: World) -> None:
     task = world.add("one", "0 0 1 1 *", overlap="queue")
     for _ in range(4):

@@ -24,6 +24,7 @@ def database(database_url: str) -> Iterator[Database]:
     database.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [0, 10, 1000])
 def test_an_idle_node_sends_few_statements(database: Database, tasks: int) -> None:
     add_tasks_of_tomorrow(database, tasks)

@@ -215,6 +215,7 @@ def samples(page: ClusterPage) -> dict[str, float]:
     return samples_of(page.page("").body.decode())
 
 
+@pytest.mark.slow
 def test_fifty_clients_at_once_cost_one_transaction(page: ClusterPage) -> None:
     transactions: list[object] = []
     event.listen(page._database.engine, "begin", transactions.append)

@@ -53,6 +53,7 @@ def test_acknowledged_alerts_are_no_failure(broken: Dcron) -> None:
     assert answer.json[1]["difference"] == ["- pg_dump shop", "+ pg_dump -j8 shop"]
 
 
+@pytest.mark.slow
 def test_what_is_unknown_or_incomplete_is_refused(broken: Dcron) -> None:
     assert broken("ack", "nothing").code == 4
     assert broken("ack", "backup", "77").code == 4
@@ -62,6 +63,7 @@ def test_what_is_unknown_or_incomplete_is_refused(broken: Dcron) -> None:
     assert all(each["acknowledged_by"] is None for each in broken("alerts", "--json").json)
 
 
+@pytest.mark.slow
 def test_pages_and_closed_alerts(broken: Dcron) -> None:
     first = broken("alerts", "-n", "1")
     assert "--before 2" in first.err
@@ -76,6 +78,7 @@ def test_pages_and_closed_alerts(broken: Dcron) -> None:
     assert "is closed" in broken("ack", "1").err
 
 
+@pytest.mark.slow
 def test_view_why_and_list_show_the_alerts_of_a_task(broken: Dcron) -> None:
     shown = broken.done("view", "backup").out
     assert "alert " in shown

@@ -36,6 +36,7 @@ def occurrences(answer: Any) -> list[tuple[str, str | None]]:
     return [(each["at"][:10], each["reason"]) for each in answer.json["occurrences"]]
 
 
+@pytest.mark.slow
 def test_a_calendar_from_its_making_to_its_end(dcron: Dcron) -> None:
     added = dcron.done(
         "calendar", "add", "free", "2027-01-02", "01-03", "mon", "RRULE:FREQ=YEARLY;BYYEARDAY=9"
@@ -252,6 +253,7 @@ def test_calendars_travel_with_the_options_of_a_file(sqlite: Dcron) -> None:
     assert (refused.code, "no calendar 'y'" in refused.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_real_command_knows_calendars(sqlite: Dcron) -> None:
     assert real("calendar", "add", "x", "sat", url=sqlite.url).out == "added  x: sat\n"
 

@@ -74,6 +74,7 @@ def test_a_new_task_has_the_crontabs_zone_and_no_admins_own(dcron: Dcron) -> Non
     assert dcron.done("view", "machine", "--json").json["timezone"] == "Asia/Tokyo"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tokyo")
 def test_a_new_crontab_gets_the_zone_of_the_machine_that_makes_it(fresh: Dcron) -> None:
     assert "new tasks have the time zone Asia/Tokyo (this machine's)" in fresh.done("db", "init").err

@@ -22,7 +22,7 @@ protected = true
 
 
 class Contexts:
-    """A config file with two contexts, each with a task of its own."""
+    """A config file with two contexts."""
 
     def __init__(self, dcron: Dcron, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._dcron = dcron
@@ -44,37 +44,42 @@ class Contexts:
 
 @pytest.fixture
 def contexts(sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Contexts:
-    found = Contexts(sqlite, tmp_path, monkeypatch)
-    found.done("--db", f"sqlite:///{tmp_path}/plain.db", "add", "-n", "of-plain", "@daily", "x")
-    found.done("-c", "staging", "add", "-n", "of-staging", "@daily", "x")
-    found.done("-c", "prod", "add", "-n", "of-prod", "@daily", "x")
-    return found
+    return Contexts(sqlite, tmp_path, monkeypatch)
 
 
-def test_each_context_is_a_crontab_of_its_own(contexts: Contexts) -> None:
-    assert contexts.names() == ["of-plain"]
-    assert contexts.names("-c", "staging") == ["of-staging"]
-    assert contexts.names("--context", "prod") == ["of-prod"]
-    behind = contexts.done("list", "--json", "-c", "staging").out
+@pytest.fixture
+def filled(contexts: Contexts, tmp_path: Path) -> Contexts:
+    """The same with a task in each crontab."""
+    contexts.done("--db", f"sqlite:///{tmp_path}/plain.db", "add", "-n", "of-plain", "@daily", "x")
+    contexts.done("-c", "staging", "add", "-n", "of-staging", "@daily", "x")
+    contexts.done("-c", "prod", "add", "-n", "of-prod", "@daily", "x")
+    return contexts
+
+
+def test_each_context_is_a_crontab_of_its_own(filled: Contexts) -> None:
+    assert filled.names() == ["of-plain"]
+    assert filled.names("-c", "staging") == ["of-staging"]
+    assert filled.names("--context", "prod") == ["of-prod"]
+    behind = filled.done("list", "--json", "-c", "staging").out
     assert [task["name"] for task in json.loads(behind)] == ["of-staging"]
 
 
 def test_the_strongest_choice_wins(
-    contexts: Contexts, sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Contexts, sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the strongest: --db, --context, $DCRON_DB, $DCRON_CONTEXT, default_context, database."""
     plain = f"sqlite:///{tmp_path}/plain.db"
-    contexts.file.write_text('default_context = "staging"\n' + contexts.file.read_text())
-    assert contexts.names() == ["of-staging"]
+    filled.file.write_text('default_context = "staging"\n' + filled.file.read_text())
+    assert filled.names() == ["of-staging"]
     sqlite.environment = {"DCRON_CONTEXT": "prod"}
-    assert contexts.names() == ["of-prod"]
+    assert filled.names() == ["of-prod"]
     sqlite.url = plain
-    assert contexts.names() == ["of-plain"]
-    assert contexts.names("-c", "staging") == ["of-staging"]
+    assert filled.names() == ["of-plain"]
+    assert filled.names("-c", "staging") == ["of-staging"]
     sqlite.url = ""
-    assert contexts.names("--db", plain) == ["of-plain"]
+    assert filled.names("--db", plain) == ["of-plain"]
     sqlite.environment = {"DCRON_CONTEXT": ""}
-    assert contexts.names() == ["of-plain"]
+    assert filled.names() == ["of-plain"]
 
 
 def test_a_context_and_a_url_contradict_each_other(contexts: Contexts) -> None:
@@ -110,30 +115,31 @@ def test_a_mistake_in_the_file_is_refused(contexts: Contexts, text: str, message
     assert (refused.code, message in refused.err) == (2, True), refused.err
 
 
-def test_a_context_has_a_time_zone_of_its_own(contexts: Contexts) -> None:
-    assert "Asia/Tokyo" in contexts.done("-c", "prod", "preview", "0 9 * * *").out
-    assert json.loads(contexts.done("-c", "prod", "info", "--json").out)["context"] == "prod"
-    assert json.loads(contexts.done("info", "--json").out)["context"] is None
+def test_a_context_has_a_time_zone_of_its_own(filled: Contexts) -> None:
+    assert "Asia/Tokyo" in filled.done("-c", "prod", "preview", "0 9 * * *").out
+    assert json.loads(filled.done("-c", "prod", "info", "--json").out)["context"] == "prod"
+    assert json.loads(filled.done("info", "--json").out)["context"] is None
 
 
-def test_a_verb_that_writes_says_where(contexts: Contexts) -> None:
-    assert "context staging\n" in contexts.done("-c", "staging", "pause", "of-staging").err
-    assert "context" not in contexts.done("-c", "staging", "list").err
-    assert "context" not in contexts.done("pause", "of-plain").err
+def test_a_verb_that_writes_says_where(filled: Contexts) -> None:
+    assert "context staging\n" in filled.done("-c", "staging", "pause", "of-staging").err
+    assert "context" not in filled.done("-c", "staging", "list").err
+    assert "context" not in filled.done("pause", "of-plain").err
 
 
-def test_a_protected_context_wants_its_name(contexts: Contexts) -> None:
-    refused = contexts("-c", "prod", "rm", "-f", "of-prod")
+def test_a_protected_context_wants_its_name(filled: Contexts) -> None:
+    refused = filled("-c", "prod", "rm", "-f", "of-prod")
     assert (refused.code, "--force --confirm prod" in refused.err) == (1, True), refused.err
-    refused = contexts("-c", "prod", "rm", "-f", "--confirm", "staging", "of-prod")
+    refused = filled("-c", "prod", "rm", "-f", "--confirm", "staging", "of-prod")
     assert (refused.code, "--confirm prod" in refused.err) == (1, True)
-    assert contexts.names("-c", "prod") == ["of-prod"]
-    contexts.done("-c", "prod", "rm", "-f", "--confirm", "prod", "of-prod")
-    assert contexts.names("-c", "prod") == []
-    contexts.done("-c", "staging", "rm", "-f", "of-staging")
+    assert filled.names("-c", "prod") == ["of-prod"]
+    filled.done("-c", "prod", "rm", "-f", "--confirm", "prod", "of-prod")
+    assert filled.names("-c", "prod") == []
+    filled.done("-c", "staging", "rm", "-f", "of-staging")
 
 
-def test_on_a_terminal_the_name_is_typed(contexts: Contexts) -> None:
+@pytest.mark.slow
+def test_on_a_terminal_the_name_is_typed(filled: Contexts) -> None:
     wrong = on_terminal("-c", "prod", "rm", "of-prod", url="", typed="y\n", wait_for="type prod")
     assert (wrong.code, "nothing was done" in wrong.out) == (1, True), wrong.out
     right = on_terminal("-c", "prod", "rm", "of-prod", url="", typed="prod\n", wait_for="type prod")

@@ -155,6 +155,7 @@ def test_a_wrong_password_and_a_missing_database_of_postgres(dcron: Dcron) -> No
     assert (failed.code, "s3cret" in failed.err) == (3, False)
 
 
+@pytest.mark.slow
 def test_a_locked_database(sqlite: Dcron, monkeypatch: pytest.MonkeyPatch) -> None:
     sqlite.done("add", "-n", "x", "@daily", "ls")
     monkeypatch.setenv("DCRON_PATIENCE", "0.2s")
@@ -286,6 +287,7 @@ def test_a_verb_that_creates_a_file_says_so(sqlite: Dcron, tmp_path: Path, words
     assert "created" not in sqlite.done("add", "@daily", "again").err
 
 
+@pytest.mark.slow
 def test_an_agent_that_creates_a_file_says_so(sqlite: Dcron, tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     agent = real("agent", "--once", url=f"sqlite:///{path}", DCRON_SPOOL=str(tmp_path / "spool"))

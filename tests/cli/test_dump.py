@@ -26,6 +26,7 @@ def fill(dcron: Dcron) -> None:
     dcron.done("config", "set", "timezone", "Europe/Berlin")
 
 
+@pytest.mark.slow
 def test_a_dump_is_one_file_for_its_owner_alone_and_comes_back_the_same(
     dcron: Dcron, tmp_path: Path, sqlite: Dcron
 ) -> None:

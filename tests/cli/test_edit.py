@@ -140,6 +140,7 @@ def test_no_change_is_said_and_is_no_failure(
     assert left() == []
 
 
+@pytest.mark.slow
 def test_one_task_is_edited_by_name(dcron: Dcron, editor: MakeEditor, tmp_path: Path) -> None:
     three(dcron)
     dcron.done("add", "-n", "backup", "@daily", "save all")

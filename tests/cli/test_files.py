@@ -110,6 +110,7 @@ def test_a_missing_file_or_a_directory_is_wrong_usage(sqlite: Dcron, tmp_path: P
     assert sqlite("import").code == 2
 
 
+@pytest.mark.slow
 def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
     dcron.done("import", "-", "--user", "root", stdin=CRONTAB.encode())
     dcron.done(

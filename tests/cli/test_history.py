@@ -22,6 +22,7 @@ def test_the_history_shows_who_how_and_why(dcron: Dcron, monkeypatch: pytest.Mon
     assert "timeout=5m" in dcron.done("history", "a", "-p", "-n", "1").out
 
 
+@pytest.mark.slow
 def test_a_change_is_undone_after_its_difference_is_shown(dcron: Dcron) -> None:
     dcron.done("add", "-n", "a", "@daily", "date")
     dcron.done("set", "a", "--schedule", "@hourly")
@@ -38,6 +39,7 @@ def test_a_change_is_undone_after_its_difference_is_shown(dcron: Dcron) -> None:
     assert (last["via"], last["note"], last["fields"]) == ("undo", "too often", ["schedule"])
 
 
+@pytest.mark.slow
 def test_a_later_change_is_shown_and_refuses_the_undo_with_code_5(dcron: Dcron) -> None:
     dcron.done("add", "-n", "a", "@daily", "date")
     dcron.done("set", "a", "--timeout", "5m")
@@ -50,6 +52,7 @@ def test_a_later_change_is_shown_and_refuses_the_undo_with_code_5(dcron: Dcron) 
     assert dcron.done("view", "a", "--json").json["timeout"] is None
 
 
+@pytest.mark.slow
 def test_a_removal_of_several_tasks_is_undone_as_a_batch(dcron: Dcron) -> None:
     dcron.done("add", "-n", "a", "@daily", "date")
     dcron.done("add", "-n", "b", "@daily", "date")
@@ -78,6 +81,7 @@ def test_wrong_words_have_their_codes(dcron: Dcron, words: list[str], code: int)
     assert dcron(*words).code == code
 
 
+@pytest.mark.slow
 def test_the_crontab_is_shown_as_it_was(dcron: Dcron) -> None:
     dcron.done("add", "-n", "a", "@daily", "date")
     dcron.done("add", "-n", "b", "@hourly", "date")

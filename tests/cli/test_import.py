@@ -89,6 +89,7 @@ def test_a_change_is_shown_and_not_made_without_a_yes(sqlite: Dcron, tmp_path: P
     assert again.out == "0 added, 0 changed, 2 unchanged\n"
 
 
+@pytest.mark.slow
 def test_another_file_s_task_is_never_changed(dcron: Dcron, tmp_path: Path) -> None:
     for name, command in (("one", "--full"), ("two", "--quick")):
         (tmp_path / name).write_text(f"#dcron: name=report\n0 9 * * * report {command}\n")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
 from dcron.database import Database
@@ -17,6 +18,7 @@ def test_a_clean_crontab_is_0(dcron: Dcron) -> None:
     assert (clean.out, clean.err) == ("", "no warnings\n")
 
 
+@pytest.mark.slow
 def test_what_is_doubtful_is_told_by_task_and_for_all_of_them(dcron: Dcron) -> None:
     dcron.done(
         "import",

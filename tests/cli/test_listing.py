@@ -67,6 +67,7 @@ def test_failed_and_paused_filter(dcron: Dcron) -> None:
     assert "exit 7" in dcron.done("view", "bad").out
 
 
+@pytest.mark.slow
 def test_a_long_list_is_printed_a_page_at_a_time(
     sqlite: Dcron, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ POSTGRES_ONLY = ("dcron.database.connecting", "dcron.database.patience", "sqlalc
 EVALUATION = ("croniter", "dateutil")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "unused"),
     [

@@ -77,6 +77,7 @@ def crontab(dcron: Dcron) -> Iterator[Stage]:
     stage.database.close()
 
 
+@pytest.mark.slow
 def test_every_list_has_the_same_tasks_in_a_state(dcron: Dcron, crontab: Stage) -> None:
     board = Dashboard(crontab.crontab)
     rows = board.task_rows(board.task_ids((), "name", reverse=False)).rows
@@ -107,6 +108,7 @@ def test_the_header_counts_the_tasks_that_the_filter_finds(crontab: Stage) -> No
     assert (counts.late, counts.paused) == (len(EXPECTED["late"]), len(EXPECTED["paused"]))
 
 
+@pytest.mark.slow
 def test_the_sign_of_a_task_shows_that_it_failed_unless_more_is_to_be_said(crontab: Stage) -> None:
     board = Dashboard(crontab.crontab)
     rows = board.task_rows(board.task_ids((), "name", reverse=False)).rows.values()
@@ -117,6 +119,7 @@ def test_the_sign_of_a_task_shows_that_it_failed_unless_more_is_to_be_said(cront
     assert sorted(name for name, word in signs.items() if word == "late") == ["late", "late-and-failed"]
 
 
+@pytest.mark.slow
 def test_filters_of_a_list_have_to_match_together(dcron: Dcron, crontab: Stage) -> None:
     both = dcron.done("list", "--failed", "--dead", "--paused", "--names").out.split()
     assert both == ["paused-and-failed"]

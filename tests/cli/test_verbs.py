@@ -155,6 +155,7 @@ def test_a_name_made_of_a_command_is_one_that_tasks_may_get(sqlite: Dcron) -> No
     assert sqlite.done("add", "--json", "@daily", "/opt/.hidden/-x").json["name"] == "x"
 
 
+@pytest.mark.slow
 def test_runs_are_cancelled_and_tried_again_by_several_numbers(dcron: Dcron) -> None:
     for name in ("one", "two"):
         dcron.done("add", "-n", name, "@yearly", "exit 7")

@@ -303,6 +303,7 @@ def test_poisoned_lines_whose_pause_ends_are_suspended(stage: Stage) -> None:
     assert all(stage.line(task_id).enabled for task_id in poisoned.values())
 
 
+@pytest.mark.slow
 def test_lines_poisoned_behind_the_agents_backs_are_harmless_too(stage: Stage) -> None:
     """Their version does not grow: they are met when their turns are claimed, not when they are planned."""
     poisoned = {what: stage.task(named(what)).id for what in POISON}

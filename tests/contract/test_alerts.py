@@ -145,6 +145,7 @@ def test_runs_of_a_lost_node_count(stage: Stage) -> None:
     assert (alert.kind, alert.times, alert.last_run_id) == ("failing", 3, ids[-1])
 
 
+@pytest.mark.slow
 def test_the_late_truth_of_a_lost_run_closes_its_alert(stage: Stage) -> None:
     task = stage.task("backup", "@on never")
     node = stage.node()
@@ -157,6 +158,7 @@ def test_the_late_truth_of_a_lost_run_closes_its_alert(stage: Stage) -> None:
     assert open_kinds(stage) == []
 
 
+@pytest.mark.slow
 def test_an_end_that_comes_late_opens_no_alert_for_the_past(stage: Stage) -> None:
     task = stage.task("backup", "@on never", max_running=2)
     node = stage.node()
@@ -167,6 +169,7 @@ def test_an_end_that_comes_late_opens_no_alert_for_the_past(stage: Stage) -> Non
     assert every(stage) == []
 
 
+@pytest.mark.slow
 def test_an_old_success_that_comes_late_closes_no_alert_of_a_later_run(stage: Stage) -> None:
     task = stage.task("backup", "@on never", max_running=2)
     node = stage.node()
@@ -227,6 +230,7 @@ def test_a_learned_runtime_needs_enough_runs(stage: Stage) -> None:
     assert open_kinds(stage) == ["too-short"]
 
 
+@pytest.mark.slow
 def test_two_ends_at_once_make_one_alert(stage: Stage, empty_database_url: str) -> None:
     task = stage.task("backup", "@on never", max_running=None)
     node = stage.node()

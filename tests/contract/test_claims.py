@@ -82,6 +82,7 @@ def test_a_paused_line_is_claimed_by_nobody_but_by_hand(stage: Stage) -> None:
     assert [run.id for run in stage.claim(node)] == [by_hand.id]
 
 
+@pytest.mark.slow
 def test_lines_that_cannot_start_do_not_starve_those_that_can(stage: Stage) -> None:
     for number in range(20):
         busy = stage.task(f"paused-{number}", "*/5 * * * *")

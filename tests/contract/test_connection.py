@@ -136,6 +136,7 @@ def test_a_pooler_that_shares_sessions_gets_the_schema_with_each_transaction(pos
         assert protection.schema == SCHEMA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prepared", [False, True])
 def test_an_operator_of_another_role_is_never_run(postgres_url: str, prepared: bool) -> None:
     """The first queries compare names with texts: an operator in `public` that fits exactly would win."""

@@ -294,6 +294,7 @@ def test_a_file_that_others_can_change_is_found(sqlite_stage: Stage) -> None:
     assert "file-mode" in codes(sqlite_stage)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_found(sqlite_stage: Stage) -> None:
     for number in range(200):
         sqlite_stage.insert_run(task=f"task-{number}")

@@ -98,6 +98,7 @@ def test_every_field_of_a_task_is_tried_with_another_value_than_its_default() ->
     assert beyond == history | derived | dumped
 
 
+@pytest.mark.slow
 def test_a_dump_comes_back_byte_for_byte_here_and_on_the_other_database(stage: Stage, other: Stage) -> None:
     fill(stage)
     text = text_of(stage)

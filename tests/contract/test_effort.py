@@ -91,6 +91,7 @@ def test_agents_compute_dear_schedules_without_the_lock_and_lose_no_turn(stage: 
     assert in_claim < 0.5, "the steps of one transaction are few, however slow this machine"
 
 
+@pytest.mark.slow
 def test_planning_gives_up_the_lock_for_what_is_dear(stage: Stage) -> None:
     for number in range(5):
         stage.insert_line(name=f"dear-{number}", schedule=dear(number))

@@ -112,6 +112,7 @@ def test_plain_sql_keeps_keys_apart_too(stage: Stage) -> None:
         stage.sql("INSERT INTO events (name) VALUES ('')")
 
 
+@pytest.mark.slow
 def test_many_events_by_plain_sql_are_handled_a_batch_at_a_time(stage: Stage) -> None:
     task = stage.task("build", "@on push", max_running=None)
     for _ in range(230):

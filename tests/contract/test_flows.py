@@ -66,6 +66,7 @@ def test_a_diamond_runs_through_and_its_end_once(stage: Stage, etl: Etl) -> None
     assert etl.take() == {}
 
 
+@pytest.mark.slow
 def test_each_flow_is_its_own(stage: Stage, etl: Etl) -> None:
     first = etl.begin("13:00")
     slow = etl.take()
@@ -287,6 +288,7 @@ def test_what_is_skipped_because_of_overlap_begins_no_flow(stage: Stage, etl: Et
 # At once -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_steps_that_end_at_the_same_moment_bring_in_the_next_exactly_once(
     database_url: str, stage: Stage
 ) -> None:

@@ -137,6 +137,7 @@ def assert_all_ran(stage: Stage, ledger: Ledger, limit: int) -> None:
     assert len(ledger.started) == RUNS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_tasks_limit_holds_and_nothing_that_waited_is_forgotten(
     stage: Stage, race: Callable[[Lane], Ledger], limit: int
@@ -145,6 +146,7 @@ def test_a_tasks_limit_holds_and_nothing_that_waited_is_forgotten(
     assert_all_ran(stage, race(Lane()), limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_queues_limit_holds_over_many_tasks(
     stage: Stage, race: Callable[[Lane], Ledger], limit: int

@@ -32,6 +32,7 @@ def test_every_change_has_the_login_that_made_it(database: Database, empty_datab
     assert set(logins) == {login_of(empty_database_url)}
 
 
+@pytest.mark.slow
 def test_who_is_not_who_he_says_is_shown_with_the_login(database: Database, empty_database_url: str) -> None:
     crontab, login = Crontab(database, "admin@elsewhere"), login_of(empty_database_url)
     task = crontab.add(LINE)

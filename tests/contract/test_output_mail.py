@@ -172,6 +172,7 @@ def test_a_run_that_is_gone_or_damaged_stops_no_other_mail(stage: Stage, sent: l
     assert len(sent) == 3
 
 
+@pytest.mark.slow
 def test_an_end_out_of_the_spool_is_mailed_too(stage: Stage) -> None:
     task = stage.task("report", **ANN)
     node = stage.node("dead")

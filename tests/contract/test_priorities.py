@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from dcron.policy.lanes import HEAD_START
 from tests.support.stage import Stage
 
@@ -30,6 +32,7 @@ def test_of_one_priority_the_longest_due_goes_first(stage: Stage) -> None:
     assert [run.task.name for run in stage.claim(stage.node())] == ["first", "second", "third"]
 
 
+@pytest.mark.slow
 def test_low_does_not_wait_for_ever_behind_a_stream_of_others(stage: Stage) -> None:
     low = stage.task("low", NEVER, priority="low")
     busy = stage.task("busy", NEVER, max_running=None)

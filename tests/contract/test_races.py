@@ -93,6 +93,7 @@ def starts_of(
     return started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [dcrons_protocol, held_claims])
 def test_two_claimers_never_get_the_same_run(
     stage: Stage, claimers: list[tuple[Database, str]], protocol: Protocol
@@ -147,10 +148,12 @@ def take_one(database: Database, node: str, stage: Stage, barrier: threading.Bar
     return [run.id for run in started]
 
 
+@pytest.mark.slow
 def test_a_limit_holds_when_all_count_at_once(stage: Stage, claimers: list[tuple[Database, str]]) -> None:
     assert_one_alive(stage, claimers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 def test_a_limit_holds_whatever_isolation_the_server_prefers(

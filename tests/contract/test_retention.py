@@ -173,6 +173,7 @@ def test_dead_letters_stay_for_a_year_and_are_then_dismissed(stage: Stage) -> No
     assert (found.task, found.actor, found.after["runs"]) == ("a", "dcron", 1)
 
 
+@pytest.mark.slow
 def test_a_task_keeps_its_newest_1000_dead_letters(stage: Stage) -> None:
     a, extra = task(stage), 2500
     rows = [{"task_id": a, "days": 5, "state": "failed", "dead_at": stage.now}] * (MOST_BAD + extra)
@@ -183,6 +184,7 @@ def test_a_task_keeps_its_newest_1000_dead_letters(stage: Stage) -> None:
         assert list(connection.scalars(query)) == ids[-MOST_BAD:]
 
 
+@pytest.mark.slow
 def test_a_task_keeps_1000_old_failed_runs_at_most(stage: Stage) -> None:
     a = task(stage)
     rows = [{"task_id": a, "days": 100, "state": "failed"}] * (MOST_BAD + 50)
@@ -312,6 +314,7 @@ def test_the_audit_log_goes_only_if_a_setting_says_so(stage: Stage) -> None:
     assert prune(stage) == {"changes": 1}
 
 
+@pytest.mark.slow
 def test_a_second_round_finds_nothing(stage: Stage) -> None:
     a = task(stage)
     insert_history(stage, [{"task_id": a, "days": 60, "bytes": 5}] * 1500)
@@ -373,6 +376,7 @@ def test_after_a_batch_that_fails_the_next_one_is_smaller(
         prune(stage)
 
 
+@pytest.mark.slow
 def test_many_runs_that_ended_in_one_moment_are_walked(stage: Stage) -> None:
     a = task(stage)
     insert_history(stage, [{"task_id": a, "days": 60, "flow": 5}] * 700)

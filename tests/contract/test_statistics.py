@@ -134,6 +134,7 @@ def running(stage: Stage, *, lost_at: datetime | None = None, pruned: bool = Fal
     return node, started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pruned", [False, True])
 @pytest.mark.parametrize("lost_at", [None, YESTERDAY + timedelta(hours=11), TODAY + timedelta(hours=1)])
 def test_an_end_that_is_recorded_late_is_counted(

@@ -85,6 +85,7 @@ def test_a_pause_whose_end_has_passed_is_not_restored(stage: Stage) -> None:
         undo_last(stage, "a")
 
 
+@pytest.mark.slow
 def test_a_removed_task_comes_back_with_its_id_its_history_and_its_dead_letters(stage: Stage) -> None:
     task = stage.task("a", "*/10 * * * *")
     node = stage.node(lease=36000)
@@ -141,6 +142,7 @@ def test_a_change_with_sql_is_not_lost_either(stage: Stage) -> None:
     assert stage.crontab.get("a").command == task.command
 
 
+@pytest.mark.slow
 def test_a_batch_is_undone_wholly_or_not_at_all(stage: Stage) -> None:
     crontab = stage.crontab.acting()
     crontab.import_tasks([definition("up"), definition("down", "@after up"), definition("other")])
@@ -157,6 +159,7 @@ def test_a_batch_is_undone_wholly_or_not_at_all(stage: Stage) -> None:
     assert [each.name for each in stage.crontab.export_tasks()] == ["down", "other", "up"]
 
 
+@pytest.mark.slow
 def test_an_undo_is_one_batch_and_names_what_it_undoes(stage: Stage) -> None:
     stage.task("a")
     edit(stage, "a", timeout=60.0)

@@ -39,6 +39,7 @@ def old_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> Databas
     return database
 
 
+@pytest.mark.slow
 def test_an_older_crontab_is_refused_until_it_is_upgraded(old_database: Database) -> None:
     with pytest.raises(
         SchemaVersionError, match=rf"version 0001 .* needs {SCHEMA_VERSION}: run `dcron db upgrade`"
@@ -77,6 +78,7 @@ def test_an_upgrade_brings_times_that_no_program_can_read_within_reach(old_datab
     assert ended.claimed_at is None
 
 
+@pytest.mark.slow
 def test_an_upgrade_sends_what_waits_under_an_account_to_agents_that_have_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +203,7 @@ def with_reasons(database: Database, monkeypatch: pytest.MonkeyPatch) -> Databas
     return database
 
 
+@pytest.mark.slow
 def test_an_upgrade_fills_the_columns_for_what_reasons_said(
     with_reasons: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +229,7 @@ def add_tasks(database: Database) -> None:
             connection.execute(text(task), {"id": number, "name": f"task-{number}"})
 
 
+@pytest.mark.slow
 def test_why_gives_the_same_causes_after_the_upgrade(with_reasons: Database) -> None:
     migrations.upgrade(with_reasons)
     crontab = Crontab(with_reasons, "tester@here")
@@ -238,6 +242,7 @@ def test_why_gives_the_same_causes_after_the_upgrade(with_reasons: Database) -> 
             assert (trigger, cause.facts["upstream"], cause.facts["upstream_run"]) == ("after", "task-3", 3)
 
 
+@pytest.mark.slow
 def test_a_run_that_an_older_agent_skips_meanwhile_is_explained_by_its_reason(with_reasons: Database) -> None:
     migrations.upgrade(with_reasons)
     add_tasks(with_reasons)

@@ -61,6 +61,7 @@ def has_no_events(*_: object) -> None:
     raise OSError("too many watches")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reports", [True, False])
 def test_each_commit_wakes_the_watch(file: Database, reports: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the kernel allows no watch."""

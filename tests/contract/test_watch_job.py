@@ -270,6 +270,7 @@ def test_a_round_sends_few_statements_however_many_tasks_there_are(stage: Watche
     assert statements(stage) <= 12
 
 
+@pytest.mark.slow
 def test_many_late_tasks_are_found_page_by_page(stage: WatchedStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "PAGE", 7)
     for number in range(30):
@@ -283,6 +284,7 @@ def test_many_late_tasks_are_found_page_by_page(stage: WatchedStage, monkeypatch
     assert still == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "position",
     [
@@ -297,6 +299,7 @@ def test_a_position_written_by_hand_does_no_harm(stage: WatchedStage, position: 
     assert stage.look() == ["late task:1"]
 
 
+@pytest.mark.slow
 def test_what_no_node_can_send_is_given_up_after_a_day(stage: WatchedStage) -> None:
     with stage.database.write() as connection:
         outbox.add(connection, ["ops", "post"], "opened", stage.now)

@@ -564,6 +564,7 @@ def test_a_line_that_waits_for_a_node_or_an_event_says_so(stage: Stage) -> None:
     assert f"run {emitted.runs[0].id} was the one before" in cause.sentence
 
 
+@pytest.mark.slow
 def test_a_step_of_a_flow_names_the_upstream_it_waits_for(stage: Stage) -> None:
     stage.task("extract")
     for name in ("left", "right"):

@@ -315,6 +315,7 @@ def test_a_program_that_fails_gives_the_terminal_back() -> None:
     assert message == ["lent", "back"]
 
 
+@pytest.mark.slow
 def test_in_a_protected_context_its_name_is_typed(stage: Stage) -> None:
     for number in range(7):
         stage.add(f"task-{number}")

@@ -37,6 +37,7 @@ def known(stage: Stage) -> list[str | None]:
     return [each.alert.acknowledged_note for each in Alerts(stage.crontab).page()]
 
 
+@pytest.mark.slow
 def test_open_alerts_are_shown_by_kind_and_lead_to_the_runs(stage: Stage) -> None:
     _, mail = failing(stage, "mail")
     _, etl = failing(stage, "etl")
@@ -125,6 +126,7 @@ def test_a_command_acknowledges_and_a_small_screen_shows_the_line(stage: Stage) 
     play(look)
 
 
+@pytest.mark.slow
 def test_hostile_alerts_reach_no_line_of_the_screen(stage: Stage) -> None:
     now = stage.crontab.now() - timedelta(minutes=1)
     values: dict[str, Any] = {"acknowledged_note": EVIL, "acknowledged_by": EVIL, "facts": {"reason": EVIL}}

@@ -265,6 +265,7 @@ def losing(stage: Stage, lost: threading.Event) -> Callable[[], Crontab]:
     return connect
 
 
+@pytest.mark.slow
 def test_a_lost_database_leaves_the_old_rows_and_comes_back(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ def test_what_waited_for_long_behind_a_hanging_database_is_not_done(
     assert len(stage.crontab.runs(RunFilter(), 10)) == 1
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_at_the_start_is_awaited(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -267,6 +267,7 @@ def test_the_runs_have_the_same_keys(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
     morgue.stage.add("mail")
     node = morgue.agents.node(lease=3600)
@@ -290,6 +291,7 @@ def test_a_node_is_drained_after_a_question(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_a_drained_node_is_undrained(morgue: Morgue) -> None:
     morgue.stage.add("mail")
     node = morgue.agents.node(lease=3600)

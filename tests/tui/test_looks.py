@@ -65,6 +65,7 @@ def test_without_colours_failures_are_not_dimmer_than_what_is_well(
     play(stage, do, theme=theme)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_quits(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("ctrl+c")

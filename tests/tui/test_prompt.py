@@ -66,6 +66,7 @@ def test_a_toast_does_not_cover_the_prompt(stage: Stage) -> None:
     play(stage, do)
 
 
+@pytest.mark.slow
 def test_a_filter_is_completed_by_its_fields_and_their_words(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("slash")

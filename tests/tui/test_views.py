@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from dcron.model import Node, RunState
 from dcron.store import nodes
 from tests.support.tui import Stage, many
@@ -117,6 +119,7 @@ def test_what_others_change_is_seen_and_the_cursor_stays_on_its_task(stage: Stag
     play(look())
 
 
+@pytest.mark.slow
 def test_rows_that_changed_out_of_sight_are_read_anew_when_they_come_into_it(stage: Stage) -> None:
     many(stage)
 
@@ -150,6 +153,7 @@ def test_the_next_page_is_known_before_one_comes_to_it(stage: Stage) -> None:
     play(look())
 
 
+@pytest.mark.slow
 def test_runs_are_read_a_page_at_a_time_while_one_goes_down(stage: Stage) -> None:
     task = stage.add("beat")
     with stage.database.write() as connection:
@@ -175,6 +179,7 @@ def test_runs_are_read_a_page_at_a_time_while_one_goes_down(stage: Stage) -> Non
     play(look())
 
 
+@pytest.mark.slow
 def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
     from datetime import timedelta
 
@@ -201,6 +206,7 @@ def test_the_nodes_are_shown_and_lead_to_their_runs(stage: Stage) -> None:
     play(look())
 
 
+@pytest.mark.slow
 def test_no_room_takes_columns_away_and_never_the_name(stage: Stage) -> None:
     stage.add("backup-of-everything")
 

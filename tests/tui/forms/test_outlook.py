@@ -123,6 +123,7 @@ def outlook_of(screen: Screen) -> SchedulePreview:
     return found.preview
 
 
+@pytest.mark.slow
 def test_dates_of_a_calendar_are_struck_out_with_the_reason(sqlite_stage: Stage) -> None:
     sqlite_stage.add("backup")
     Calendars(sqlite_stage.crontab).put(parse_calendar("weekends", ["sat", "sun"]))

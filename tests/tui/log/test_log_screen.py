@@ -319,6 +319,7 @@ async def test_a_pager_that_is_not_there_is_said(sqlite_runs: Runs, monkeypatch:
         await viewer.sees("cannot be started")
 
 
+@pytest.mark.slow
 async def test_esc_takes_one_thing_away_at_a_time(sqlite_runs: Runs) -> None:
     async with viewing(sqlite_runs.log, sqlite_runs.done(b"ab\nb\n")) as viewer:
         await viewer.sees("o ab")

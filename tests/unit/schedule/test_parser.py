@@ -196,6 +196,7 @@ def test_hashes_depend_on_the_name_alone() -> None:
     assert expressions("H/20 * * * *", "backup") == ("14,34,54 * * * *",)
 
 
+@pytest.mark.slow
 def test_hashes_spread_and_stay_within_bounds() -> None:
     minutes = [int(expressions("H 0 * * *", f"task-{number}")[0].split()[0]) for number in range(6000)]
     assert set(minutes) == set(range(60))
