@@ -11,9 +11,10 @@ from dcron.agent.lease import Fenced
 from dcron.errors import DatabaseError
 from dcron.model import Definition, RunState, Trigger
 from dcron.policy import Lane
-from dcron.store import queues
+from dcron.store import finishing, queues, reaping
 from dcron.store.candidates import Capacity
 from dcron.store.claims import ClaimResult
+from dcron.store.finishing import RunResult
 from tests.support.node import NINE, World
 
 MINUTE = timedelta(minutes=1)
@@ -254,6 +255,28 @@ def test_the_runs_of_a_dead_node_are_lost_and_its_claims_wait_again(world: World
     assert lost.dead_at is not None
     assert world.run(held.id).state is RunState.WAITING
     assert held.id in other.take_turns()
+
+
+def test_a_refused_run_fails_when_the_last_node_for_it_has_died(world: World) -> None:
+    task = world.add("job")
+    dying, one, two = (world.node(name) for name in ("dying", "one", "two"))
+    world.clock.forward(minutes=1)
+    for node in (one, two):
+        (run_id,) = node.take_turns()
+        with world.database.write() as connection:
+            now = world.database.now(connection)
+            refused = RunResult(run_id, RunState.FAILED, now, "no such directory", never_begun=True)
+            finishing.finish(connection, world.database, node.id, [refused], now)
+    two.take_turns()
+    [again] = [run for run in world.runs(RunState.WAITING) if run.trigger is Trigger.RETRY]
+    with world.database.write() as connection:
+        reaping.sign_off(connection, world.database, dying.id, world.database.now(connection))
+    world.clock.forward(seconds=10)
+    one.take_turns()
+    end = world.run(again.id)
+    assert (end.state, end.attempt, list(end.refused_by or ())) == (RunState.FAILED, 1, [one.id, two.id])
+    assert end.dead_at is not None
+    assert task.tries == 1
 
 
 def test_the_late_truth_of_a_lost_run_is_taken_from_its_owner_alone(world: World) -> None:

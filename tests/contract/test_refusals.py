@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from dcron.model import Run, RunState, Trigger
+from dcron.model import Run, RunState, SkipCode, Trigger
 from dcron.services.fleet import Fleet
+from dcron.services.why import Why
 from dcron.store.candidates import ClaimedRun
 from tests.support.stage import Stage, at
 
@@ -184,6 +185,93 @@ def test_an_edit_leaves_it_away_from_the_nodes_that_refused_it(stage: Stage) -> 
     stage.crontab.edit(task, {"priority": "high"})
     assert take(stage, one) == []
     assert len(take(stage, two)) == 1
+
+
+def test_a_run_whose_last_node_dies_fails_and_names_those_that_tried(stage: Stage) -> None:
+    task = stage.task("job", NEVER, user="deploy")
+    nodes = [node(stage, name) for name in ("web-1", "web-2")]
+    last = stage.node("web-3", lease=60)
+    stage.crontab.run(task)
+    for each in nodes:
+        [run] = take(stage, each)
+        refuse(stage, each, run)
+    stage.forward(seconds=61)
+    assert stage.fail_refused() == [], "it may still come back"
+    assert stage.reap()[0] == [last]
+    [failed] = stage.fail_refused()
+    assert waiting(stage) == []
+    end = stage.crontab.find_run(failed)
+    assert (end.state, end.attempt, end.owner, end.started_at) == (RunState.FAILED, 1, None, None)
+    assert (end.finished_at, end.dead_at) == (stage.now, stage.now)
+    tried = "; ".join(f"{each}: {WHY}" for each in nodes)
+    assert end.reason == f"no other node is left that could start it ({tried})"
+    [cause] = [cause for cause in Why(stage.crontab).explain("job") if cause.facts.get("run") == failed]
+    assert cause.code == "ran"
+    assert cause.sentence.endswith(
+        f": run {failed} failed before it started: {end.reason};"
+        f" it is a dead letter, `dcron retry {failed}` tries it again"
+    )
+    assert stage.fail_refused() == []
+
+
+def test_a_run_whose_last_node_ends_is_tried_again_if_its_task_says_so(stage: Stage) -> None:
+    task = stage.task("job", NEVER, tries=2, backoff=10.0)
+    one, two = node(stage, "web-1"), node(stage, "web-2")
+    stage.crontab.run(task)
+    [run] = take(stage, one)
+    refuse(stage, one, run)
+    stage.sign_off(two)
+    [failed] = stage.fail_refused()
+    [again] = waiting(stage)
+    assert (again.attempt, again.refused_by, again.retry_of) == (2, None, failed)
+    stage.now = again.due_at
+    assert [run.attempt for run in take(stage, one)] == [2]
+
+
+def test_a_run_waits_for_a_node_that_is_alive_or_new(stage: Stage) -> None:
+    task = stage.task("job", NEVER)
+    one, two = node(stage, "web-1"), node(stage, "web-2")
+    stage.crontab.run(task)
+    [run] = take(stage, one)
+    refuse(stage, one, run)
+    assert stage.fail_refused() == []
+    stage.sign_off(two)
+    new = node(stage, "web-2", suffix="11111111")
+    assert stage.fail_refused() == []
+    [again] = take(stage, new)
+    assert again.attempt == 1
+
+
+def test_a_run_whose_last_node_drains_fails(stage: Stage) -> None:
+    task = stage.task("job", NEVER)
+    one, _ = node(stage, "web-1"), node(stage, "web-2")
+    stage.crontab.run(task)
+    [run] = take(stage, one)
+    refuse(stage, one, run)
+    Fleet(stage.crontab).drain("web-2")
+    assert len(stage.fail_refused()) == 1
+
+
+def test_runs_that_no_node_refused_wait_for_one(stage: Stage) -> None:
+    task = stage.task("job", NEVER, require=("ssd",))
+    node(stage, "web-1")
+    stage.crontab.run(task)
+    assert stage.fail_refused() == []
+    assert len(waiting(stage)) == 1
+
+
+def test_what_follows_a_run_whose_last_node_ends_is_skipped(stage: Stage) -> None:
+    extract = stage.task("extract", NEVER)
+    load = stage.task("load", "@after extract")
+    one, two = node(stage, "web-1"), node(stage, "web-2")
+    stage.crontab.run(extract)
+    [run] = take(stage, one)
+    refuse(stage, one, run)
+    stage.sign_off(two)
+    stage.fail_refused()
+    assert [(each.state, each.skip_code) for each in stage.runs(load.id)] == [
+        (RunState.SKIPPED, SkipCode.UPSTREAM)
+    ]
 
 
 def test_at_most_so_many_nodes_are_asked(stage: Stage) -> None:

@@ -86,3 +86,19 @@ def test_a_command_that_no_agent_can_begin_is_tried_once_on_each(team: Cluster) 
     assert len({run.owner for run in failed}) == len(failed) == 3
     assert {run.attempt for run in failed} == {1}
     assert "could not start it either" in (failed[-1].reason or "")
+
+
+def test_a_command_that_waits_for_a_node_that_dies_fails(team: Cluster) -> None:
+    task = team.add("job", NEVER, "/no/such/program", argv=("/no/such/program",))
+    for number in range(3):
+        team.start_agent(f"web-{number}", lease=4)
+    team.wait_until_alive(3, within=60)
+    team.freeze(team.agents[2])
+    team.crontab.run(task)
+    wait_for(lambda: len(team.runs(RunState.FAILED)) >= 2, 3, "two refuse it")
+    team.agents[2].kill()
+    wait_for(lambda: [run for run in team.runs(RunState.FAILED) if run.dead_at], 30, "it fails for good")
+    first, second, last = team.runs(RunState.FAILED)
+    assert last.owner is None
+    assert set(last.refused_by or ()) == {first.owner, second.owner}
+    assert last.reason.startswith("no other node is left that could start it (web-")  # type: ignore[union-attr]

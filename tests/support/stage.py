@@ -166,6 +166,11 @@ class Stage:
             lanes = [head.lane for head in planning.heads(connection)]
             return unclaimable.skip_orphans(connection, lanes, self.now, 100)
 
+    def fail_refused(self) -> list[int]:
+        with self.database.write() as connection:
+            lanes = [head.lane for head in planning.heads(connection)]
+            return finishing.fail_refused(connection, self.database, lanes, self.now, 100)
+
     # What is then there -------------------------------------------------------------------------
 
     def runs(self, task_id: int | None = None, *states: RunState) -> list[Run]:

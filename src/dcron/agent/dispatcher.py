@@ -121,6 +121,8 @@ class Dispatcher:
         self._gathers_until: float | None = None
         self._next_snapshot = 0.0
         self._next_claim = 0.0
+        # When it may check again whether a node is left for runs that nodes refused.
+        self._next_check = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -152,6 +154,7 @@ class Dispatcher:
         self._next_snapshot = self._lease.clock() + _SNAPSHOT_PAUSE
         capacity = self._capacity()
         snapshot = self._known_snapshot() or self._look()
+        elsewhere = [head.lane for head in snapshot.heads if not capacity.serves(head.lane)]
         snapshot = replace(snapshot, heads=[head for head in snapshot.heads if capacity.serves(head.lane)])
         self.next_due = min((head.due_at for head in snapshot.heads), default=None)
         if kept_for := planning.reservation(snapshot.heads, capacity.free, snapshot.now, self._is_full):
@@ -166,14 +169,16 @@ class Dispatcher:
             return 0.0
         if snapshot.has_events and self._handle_events():
             return 0.0
+        if self._fail_refused([lane for lane in elsewhere if lane.refused_by]):
+            return 0.0
         if not any(snapshot.now - head.due_at > LATE for head in due):
             capacity = replace(capacity, slots=min(BATCH, capacity.slots + self._held.room))
         lanes = self._lanes_to_claim(snapshot, due, capacity)
         if lanes and self._claim_and_start(lanes, capacity):
             return 0.0
         # A lane whose runs cannot be claimed now must not delay the others.
-        others = [head for head in snapshot.heads if head.lane not in lanes]
-        pause = self._until_next(snapshot, others, capacity)
+        unclaimed = [head for head in snapshot.heads if head.lane not in lanes]
+        pause = self._until_next(snapshot, unclaimed, capacity)
         pause = max(0.0, min(pause, self._held.seconds_left))
         return min(self._retry, pause) if lanes else pause
 
@@ -248,6 +253,21 @@ class Dispatcher:
             for event in found:
                 events.handle(connection, self._database, event, now)
         return len(found)
+
+    def _fail_refused(self, lanes: Sequence[Lane]) -> int:
+        """Fail runs of these lanes that other nodes refused, if no node is left for them; return how many."""
+        if not lanes or self._lease.clock() < self._next_check:
+            return 0
+        with self._database.write() as connection:
+            now = self._database.now(connection)
+            failed = finishing.fail_refused(connection, self._database, lanes, now, BATCH)
+        if not failed:
+            self._next_check = self._lease.clock() + POLL_INTERVAL
+            return 0
+        self.look_again()
+        ids = ", ".join(f"run {run_id}" for run_id in failed)
+        log.warning("no node is left that could start them: %s", ids, extra={"event": "runs-refused"})
+        return len(failed)
 
     def _lanes_to_claim(self, snapshot: Snapshot, due: list[LaneHead], capacity: Capacity) -> list[Lane]:
         """Return the due lanes that this node has room for, without late ones while those are held back."""

@@ -39,7 +39,14 @@ from dcron.policy.occurrences import (
     sources_of,
     starts_with_node,
 )
-from dcron.policy.retries import MOST_REFUSALS, begin_again_at, lane_after_refusal, retry_at, retry_delay
+from dcron.policy.retries import (
+    MOST_REFUSALS,
+    begin_again_at,
+    has_node,
+    lane_after_refusal,
+    retry_at,
+    retry_delay,
+)
 from dcron.policy.skip_reasons import Skip, missed_skip, paused_skip
 
 __all__ = [
@@ -63,6 +70,7 @@ __all__ = [
     "fires_soon",
     "fits",
     "has_ended",
+    "has_node",
     "idle",
     "is_timed",
     "lane_after_refusal",

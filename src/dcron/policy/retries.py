@@ -42,8 +42,12 @@ def lane_after_refusal(lane: Lane, refused_by: Mapping[str, str], nodes: Iterabl
     further = lane.after_refusals(refused_by)
     if lane.node or len(refused_by) > MOST_REFUSALS or len(str(further)) > LONGEST_LANE:
         return None
-    taken = any(served_by(further, node) for node in nodes if not node.draining)
-    return further if taken else None
+    return further if has_node(further, nodes) else None
+
+
+def has_node(lane: Lane, nodes: Iterable[Node]) -> bool:
+    """Return whether one of these living nodes is eligible for the lane and does not drain."""
+    return any(served_by(lane, node) for node in nodes if not node.draining)
 
 
 def retry_delay(task: Definition, run_id: int, attempt: int) -> float:

@@ -34,7 +34,7 @@ from dcron import policy
 from dcron.database import Columns, Database, beside_id
 from dcron.model import RunState, SkipCode, Task, Trigger
 from dcron.policy import Lane, Skip
-from dcron.schema import ALIVE, Instant, runs, subscriptions
+from dcron.schema import ALIVE, DUE, Instant, runs, subscriptions
 from dcron.store import (
     alerts,
     blocked,
@@ -132,6 +132,33 @@ def declare_lost(
     lost = connection.execute(query.values(values).returning(*_COLUMNS)).all()
     ended = {row.id: RunResult(row.id, RunState.LOST, now, reason) for row in lost}
     _follow_up(connection, database, ended, lost, now)
+    return list(ended)
+
+
+def fail_refused(
+    connection: Connection, database: Database, lanes: Iterable[Lane], now: datetime, limit: int
+) -> list[int]:
+    """Fail waiting runs of these lanes that nodes refused, if no other node is left for them.
+
+    Return the ids of up to `limit` runs. Each was passed on to a node that has ended since, or drains.
+    """
+    stuck = [str(lane) for lane in refusals.without_node(connection, lanes)]
+    if not stuck:
+        return []
+    waiting = (text(DUE), runs.c.lane.in_(stuck))
+    found = select(*_COLUMNS).where(*waiting).order_by(runs.c.id).limit(limit)
+    refused = connection.execute(found).all()
+    lock_tasks(connection, {row.task_id: row.task for row in refused})
+    failed: list[Row[Any]] = []
+    ended: dict[int, RunResult] = {}
+    for each in refused:
+        end = RunResult(each.id, RunState.FAILED, now, refusals.no_node_left(each))
+        values = {"state": end.state, "reason": end.reason, "finished_at": now}
+        fail = update(runs).where(runs.c.id == each.id, *waiting).values(values).returning(*_COLUMNS)
+        if row := connection.execute(fail).first():
+            failed.append(row)
+            ended[each.id] = end
+    _follow_up(connection, database, ended, failed, now)
     return list(ended)
 
 

@@ -116,6 +116,12 @@ def living(connection: Connection, now: datetime) -> list[Node]:
     return [_node_from(row) for row in connection.execute(query)]
 
 
+def not_ended(connection: Connection) -> list[Node]:
+    """Return the nodes that neither signed off nor were declared dead, in the order of their IDs."""
+    query = select(*COLUMNS, literal(0).label("running")).where(nodes.c.died_at.is_(None))
+    return [_node_from(row) for row in connection.execute(query.order_by(nodes.c.id))]
+
+
 def from_rows(rows: Iterable[Row[Any]]) -> list[Node]:
     """Return the nodes of rows that have COLUMNS."""
     return [_node({**row._mapping, "running": 0}) for row in rows]

@@ -1,6 +1,6 @@
 """Pass a run whose command a node could not start to a node that has not tried, as the same attempt."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -43,6 +43,24 @@ def pass_on(
         "expires_at": row.expires_at,
         "refused_by": refused_by,
     }
+
+
+def without_node(connection: Connection, lanes: Iterable[Lane]) -> list[Lane]:
+    """Return those of these lanes whose runs nodes refused and that no other node is left for.
+
+    A node whose lease is over is left until it is declared dead: it may come back.
+    """
+    refused = [lane for lane in lanes if lane.refused_by and not lane.node]
+    left = nodes.not_ended(connection) if refused else []
+    return [lane for lane in refused if not policy.has_node(lane, left)]
+
+
+def no_node_left(row: Row[Any]) -> str:
+    """Return why a run fails that nodes refused and that no other node is left for."""
+    refusals = _refusals_of(row)
+    # Two nodes may have the same name, so the IDs are shown.
+    tried = "; ".join(f"{node_id}: {reason}" for node_id, reason in refusals.items())
+    return f"no other node is left that could start it ({tried})" if tried else "no node is left"
 
 
 def _refusals_of(row: Row[Any]) -> Mapping[str, str]:

@@ -119,17 +119,20 @@ def skipped(run: Run, clock: Clock, more: str, facts: Mapping[str, Any]) -> Caus
 
 def ended(run: Run, clock: Clock) -> Cause:
     """Return the cause of a run that ended, or was cancelled before it began."""
+    dead = f"; it is a dead letter, `dcron retry {run.id}` tries it again" if run.dead_at else ""
+    facts = {"reason": run.reason, "exit_code": run.exit_code, "signal": run.signal}
+    if run.started_at is None and run.state.is_failure:
+        text = f"failed before it started: {run.reason}{dead}"
+        return of_run("ran", run, clock, text, {**facts, "dead": run.dead_at is not None})
     if run.started_at is None:
         text = f"was cancelled before it started: {run.reason or 'cancelled'}"
         return of_run("cancelled", run, clock, text, {"reason": run.reason})
     took = humanize.took(run.duration(clock.now) or 0)
     why = f" ({run.reason})" if run.reason and run.state is not RunState.SUCCEEDED else ""
-    dead = f"; it is a dead letter, `dcron retry {run.id}` tries it again" if run.dead_at else ""
     text = (
         f"ran on {run.owner}, from {clock.time(run.started_at)}:"
         f" it {_ENDS.get(run.state, run.state)} after {took}{why}{dead}"
     )
-    facts = {"reason": run.reason, "exit_code": run.exit_code, "signal": run.signal}
     return of_run("ran", run, clock, text, {**facts, "dead": run.dead_at is not None})
 
 
