@@ -45,6 +45,21 @@ def test_where_cron_mails_an_import_says_what_is_no_longer_mailed(
     assert "MAILTO" not in silent
 
 
+def test_a_channel_that_no_agent_has_is_warned_of_where_it_is_given(dcron: Dcron) -> None:
+    stage = Stage(dcron.url)
+    stage.now = datetime.now(UTC)
+    stage.node("web-1", channels=("ops",))
+    stage.database.close()
+    missing = "warning: no running agent can send to opps: give an agent the table [notify.opps]"
+    assert "no-channel" not in dcron.done("add", "-n", "a", "--notify", "ops", "@daily", "true").err
+    assert missing in dcron.done("add", "-n", "b", "--notify", "opps", "@daily", "true").err
+    assert missing in dcron.done("set", "a", "--notify", "opps").err
+    assert "no-channel" not in dcron.done("set", "a", "--timeout", "5m").err
+    assert missing in dcron.done("config", "set", "notify.default", "opps").err
+    assert missing in dcron.done("config", "set", "notify.fallback", "opps").err
+    assert dcron.done("config", "set", "notify.default", "ops").err == ""
+
+
 def test_lint_names_the_tasks_whose_channels_are_missing(dcron: Dcron) -> None:
     dcron.done("add", "-n", "report", "--notify", "mailto:ann", "--notify", "ops", "10 3 * * *", "true")
     dcron.done("add", "-n", "plain", "--notify", "none", "11 3 * * *", "true")

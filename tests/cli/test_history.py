@@ -39,6 +39,12 @@ def test_a_change_is_undone_after_its_difference_is_shown(dcron: Dcron) -> None:
     assert (last["via"], last["note"], last["fields"]) == ("undo", "too often", ["schedule"])
 
 
+def test_the_undo_of_a_pause_shows_the_pause_and_no_empty_difference(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "backup", "@daily", "true")
+    dcron.done("pause", "backup", "--reason", "holidays")
+    assert dcron.done("undo", "backup", "-n").out == "backup  -# paused: holidays\nnothing was changed\n"
+
+
 @pytest.mark.slow
 def test_a_later_change_is_shown_and_refuses_the_undo_with_code_5(dcron: Dcron) -> None:
     dcron.done("add", "-n", "a", "@daily", "date")

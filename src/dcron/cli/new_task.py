@@ -85,6 +85,7 @@ def report_added(added: "Addition", options: TaskOptions, chosen: "ChosenZone", 
     warnings.print_missing_home(row.task)
     warnings.print_crowd(row, added.same_minute, now)
     warnings.print_unserved(row, added.fleet)
+    warnings.print_unsendable(row.task.notify, added.fleet)
     warnings.print_idle(added.fleet)
 
 

@@ -56,6 +56,15 @@ def print_unserved(view: "TaskRow", fleet: Sequence[Node]) -> None:
         print_doubts([("unserved", f"no agent can claim its next run: {view.unserved}")])
 
 
+def print_unsendable(channels: Iterable[str], fleet: Sequence[Node]) -> None:
+    """Print a warning if agents are running, but none can send by one of these channels."""
+    from dcron.policy.channels import advice, unsendable
+
+    if fleet and (missing := unsendable(channels, fleet)):
+        named = ", ".join(missing)
+        print_doubts([("no-channel", f"no running agent can send to {named}: {advice(missing)}")])
+
+
 def print_clock_changes(changes: "Iterable[ClockTransition]") -> None:
     """Print the effects of clock changes on the schedule."""
     for change in changes:

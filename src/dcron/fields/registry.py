@@ -451,6 +451,7 @@ def _alerts() -> Iterator[Field]:
         metavar="KIND",
         default_text="notify.on",
         phrase="{}",
+        fact="notifies on",
         details=f"{', '.join(f'`{kind}`' for kind in channel_kinds.NOTIFY_ON)}.",
         cron_may_ignore=True,
     )
@@ -464,7 +465,7 @@ def _alerts() -> Iterator[Field]:
         example="3, none",
         metavar="N|none",
         default_text="notify.after",
-        phrase="{} failed runs",
+        phrase="failing after {} failed runs in a row",
         details="The task counts as failing after so many. Of several attempts the last one counts.",
         cron_may_ignore=True,
     )

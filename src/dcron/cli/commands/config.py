@@ -68,10 +68,21 @@ def set_setting(
         if name.startswith("keep."):
             _confirm_shorter(crontab, name, value, force=force)
         current = SharedSettings(crontab).set(name, value)
+        _warn_of_channels(crontab, current)
     if as_json:
         console.emit(_shape(current))
     else:
         console.data(f"{name}: {current.text}")
+
+
+def _warn_of_channels(crontab: "Crontab", current: "SettingValue") -> None:
+    """Print a warning if the setting names a channel by which no running agent can send."""
+    from dcron.cli import warnings
+
+    name, value = current.setting.name, current.value
+    if name in ("notify.default", "notify.fallback"):
+        channels = [value] if isinstance(value, str) else value
+        warnings.print_unsendable(channels, warnings.living_nodes(crontab))
 
 
 def _confirm_shorter(crontab: "Crontab", name: str, value: str, *, force: bool) -> None:

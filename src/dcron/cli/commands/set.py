@@ -107,3 +107,5 @@ def _report(crontab: "Crontab", task: "Task", *, before: "Task", as_json: bool) 
         warnings.print_crowd(row, crontab.due_with(row), now)
     if any(getattr(task, field) != getattr(before, field) for field in _ROUTING):
         warnings.print_unserved(crontab.view(task.name), warnings.living_nodes(crontab))
+    if task.notify != before.notify:
+        warnings.print_unsendable(task.notify, warnings.living_nodes(crontab))

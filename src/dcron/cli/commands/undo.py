@@ -80,7 +80,7 @@ def command(
 def _show(would: "Undone", now: "datetime") -> None:
     from dcron.services.text_edits import Changes
 
-    task_differences.show(Changes(would.tasks), now)
+    task_differences.show(Changes([each for each in would.tasks if each.difference()]), now)
     for each in would.tasks:
         for line in pause_lines(each.before, each.after):
             console.data(f"{each.name}  {line}")
