@@ -39,6 +39,16 @@ def test_a_change_is_undone_after_its_difference_is_shown(dcron: Dcron) -> None:
     assert (last["via"], last["note"], last["fields"]) == ("undo", "too often", ["schedule"])
 
 
+def test_undo_takes_the_whole_name_also_of_a_removed_task(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "backup", "@daily", "true")
+    refused = dcron("undo", "backu", "-f")
+    assert refused.code == 4
+    assert "this verb takes the whole name: backup" in refused.err
+    dcron.done("rm", "backup", "-f")
+    assert dcron("undo", "backu", "-f").code == 4
+    dcron.done("undo", "backup", "-f")
+
+
 def test_the_undo_of_a_pause_shows_the_pause_and_no_empty_difference(dcron: Dcron) -> None:
     dcron.done("add", "-n", "backup", "@daily", "true")
     dcron.done("pause", "backup", "--reason", "holidays")

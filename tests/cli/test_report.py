@@ -38,6 +38,13 @@ def test_text_has_a_section_for_all_that_happened(history: Dcron) -> None:
     assert any(line.startswith("  1 overlap in 1 task, ") and line.endswith(": mail 1") for line in lines)
 
 
+def test_a_task_that_was_removed_has_not_recovered(history: Dcron) -> None:
+    history.done("rm", "backup_all", "-f")
+    shown = history.done("report", "--since", "2h").out
+    assert "recovered" not in shown
+    assert "\n1 task failed, now removed\n  backup_all (removed): 1 failure" in shown
+
+
 def test_markdown_has_headings_and_lists(history: Dcron) -> None:
     lines = history.done("report", "--format", "markdown", "--since", "2h").out.splitlines()
     assert lines[0].startswith("# dcron report, ")

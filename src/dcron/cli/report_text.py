@@ -52,10 +52,19 @@ def sections(report: CrontabReport, here: tzinfo) -> Iterator[Section]:
     span = f"{times.full(report.span.start)} to {times.full(report.span.end)}"
     yield Section(f"dcron report, {span}", list(_summary(report)))
     failing = [task for task in report.failed if task.still_fails]
-    failed = [task for task in report.failed if not task.still_fails]
+    over = [task for task in report.failed if not task.still_fails]
+    recovered = [task for task in over if not task.is_removed]
+    removed = [task for task in over if task.is_removed]
     for title, lines in (
         (f"{plural(len(failing), 'task')} still failing", [_failed(task, times) for task in failing]),
-        (f"{plural(len(failed), 'task')} failed and recovered", [_failed(task, times) for task in failed]),
+        (
+            f"{plural(len(recovered), 'task')} failed and recovered",
+            [_failed(each, times) for each in recovered],
+        ),
+        (
+            f"{plural(len(removed), 'task')} failed, now removed",
+            [_failed(each, times) for each in removed],
+        ),
         _skipped(report, times),
         (
             f"{plural(len(report.late), 'task')} started late",

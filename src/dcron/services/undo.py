@@ -61,9 +61,11 @@ class Undo(Service):
     # What to undo -----------------------------------------------------------------------------------
 
     def last_of(self, name: str) -> list[RecordedChange]:
-        """Return the latest change of a task, which may be removed. Raises NotFound or UsageError."""
+        """Return the latest change of a task of exactly this name, which may be removed. Raises NotFound."""
         with self.database.read() as connection:
-            last = changes.last_of_task(connection, task_names.id_of(connection, name))
+            removed = task_names.removed_id(connection, name)
+            task_id = task_names.exact(connection, name).id if removed is None else removed
+            last = changes.last_of_task(connection, task_id)
         if last is None:
             raise NotFound(f"no change of {name} is on record")
         return [last]

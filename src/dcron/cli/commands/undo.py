@@ -7,6 +7,7 @@ import typer
 from dcron.cli import console, task_differences
 from dcron.cli.change_details import difference, pause_lines, what
 from dcron.cli.context import opened_crontab
+from dcron.cli.name_arguments import agreed
 from dcron.cli.options import Db, Json, OptionalName, whole_number
 from dcron.errors import UsageError
 
@@ -53,7 +54,7 @@ def command(
     with opened_crontab(db) as crontab:
         undo = Undo(crontab)
         if name is not None:
-            found = undo.last_of(name)
+            found = agreed(undo.last_of, "undo", name, force=force, asks=True)
         else:
             found = undo.change(change) if change is not None else undo.batch(batch or "")
         try:
