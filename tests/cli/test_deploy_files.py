@@ -135,6 +135,15 @@ def test_a_pod_has_its_grace_its_probes_and_no_rights(
     assert "--monitor" in capsys.readouterr().out
 
 
+def test_the_image_is_built_of_what_the_package_needs_and_nothing_else() -> None:
+    copied = [words.split()[:-1] for word, words in DOCKERFILE if word == "COPY" and "--from" not in words]
+    sources = {source for each in copied for source in each}
+    allowed = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    assert "*" in allowed
+    assert sources == {line[1:] for line in allowed if line.startswith("!")}
+    assert all((DEPLOY.parents[1] / source).exists() for source in sources)
+
+
 def test_the_image_runs_the_agent_without_rights_as_process_1() -> None:
     last = dict(DOCKERFILE)
     assert {word for word, _ in DOCKERFILE} <= {
