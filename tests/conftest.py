@@ -16,7 +16,7 @@ BACKENDS = ("sqlite", "postgres")
 TESTS = Path(__file__).parent
 SLOW_MARKERS = ("terminal", "fault", "simulation")
 SLOW_FOLDERS = {"faults": "fault", "simulation": "simulation"}
-EXAMPLES = int(os.environ.get("DCRON_TEST_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("DCRON_TEST_EXAMPLES", "150"))
 
 settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True)
 settings.register_profile(

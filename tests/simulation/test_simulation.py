@@ -7,7 +7,7 @@ import pytest
 from dcron.store.candidates import Alive
 from tests.simulation.playing import Failed, play, play_on_sqlite
 
-SEEDS = int(os.environ.get("DCRON_TEST_SEEDS", "120"))
+SEEDS = int(os.environ.get("DCRON_TEST_SEEDS", "60"))
 CHUNK = 10
 STEPS = 60
 MORE_STEPS = 150
