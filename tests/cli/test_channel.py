@@ -57,8 +57,20 @@ def test_a_test_that_fails_is_an_error(sqlite: Dcron, config: Path) -> None:
 
 
 def test_a_test_to_no_address_is_refused(sqlite: Dcron, config: Path) -> None:
-    assert "is not a mail address" in sqlite("channel", "test", "mailto:").err
-    assert sqlite("channel", "test", "mailto:").code == 2
+    for name in ("mailto:", "mailto"):
+        refused = sqlite("channel", "test", name)
+        assert refused.code == 2
+        assert "is not a mail address; write mailto:ann@example.org" in refused.err
+    assert sqlite("add", "-n", "a", "--notify", "mailto", "@daily", "true").code == 2
+
+
+def test_a_node_that_can_send_mail_is_listed_for_all_addresses(dcron: Dcron) -> None:
+    stage = Stage(dcron.url)
+    stage.node(channels=("mailto",))
+    stage.database.close()
+    assert "mailto:ADDRESS  mail  web-1" in dcron.done("channel", "list").out
+    assert "never" not in dcron.done("channel", "list").out
+    assert dcron.done("channel", "list", "--json").json[0]["name"] == "mailto"
 
 
 def test_a_channel_that_no_node_has_is_not_found(sqlite: Dcron, config: Path) -> None:

@@ -56,8 +56,8 @@ class AlertKinds(Tags):
 
 def channel_problem(name: Any) -> Problem:
     """Return what keeps this from being a channel, or None."""
-    if isinstance(name, str) and name.startswith(MAILTO):
-        address = name.removeprefix(MAILTO)
+    scheme, _, address = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if f"{scheme}:" == MAILTO:
         if _ADDRESS.fullmatch(address) and len(name) <= LONGEST_CHANNEL:
             return None
         return f"{short(address)} is not a mail address; write mailto:ann@example.org"

@@ -78,7 +78,7 @@ def send_test(
     from dcron.fields.channel_kinds import channel_problem
 
     own = load_config().notify
-    if name.startswith(f"{MAILTO}:"):
+    if name.partition(":")[0] == MAILTO:
         if problem := channel_problem(name):
             raise UsageError(problem)
         channel = next((each for each in own.values() if each.kind == "mail"), None)
@@ -138,16 +138,18 @@ def _send_by_node(name: str, db: str | None) -> None:
 
 
 def _row(row: "ChannelRow", kind: str | None, now: "datetime") -> list[str]:
+    from dcron.channels import MAILTO
     from dcron.presentation import humanize
 
+    is_any_address = row.name == MAILTO  # each address has figures of its own
     named = ", ".join(row.nodes[:_MOST_NODES])
     more = f" and {len(row.nodes) - _MOST_NODES} more" if len(row.nodes) > _MOST_NODES else ""
     figures = row.figures
     return [
-        row.name,
-        kind or "",
+        f"{MAILTO}:ADDRESS" if is_any_address else row.name,
+        "mail" if is_any_address else kind or "",
         f"{named}{more}" or AlarmCell("none"),
         f"{figures.waiting:,}",
-        humanize.ago(figures.sent_at, now) if figures.sent_at else "never",
+        humanize.ago(figures.sent_at, now) if figures.sent_at else "" if is_any_address else "never",
         AlarmCell(figures.error) if figures.error else "",
     ]
