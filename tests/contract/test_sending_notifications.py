@@ -277,6 +277,16 @@ def test_after_a_day_a_channel_gives_up(stage: Stage, outside: Outside) -> None:
     assert list(open_alerts(stage)) == ["channel:post"]
 
 
+def test_a_fallback_of_none_gets_no_copies(stage: Stage, outside: Outside) -> None:
+    SharedSettings(stage.crontab).set("notify.fallback", "none")
+    node = notifier(stage, "web-1", OPS)
+    (waiting,) = notify(stage)
+    outside.answer = lambda _: BAD
+    stage.forward(hours=24, seconds=10)
+    step(node)
+    assert [(row.id, row.gave_up_at) for row in rows(stage)] == [(waiting, stage.now)]
+
+
 def open_alerts(stage: Stage) -> dict[str, Any]:
     """Return the errors of the open alerts about channels, by subject."""
     with stage.database.read() as connection:

@@ -36,6 +36,7 @@ from sqlalchemy import (
 
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
+from dcron.fields.kinds import NONE
 from dcron.model import Notification, NotificationKind
 from dcron.schema import UNSENT, Instant, notifications
 from dcron.settings import SETTINGS
@@ -260,7 +261,8 @@ def give_up(
     ids = old.order_by(rows.channel, rows.due_at).limit(MOST_GROUPED).scalar_subquery()
     gone = update(notifications).where(rows.id.in_(ids)).values(gave_up_at=now, **_FREE)
     given_up = [from_row(row) for row in connection.execute(gone.returning(*COLUMNS))]
-    if given_up and (fallback := _setting(connection, "notify.fallback")):
+    fallback = _setting(connection, "notify.fallback") if given_up else None
+    if fallback not in (None, NONE):
         copies = [_copy(row, fallback, now) for row in given_up if row.channel != fallback]
         if copies:
             connection.execute(insert(notifications), copies)
