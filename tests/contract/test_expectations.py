@@ -7,7 +7,7 @@ import pytest
 
 from dcron.errors import UsageError
 from dcron.fields import FIELDS
-from dcron.fields.expectations import parse_expect, runtime_bounds
+from dcron.fields.expectations import EXPECT, runtime_bounds
 from dcron.model import AlertKind, Definition
 from dcron.policy.alerts import AGAIN, Rules, bounds_of, learned_bounds, rules_of
 from tests.support.stage import NOON
@@ -31,8 +31,8 @@ def task(**fields: Any) -> Definition:
 )
 def test_expectations_are_read_and_written(typed: str, value: dict[str, Any]) -> None:
     kind = FIELDS["expect"].kind
-    assert parse_expect([typed]) == value
-    assert parse_expect([kind.format(value)]) == value
+    assert EXPECT.parse([typed]) == value
+    assert EXPECT.parse([kind.format(value)]) == value
     assert kind.read(kind.write(value)) == value
     assert kind.problem(value) is None
 
@@ -52,7 +52,7 @@ def test_expectations_are_read_and_written(typed: str, value: dict[str, Any]) ->
 )
 def test_a_bad_expectation_is_refused(typed: str) -> None:
     with pytest.raises(UsageError):
-        parse_expect([typed])
+        EXPECT.parse([typed])
 
 
 @pytest.mark.parametrize(

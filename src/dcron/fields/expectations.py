@@ -4,11 +4,11 @@ The settings `expect.*` and the task field `expect` share them. `start` and `suc
 `runtime` is a text such as `2m..1h`; `none` expects nothing.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from dcron.errors import UsageError
 from dcron.fields.kinds import NONE, SHORTEST
+from dcron.fields.named_values import NamedValues, is_number
 from dcron.model import LONGEST_DURATION
 from dcron.quantities import format_duration, parse_duration
 
@@ -43,7 +43,7 @@ def parse_value(name: str, text: str) -> Value:
 
 def format_value(name: str, value: Any) -> str:
     """Return the value as parse_value() reads it. A stored value that is no number stays as it is."""
-    return format_duration(value) if _is_number(value) else str(value)
+    return format_duration(value) if is_number(value) else str(value)
 
 
 def require_value(name: str, value: Any) -> None:
@@ -53,7 +53,7 @@ def require_value(name: str, value: Any) -> None:
     if name == RUNTIME:
         if value != AUTO:
             runtime_bounds(value)
-    elif not _is_number(value) or not SHORTEST <= value <= LONGEST_DURATION:
+    elif not is_number(value) or not SHORTEST <= value <= LONGEST_DURATION:
         raise UsageError(f"{name}: give a duration up to a century, such as 15m, or none, not {value!r:.60}")
 
 
@@ -70,38 +70,12 @@ def runtime_bounds(text: Any) -> Bounds:
     return least, most
 
 
-def parse_expect(texts: Iterable[str]) -> dict[str, Value]:
-    """Return the values of `start=15m`, `runtime=2m..1h` by name. Raises UsageError."""
-    found: dict[str, Value] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"{text[:60]!r}: write a name and a value, such as start=15m or runtime=2m..1h")
-        if name in found:
-            raise UsageError(f"{name} is given twice; give it once")
-        _require_name(name)
-        try:
-            found[name] = parse_value(name, value)
-        except UsageError as error:
-            raise UsageError(f"{text[:60]!r}: {error}") from None
-    return found
-
-
-def format_expect(name: str, value: Any) -> str:
-    """Return one value as parse_expect() reads it."""
-    return f"{name}={format_value(name, value)}"
-
-
-def require_expect(name: str, value: Any) -> None:
-    """Raise UsageError unless this can be expected of a task's runs."""
-    _require_name(name)
-    require_value(name, value)
-
-
-def _require_name(name: str) -> None:
-    if name not in NAMES:
-        raise UsageError(f"{name[:60]!r} cannot be expected; there are {', '.join(NAMES)}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+EXPECT = NamedValues(
+    NAMES,
+    "cannot be expected",
+    "start=15m or runtime=2m..1h",
+    parse_value,
+    format_value,
+    require_value,
+)
+"""The field `expect`."""

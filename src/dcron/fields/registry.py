@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import get_args
 
 from dcron.fields import channel_kinds, collection_kinds, kinds, names
-from dcron.fields.expectations import format_expect, parse_expect, require_expect
+from dcron.fields.expectations import EXPECT
 from dcron.fields.field import Field
 from dcron.fields.kinds import SHORTEST
-from dcron.fields.retention import format_keep, parse_keep, require_keep
+from dcron.fields.retention import KEEP
 from dcron.model import (
     DEFINITION_FIELDS,
     LONGEST_DURATION,
@@ -253,7 +253,7 @@ def _limits() -> Iterator[Field]:
         name="keep",
         group="limits",
         kind=collection_kinds.Amounts(
-            parse_keep, format_keep, require_keep, example='{"runs": 604800, "last": 100}, in seconds'
+            KEEP.parse, KEEP.format, KEEP.require, example='{"runs": 604800, "last": 100}, in seconds'
         ),
         help="How long its history is kept; repeatable",
         example="runs=7d last=100 output=1d",
@@ -413,9 +413,9 @@ def _alerts() -> Iterator[Field]:
         name="expect",
         group="alerts",
         kind=collection_kinds.Amounts(
-            parse_expect,
-            format_expect,
-            require_expect,
+            EXPECT.parse,
+            EXPECT.format,
+            EXPECT.require,
             example='{"start": 900, "runtime": "2m..1h"}, in seconds',
         ),
         help="What to expect of its runs; repeatable",

@@ -5,11 +5,12 @@ ever; for `last` it is a number of runs.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from dcron.errors import UsageError
+from dcron.fields.named_values import NamedValues, is_number
 from dcron.model import LONGEST_DURATION
 from dcron.quantities import format_duration, format_number, parse_duration
 
@@ -54,7 +55,7 @@ def parse_value(name: str, text: str) -> Value:
 
 def format_value(name: str, value: Any) -> str:
     """Return the value as parse_value() reads it. A stored value that is no number stays as it is."""
-    if not _is_number(value):
+    if not is_number(value):
         return str(value)
     if name == LAST:
         return format_number(value)
@@ -64,46 +65,18 @@ def format_value(name: str, value: Any) -> str:
 def require_value(name: str, value: Any) -> None:
     """Raise UsageError unless this is a valid value of this part."""
     if name == LAST:
-        if not _is_number(value) or not (0 <= value <= MOST_LAST and value == int(value)):
+        if not is_number(value) or not (0 <= value <= MOST_LAST and value == int(value)):
             raise UsageError(f"{name}: give a number of runs from 0 to {MOST_LAST:,}, not {value!r:.60}")
-    elif value != FOREVER and not (_is_number(value) and 0 <= value <= LONGEST_DURATION):
+    elif value != FOREVER and not (is_number(value) and 0 <= value <= LONGEST_DURATION):
         raise UsageError(f"{name}: give a duration up to a century, such as 30d, or none, not {value!r:.60}")
 
 
-def parse_keep(texts: Iterable[str]) -> dict[str, Value]:
-    """Return the values of `runs=7d`, `last=100` by name. Raises UsageError."""
-    found: dict[str, Value] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"{text[:60]!r}: write a name and a value, such as runs=7d or last=100")
-        if name in found:
-            raise UsageError(f"{name} is given twice; give it once")
-        _require_name(name)
-        try:
-            found[name] = parse_value(name, value)
-        except UsageError as error:
-            raise UsageError(f"{text[:60]!r}: {error}") from None
-    return found
-
-
-def format_keep(name: str, value: Any) -> str:
-    """Return one value as parse_keep() reads it."""
-    return f"{name}={format_value(name, value)}"
-
-
-def require_keep(name: str, value: Any) -> None:
-    """Raise UsageError unless a task can keep this part for this long."""
-    _require_name(name)
-    require_value(name, value)
-
-
-def _require_name(name: str) -> None:
-    if name not in OF_TASK:
-        raise UsageError(
-            f"{name[:60]!r} cannot be kept for a time of its own; there are {', '.join(OF_TASK)}"
-        )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+KEEP = NamedValues(
+    OF_TASK,
+    "cannot be kept for a time of its own",
+    "runs=7d or last=100",
+    parse_value,
+    format_value,
+    require_value,
+)
+"""The field `keep`."""

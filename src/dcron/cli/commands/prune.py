@@ -58,9 +58,9 @@ def command(
     Agents do the same by themselves every ten minutes. This needs no agent, and does not wait for the day
     after an upgrade on which they begin. With --keep it asks first.
     """
-    from dcron.fields.retention import parse_keep
+    from dcron.fields.retention import KEEP
 
-    given = parse_keep(keep or [])
+    given = KEEP.parse(keep or [])
     if dry_run and compact:
         raise UsageError("--dry-run shows what would go; leave out --compact")
     with opened_crontab(db) as crontab:
