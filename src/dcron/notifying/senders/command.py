@@ -33,7 +33,7 @@ def run(argv: list[str], text: bytes, what: str, environment: dict[str, str] | N
     """Run a program with this text on stdin. Raises SendError, which names the program as `what`."""
     # A pipe would stay open as long as a process that it left behind. Without a directory, Python tries the
     # default one with a file of its own, which a kill may leave there.
-    with TemporaryFile(dir=os.environ.get("TMPDIR") or "/tmp") as stderr:  # noqa: S108 - it has no name
+    with TemporaryFile(dir=os.environ.get("TMPDIR") or "/tmp") as stderr:
         try:
             done = subprocess.run(
                 argv,
