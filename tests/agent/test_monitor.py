@@ -119,6 +119,7 @@ def test_a_spool_that_takes_long_to_read_is_read_rarely(
     assert samples_of(metrics.page("").body.decode())["dcron_spool_bytes"] == 2
 
 
+@pytest.mark.slow
 def test_memory_alone_answers_all_pages_but_cluster(world: World) -> None:
     node = world.node()
     node.lease.clock = time.monotonic  # its own asks the database
@@ -312,6 +313,7 @@ def test_another_file_at_the_path_is_read_next(tmp_path: Path, monkeypatch: pyte
         page.close()
 
 
+@pytest.mark.slow
 def test_a_taken_port_leaves_the_agent_running(world: World, caplog: pytest.LogCaptureFixture) -> None:
     node = world.node()
     with (

@@ -9,6 +9,7 @@ from tests.cli.test_adding import POLICIES, POLICIES_AS_JSON
 from tests.support.cli import Dcron, on_terminal
 
 
+@pytest.mark.slow
 def test_set_changes_only_what_is_given(dcron: Dcron) -> None:
     before = dcron.done(
         "add", "-n", "one", "-e", "A=1", "--timeout", "5m", "--json", "@daily", "ls", "-l"
@@ -167,6 +168,7 @@ def test_a_change_that_somebody_overtakes_is_a_conflict_that_names_them(
     assert "pause" in refused.err
 
 
+@pytest.mark.slow
 def test_the_service_says_conflict_for_a_stale_version(database: Database) -> None:
     from dcron.model import Definition
 

@@ -61,6 +61,7 @@ def three(dcron: Dcron) -> None:
         dcron.done("add", "-n", name, "-z", "UTC", "0 5 * * *", f"run {name}")
 
 
+@pytest.mark.slow
 def test_the_whole_crontab_is_changed_in_an_editor(
     dcron: Dcron, editor: MakeEditor, left: Callable[[], list[Path]]
 ) -> None:

@@ -94,6 +94,7 @@ def test_an_expression_is_previewed_with_rules_and_without_a_database(sqlite: Dc
     assert sqlite("preview", "--all", "--gap", "skip").code == 2
 
 
+@pytest.mark.slow
 def test_a_window_that_leaves_nothing_is_refused_with_its_cause(sqlite: Dcron) -> None:
     refused = sqlite(
         "add", "--not-before", "2027-01-02T10:00", "--not-after", "2027-01-03T08:00", "0 9 * * *", "x"

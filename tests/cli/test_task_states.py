@@ -102,6 +102,7 @@ def test_every_list_has_the_same_tasks_in_a_state(dcron: Dcron, crontab: Stage) 
     assert sorted(row.task.name for row in rows.values() if row.is_late(crontab.now)) == EXPECTED["late"]
 
 
+@pytest.mark.slow
 def test_the_header_counts_the_tasks_that_the_filter_finds(crontab: Stage) -> None:
     counts = Dashboard(crontab.crontab).counts()
     assert (counts.tasks, counts.failed) == (len(CASES), len(EXPECTED["failed"]))

@@ -24,6 +24,7 @@ ENDS: dict[str, Callable[[Stage, str, int], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ENDS)
 def test_the_next_turn_is_counted_from_the_end_of_the_one_before(stage: Stage, how: str) -> None:
     task, node = stage.task("poll", "@delay 5m"), stage.node()

@@ -66,6 +66,7 @@ def test_a_limit_is_each_nodes_own(stage: Stage) -> None:
     assert times(stage, task, RunState.WAITING).count("12:30") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claimer", [0, 1])
 def test_what_a_turn_replaces_is_on_its_own_node(stage: Stage, claimer: int) -> None:
     stage.task("rotate", every_node=True, overlap="replace")
@@ -212,6 +213,7 @@ def test_a_run_by_hand_is_one_on_every_node_of_a_paused_line_too(stage: Stage) -
     assert held_back(stage) == []
 
 
+@pytest.mark.slow
 def test_the_shares_of_an_event_wait_where_another_run_is_alive(stage: Stage) -> None:
     task, (one, other, _) = stage.task("deploy", "@on push", every_node=True), three_nodes(stage)
     Triggers(stage.crontab).emit("push")

@@ -365,6 +365,7 @@ def test_a_write_is_noticed_by_whoever_watches(empty_database_url: str, database
         watcher.join(PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("DCRON_TEST_POSTGRES" in os.environ, reason="freezes a server of its own only")
 def test_a_server_that_is_frozen_is_given_up(postgres_server: str) -> None:
     database = Database(postgres_server, patience=0.2)

@@ -395,6 +395,7 @@ def test_runs_that_could_not_go_are_met_again_within_a_day(stage: Stage) -> None
     assert prune(stage, job) == {"runs": 1}
 
 
+@pytest.mark.slow
 def test_nothing_goes_while_the_clock_may_have_been_set_forward(stage: Stage) -> None:
     a = task(stage)
     insert_history(stage, [{"task_id": a, "days": 1}] * 3)

@@ -117,6 +117,7 @@ def test_an_undone_addition_is_removed(stage: Stage) -> None:
     assert stage.crontab.get("a")
 
 
+@pytest.mark.slow
 def test_a_later_change_is_not_lost(stage: Stage) -> None:
     stage.task("a")
     edit(stage, "a", timeout=60.0)

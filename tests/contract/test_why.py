@@ -217,6 +217,7 @@ def test_a_time_that_the_schedule_does_not_have_names_its_nearest(stage: Stage) 
     assert "by its jitter" in ahead.sentence
 
 
+@pytest.mark.slow
 def test_a_time_outside_the_window_is_told(stage: Stage) -> None:
     stage.task("backup", not_before=at("13:00"), not_after=at("14:00"))
     assert only(stage, "backup", at("12:50"), "window").facts["not_before"] == at("13:00")

@@ -119,6 +119,7 @@ def test_acts_on_marked_rows_are_done_to_all_of_them(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_a_waiting_run_is_cancelled(stage: Stage) -> None:
     stage.crontab.run(stage.add("backup"))
 
@@ -178,6 +179,7 @@ def test_what_others_paused_meanwhile_is_not_deleted(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_the_commands_of_all_that_was_done_are_told_as_far_as_they_fit(stage: Stage) -> None:
     tasks = [stage.add(f"task-{number}") for number in range(9)]
 
@@ -271,6 +273,7 @@ def test_a_word_that_starts_something_asks_about_a_name_that_was_only_begun(stag
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_an_act_is_done_to_marked_rows_out_of_sight_too(stage: Stage) -> None:
     many(stage)
 

@@ -58,6 +58,7 @@ async def open_letters(screen: Screen) -> None:
     await screen.until(lambda: screen.pane.title == "Dead" and screen.table.rows and screen.table.has_focus)
 
 
+@pytest.mark.slow
 def test_dead_letters_stand_the_newest_first_and_lead_to_their_logs(morgue: Morgue) -> None:
     first, second = morgue.bury(morgue.stage.add("mail"), attempt=2) + morgue.bury(morgue.stage.add("etl"))
 
@@ -85,6 +86,7 @@ def test_no_dead_letters_are_told_as_good_news(morgue: Morgue) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_one_is_tried_again_at_once_and_leaves_the_list(morgue: Morgue) -> None:
     (run_id,) = morgue.bury(morgue.stage.add("mail"))
 

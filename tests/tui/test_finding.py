@@ -99,6 +99,7 @@ def test_a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(stage: S
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_sorting_keeps_the_cursor_on_its_task(stage: Stage) -> None:
     stage.add("a", "0 0 1 1 *")
     stage.add("b", "* * * * *")

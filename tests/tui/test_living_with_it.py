@@ -123,6 +123,7 @@ def test_the_pane_tells_when_a_task_starts_by_its_jitter(stage: Stage) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_calendar_that_takes_out_many_days_leaves_room_for_the_rest(stage: Stage) -> None:
     async def look() -> None:

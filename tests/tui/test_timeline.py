@@ -117,6 +117,7 @@ def test_hours_are_where_clocks_show_them_also_in_zones_off_the_hour() -> None:
 # The rows ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_next_day_is_drawn_a_row_a_task(evening: Evening) -> None:
     evening.add("beat", "* * * * *")
     evening.add("hourly", "0 * * * *")
@@ -144,6 +145,7 @@ def test_the_next_day_is_drawn_a_row_a_task(evening: Evening) -> None:
     play(look)
 
 
+@pytest.mark.slow
 def test_what_calendars_pass_over_is_dots(evening: Evening) -> None:
     Calendars(evening.agents.crontab).put(parse_calendar("sundays", ["sun"]))
     evening.add("report", "*/30 * * * *", except_calendar="sundays")
@@ -265,6 +267,7 @@ def test_all_are_counted_a_few_at_a_time(evening: Evening, monkeypatch: pytest.M
     play(look)
 
 
+@pytest.mark.slow
 def test_what_others_add_comes_in_and_what_they_change_is_drawn_anew(evening: Evening) -> None:
     task = evening.add("nightly", "30 2 * * *")
 

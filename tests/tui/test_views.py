@@ -138,6 +138,7 @@ def test_rows_that_changed_out_of_sight_are_read_anew_when_they_come_into_it(sta
     play(look())
 
 
+@pytest.mark.slow
 def test_the_next_page_is_known_before_one_comes_to_it(stage: Stage) -> None:
     many(stage)
 

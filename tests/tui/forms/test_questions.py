@@ -26,6 +26,7 @@ def test_a_run_gets_a_payload(stage: Stage) -> None:
     assert [run.payload for run in stage.crontab.runs(RunFilter(), 9) if run.payload] == ["v1.4\nsecond line"]
 
 
+@pytest.mark.slow
 def test_a_payload_can_be_read_from_a_file(sqlite_stage: Stage, tmp_path: Path) -> None:
     sqlite_stage.add("backup")
     (tmp_path / "payload").write_text("from a file")

@@ -11,6 +11,7 @@ from tests.support.tui import Stage
 Editor = Callable[..., Path]
 
 
+@pytest.mark.slow
 def test_a_task_is_changed_in_the_editor(stage: Stage, editor: Editor) -> None:
     stage.add("backup")
     stage.add("other")
@@ -95,6 +96,7 @@ def test_an_editor_that_fails_changes_nothing(sqlite_stage: Stage, editor: Edito
     asyncio.run(look())
 
 
+@pytest.mark.slow
 def test_mine_is_put_on_top_of_theirs(stage: Stage, editor: Editor) -> None:
     stage.add("backup")
     editor("sed -i 's/30 2/45 4/' \"$1\"")

@@ -40,6 +40,7 @@ async def test_what_is_not_there_is_said(runs: Runs) -> None:
         await viewer.sees("backup has not run yet")
 
 
+@pytest.mark.slow
 async def test_output_of_a_live_run_appears_by_itself_and_following_can_be_left(runs: Runs) -> None:
     run_id = runs.begin()
     runs.say(run_id, numbered(1, 101))
@@ -109,6 +110,7 @@ async def test_search_goes_through_the_whole_log_and_marks_what_it_finds(runs: R
         await viewer.until(lambda: "/ERROR" not in viewer.hints)
 
 
+@pytest.mark.slow
 async def test_lines_that_a_search_finds_later_are_hits_too(runs: Runs) -> None:
     run_id = runs.begin()
     runs.say(run_id, numbered(1, 50))
@@ -182,6 +184,7 @@ async def test_wrap_times_and_sideways(sqlite_runs: Runs) -> None:
         await viewer.until(lambda: "ccc" not in viewer.text)
 
 
+@pytest.mark.slow
 async def test_the_position_to_the_side_is_kept_while_following(sqlite_runs: Runs) -> None:
     run_id = sqlite_runs.begin()
     sqlite_runs.say(run_id, b"x" * 100 + b"MARK" + b"x" * 100 + b"\n")
@@ -254,6 +257,7 @@ async def test_a_log_of_which_the_middle_goes_while_it_is_read_stays_readable(ru
         await viewer.sees("&dropped: 0 lines")
 
 
+@pytest.mark.slow
 async def test_y_copies_the_line_that_was_found_or_the_number_of_the_run(sqlite_runs: Runs) -> None:
     run_id = sqlite_runs.done(b"one\n\x1b[31mtwo\x1b[0m\n")
     async with viewing(sqlite_runs.log, run_id) as viewer:
