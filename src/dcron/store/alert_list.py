@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Select, func, or_, select, text, update
 
 from dcron.model import Alert
 from dcron.schema import OPEN, alerts
+from dcron.store.alerts import COLUMNS
 from dcron.unreadable import Unreadable
 
-COLUMNS = [alerts.c[name] for name in Alert.__dataclass_fields__]
 MOST_COUNTED = 100_000
 MOST_NAMED = 1_000
 MOST_OPENED = 20_000
