@@ -294,7 +294,7 @@ def _retry(
         due_at = policy.retry_at(task, row.id, row.attempt, end.state, end.finished_at)
         if due_at is None:
             return False
-        values = {"due_at": due_at}
+        values, lane = {"due_at": due_at}, lane.requested(manual=False)  # it starts by itself
     attempt = new_runs.retry_of(row, task, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
     connection.execute(database.insert_if_absent(runs).values(attempt))
     return True
