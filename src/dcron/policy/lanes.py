@@ -118,7 +118,7 @@ def _lane(
 def rerouted(lane: Lane | None, task: Definition, trigger: Trigger) -> Lane:
     """Return the lane of a run that waits in `lane` when its task is edited: as the task says now.
 
-    The account that the run copied stays, and so do the nodes that refused it, and that a person requested it.
+    What stays: the account that the run copied, the nodes that refused it, and that a person requested it.
     """
     current = lane_of(task, trigger)
     if lane is None:
