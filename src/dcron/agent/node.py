@@ -432,7 +432,7 @@ class NodeSession:
         return end
 
     def _await_started(self) -> None:
-        """Let the dispatcher begin the runs whose start it is committing now: they would be lost otherwise."""
+        """Let the dispatcher begin the runs whose start it is committing: they would be lost otherwise."""
         deadline = time.monotonic() + _SHUTDOWN_PATIENCE
         while self._may_await_running() and not self.dispatcher.wait_for_step(0.1):
             if time.monotonic() > deadline:
