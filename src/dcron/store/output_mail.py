@@ -44,8 +44,9 @@ def add(connection: Connection, mails: Mapping[int, OutputMail], now: datetime) 
     rows: list[dict[str, Any]] = []
     for run_id, mail in mails.items():
         channels = rules_of(stored, mail.task).channels_for(OUTPUT)
-        about = {"run_id": run_id, "task_id": mail.task.id, "facts": mail.facts}
-        rows += notifications.for_channels(channels, "output", now, **about)
+        rows += notifications.for_channels(
+            channels, "output", now, run_id=run_id, task_id=mail.task.id, facts=mail.facts
+        )
     notifications.add(connection, rows)
 
 
