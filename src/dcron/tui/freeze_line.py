@@ -1,10 +1,10 @@
 """The line of the screen that says that the crontab is frozen."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dcron.safetext import cells, safe
-from dcron.tui.header_footer import Line
+from dcron.tui.header_footer import Line, Status
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.model import Freeze
@@ -13,23 +13,24 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
 class FreezeLine(Line):
     """Who froze the crontab, until when and why. It is visible only while the crontab is frozen."""
 
-    freeze: "Freeze | None" = None
+    def __init__(self, status: Callable[[], Status]) -> None:
+        super().__init__()
+        self._status = status
+        self.display = False
 
-    def on_mount(self) -> None:
-        """Stay hidden until the first count."""
-        self.display = self.freeze is not None
-
-    def update_freeze(self, freeze: "Freeze | None") -> None:
+    def update_freeze(self) -> None:
         """Show, hide or draw the line."""
-        self.freeze = freeze
-        self.display = freeze is not None
+        self.display = self._found() is not None
         self.refresh()
 
+    def _found(self) -> "Freeze | None":
+        counts = self._status().counts
+        return counts.activity.frozen if counts else None
+
     def parts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the one part: it opens the dialog that thaws."""
-        if self.freeze:
+        """Yield the one part."""
+        if found := self._found():
             from dcron.presentation.freezes import sentence
 
-            said = sentence(self.freeze, self.host.zone, self.host.health.now())
-            text = safe(f" {said}  (`:thaw` ends it)")
-            yield text + " " * max(0, self.size.width - cells(text)), "", "app.thaw"
+            text = safe(f" {sentence(found, self.host.zone, self.host.health.now())}  (:thaw ends it)")
+            yield text + " " * max(0, self.size.width - cells(text)), "", ""
