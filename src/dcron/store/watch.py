@@ -178,9 +178,10 @@ class Look:
         """When the crontab was and is frozen: then nothing is late."""
         return freezes.past_and_coming(self.connection)
 
-    def _waited(self, since: datetime) -> timedelta:
-        """Return how long it is since a time, without the times in which the crontab was frozen."""
-        return self.now - since - self._frozen.between(since, self.now)
+    def _has_waited(self, since: datetime, seconds: float) -> bool:
+        """Return whether it is longer since a time, without the times in which the crontab was frozen."""
+        wait = self.now - since - timedelta(seconds=seconds)
+        return wait >= timedelta(0) and wait >= self._frozen.between(since, self.now)
 
     @cached_property
     def _heads(self) -> Sequence[planning.LaneHead]:
@@ -294,7 +295,7 @@ class Look:
         rules = rules_of(self.settings, task)
         if not task.enabled or rules.start is None:
             return
-        if self._waited(row.due_at) < timedelta(seconds=rules.start):
+        if not self._has_waited(row.due_at, rules.start):
             return
         if row.trigger == Trigger.SCHEDULE and _is_excluded(task, row.scheduled_for):
             return
@@ -359,7 +360,7 @@ class Look:
             rules = rules_of(self.settings, _definition(row))
             has_ended = row.not_after is not None and row.not_after < self.now
             since = row.succeeded_at or row.changed_at
-            if rules.success is None or has_ended or self._waited(since) <= timedelta(seconds=rules.success):
+            if rules.success is None or has_ended or not self._has_waited(since, rules.success):
                 continue
             succeeded_at = row.succeeded_at and row.succeeded_at.isoformat()
             facts = {"succeeded_at": succeeded_at, "expected": rules.success}
@@ -474,7 +475,7 @@ class Look:
     def _is_late(self, row: Row[Any]) -> bool:
         start = rules_of(self.settings, _definition(row)).start
         is_waiting = row.enabled and row.state == RunState.WAITING and start is not None
-        return bool(is_waiting and self._waited(row.due_at) >= timedelta(seconds=start or 0.0))
+        return bool(is_waiting and self._has_waited(row.due_at, start or 0.0))
 
     def _is_over_for_crontab(self, row: Row[Any]) -> bool:
         """Return the same for alerts about nodes, jobs and the database."""
