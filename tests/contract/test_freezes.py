@@ -21,6 +21,7 @@ from dcron.services.why import Why
 from dcron.store import claims, nodes, planning
 from dcron.store import freezes as store_freezes
 from dcron.store.candidates import Capacity
+from dcron.store.watch import Look
 from tests.support.patience import PATIENCE
 from tests.support.stage import LEASE, NOON, Stage
 
@@ -186,3 +187,21 @@ def test_why_names_the_freeze(stage: Stage) -> None:
     stage.forward(minutes=90)
     (cause,) = Why(stage.crontab).explain("backup", NOON + timedelta(hours=1))
     assert (cause.code, cause.facts["freeze"]) == ("frozen", freeze.id)
+
+
+def test_a_late_run_opens_no_alert_for_the_time_of_a_freeze(stage: Stage) -> None:
+    stage.node(lease=36_000)
+    stage.task("backup", expect={"start": 600.0, "success": 3000.0})
+    freezes(stage).freeze()
+    stage.forward(hours=2)
+    assert late_kinds(stage) == []
+    freezes(stage).thaw()
+    stage.forward(minutes=9)
+    assert late_kinds(stage) == []
+    stage.forward(hours=1)
+    assert late_kinds(stage) == ["late", "stale"]
+
+
+def late_kinds(stage: Stage) -> list[str]:
+    with stage.database.read() as connection:
+        return sorted(cause.kind for cause in Look(connection, stage.database, stage.now, {}, {}).causes())
