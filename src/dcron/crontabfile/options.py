@@ -1,13 +1,13 @@
 """The options of a `#dcron:` directive: the task fields by their keys, and words that are no fields."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any
 
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.problems import BadLine, shown
 from dcron.errors import UsageError
-from dcron.fields import BY_KEY, FIELDS, Field
+from dcron.fields import BY_DIRECTIVE, FIELDS, Field
 from dcron.model import DEFINITION_FIELDS
 
 UNSET = "unset"
@@ -31,9 +31,9 @@ FROM_COMMAND = FromCommand()
 
 def read_option(word: Word) -> Any:
     """Return the value of one word of a directive. Raises BadLine."""
-    field = BY_KEY["name"] if word.key == WAS else BY_KEY.get(word.key)
+    field = BY_DIRECTIVE.get("name" if word.key == WAS else word.key)
     if field is None:
-        known = [*BY_KEY, UNSET, SYSTEM, WAS]
+        known = [*BY_DIRECTIVE, UNSET, SYSTEM, WAS]
         raise BadLine(word.column, f"there is no option {shown(word.key)}{suggestion(word.key, known)}")
     if field.name == "argv" and word.value is None:
         return FROM_COMMAND
@@ -49,10 +49,11 @@ def write_option(field: Field, value: Any) -> str | None:
     return None if isinstance(value, FromCommand) else field.kind.write(value)
 
 
-def suggestion(key: str, known: Iterable[str]) -> str:
+def suggestion(key: str, known: Collection[str]) -> str:
     """Return `; did you mean …?` for an unknown key, or nothing if no known one is like it."""
     option = key.replace("_", "-").lower()
-    near = [field.key for field in FIELDS.values() if field.option == option] or get_close_matches(
-        key[:40].replace("-", "_").lower(), known, n=1
-    )
+    names = [
+        name for field in FIELDS.values() if field.option == option for name in (field.directive, field.key)
+    ]
+    near = [*filter(known.__contains__, names), *get_close_matches(option[:40].replace("-", "_"), known, n=1)]
     return f"; did you mean {near[0]}?" if near else ""

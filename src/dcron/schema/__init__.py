@@ -12,6 +12,7 @@ from dcron.schema.conditions import (
     INCIDENT,
     LIMITED,
     NEXT,
+    NOT_THAWED,
     ONCE,
     OPEN,
     REBOOT,
@@ -30,6 +31,7 @@ from dcron.schema.tables import (
     crontab,
     daily_statistics,
     events,
+    freezes,
     holds,
     maintenance_jobs,
     metadata,
@@ -41,6 +43,7 @@ from dcron.schema.tables import (
     settings,
     subscriptions,
     summed_days,
+    task_labels,
 )
 from dcron.schema.types import DayOf, Instant
 
@@ -56,6 +59,7 @@ __all__ = [
     "INCIDENT",
     "LIMITED",
     "NEXT",
+    "NOT_THAWED",
     "ONCE",
     "OPEN",
     "REBOOT",
@@ -74,6 +78,7 @@ __all__ = [
     "crontab",
     "daily_statistics",
     "events",
+    "freezes",
     "holds",
     "maintenance_jobs",
     "metadata",
@@ -85,4 +90,5 @@ __all__ = [
     "settings",
     "subscriptions",
     "summed_days",
+    "task_labels",
 ]

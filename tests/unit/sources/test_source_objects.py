@@ -106,10 +106,10 @@ def test_a_bad_value_is_refused_with_what_would_be_right(values: dict[str, Any],
 
 
 def test_all_mistakes_of_a_task_are_reported_with_their_lines() -> None:
-    text = '{"tasks": [\n {"name": "a",\n  "schedule": "@x",\n  "tries": 0},\n 3,\n {"name": 5}]\n}'
+    text = '{"tasks": [\n {"name": "a",\n  "schedule": "61 * * * *",\n  "tries": 0},\n 3,\n {"name": 5}]\n}'
     assert refused(text).split("\n") == [
         "f:2: a: there is no command",
-        "f:3: a: schedule: @x is not known (column 1)",
+        "f:3: a: schedule: minute: 61 is not between 0 and 59 (column 1)",
         "f:4: a: tries: 0 is not valid; give 1 to 1000, the first included",
         "f:5: 3 is no task; write its keys and values",
         "f:6: 5 is not a text; write it in double quotes",
@@ -126,7 +126,7 @@ command = """
 [task.b]
 schedule = 1
 """ # "
-schedule = "@x"
+schedule = "61 * * * *"
 [task."b.c"]
 schedule = "@daily"
 env = { A = 1 }
@@ -138,13 +138,13 @@ A = 1
 '''
     assert refused(text, "toml").split("\n") == [
         'f:2: there is no key "tsak" here; did you mean task?',
-        "f:8: a: schedule: @x is not known (column 1)",
+        "f:8: a: schedule: minute: 61 is not between 0 and 59 (column 1)",
         "f:11: b.c: env: 'A': 1 is not a text; write it in double quotes",
         "f:12: b.c: the name of the task is that of its table; leave out this one",
         'f:14: b.c: "enabled" is no part of a definition; leave it out',
         "f:15: d: there is no schedule",
         "f:15: d: there is no command",
-        "f:16: d: env: 'A': 1 is not a text; write it in double quotes",
+        "f:15: d: env: 'A': 1 is not a text; write it in double quotes",
     ]
 
 
