@@ -243,6 +243,8 @@ def _follow_up(
     tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
     ends: list[alerts.End] = []
     for row in rows:
+        if row.task_id < 0:  # a trial: nothing follows from its end
+            continue
         end, task = ended[row.id], tasks_by_id.get(row.task_id)
         # A run whose cancellation was requested is neither retried nor dead-lettered.
         is_bad = end.state.is_failure and row.cancel_requested_by is None
