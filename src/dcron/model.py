@@ -216,6 +216,8 @@ class Definition:
     `fields.expectations`."""
     ping: str | None = None
     """The URL that is requested when a run starts and ends, in the form of Healthchecks."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words by which people choose tasks (`-l team=shop`). They change no run."""
 
     def spec(self) -> dict[str, Any]:
         """Return what a run copies: all that decides when and how the command runs.
@@ -270,6 +272,8 @@ class Task(Definition):
     """The calendars of these names, as JSON. None: it names no calendar, or one that does not exist."""
     source: str | None = None
     """The file it was imported from, `import:HOST:ACCOUNT:PATH`. None: a person typed it."""
+    applied: str | None = None
+    """The digest of the definition that `apply` wrote. None: it did not."""
 
     def definition(self) -> Definition:
         """Return the task as a person wrote it."""
@@ -505,6 +509,23 @@ class Notification:
     error: str | None
     """Why the last try failed."""
     facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freeze:
+    """A time in which no run starts by itself."""
+
+    id: int
+    from_at: datetime
+    until_at: datetime | None
+    """Its end. None: it ends when a person thaws it."""
+    reason: str | None
+    selector: str | None
+    """The labels of the tasks that it is about. None: all tasks."""
+    created_at: datetime
+    created_by: str | None
+    thawed_at: datetime | None
+    thawed_by: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

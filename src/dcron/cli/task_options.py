@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from dcron.errors import UsageError, ZoneError
-from dcron.fields import BY_NAME, CLEARABLE, OPTIONS, Field
+from dcron.fields import BY_NAME, CLEARABLE, FIELDS, OPTIONS, Field
 from dcron.model import COMMAND_FIELDS
 
 T = TypeVar("T")
@@ -17,6 +17,7 @@ TRIES_WHEN_LOST = 3
 TRIAL = "Trial"
 """The section of options that make a trial of a run."""
 _BY_OPTION = {field.option: field for field in OPTIONS}
+_PARTS = tuple(f"{FIELDS[name].option}.NAME" for name in BY_NAME)
 
 
 class TaskOptions:
@@ -121,7 +122,7 @@ def cleared(names: Sequence[str], task: Any) -> dict[str, Any]:
         elif field and dot and field.kind.is_by_name:
             values[field.name] = _without(part, values.get(field.name, getattr(task, field.name)), name)
         else:
-            parts = ", ".join(f"{each}.NAME" for each in BY_NAME)
+            parts = ", ".join(_PARTS)
             raise UsageError(f"--clear {name}: give one of {', '.join(CLEARABLE)}, {parts}")
     return values
 
@@ -146,8 +147,7 @@ def added(given: Mapping[str, Any], task: Any) -> dict[str, Any]:
 
 def clear_help() -> str:
     """Return the help of `--clear`, with all that it takes."""
-    parts = ", ".join(f"{name}.NAME" for name in BY_NAME)
-    return f"Put an option back to its default: {', '.join(CLEARABLE)}, {parts}."
+    return f"Put an option back to its default: {', '.join((*CLEARABLE, *_PARTS))}."
 
 
 def _after_parameter() -> inspect.Parameter:

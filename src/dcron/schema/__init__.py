@@ -13,6 +13,7 @@ from dcron.schema.conditions import (
     LIMITED,
     NEXT,
     NO_TRIAL,
+    NOT_THAWED,
     ONCE,
     OPEN,
     REBOOT,
@@ -31,6 +32,7 @@ from dcron.schema.tables import (
     crontab,
     daily_statistics,
     events,
+    freezes,
     holds,
     maintenance_jobs,
     metadata,
@@ -42,6 +44,7 @@ from dcron.schema.tables import (
     settings,
     subscriptions,
     summed_days,
+    task_labels,
 )
 from dcron.schema.types import DayOf, Instant
 
@@ -57,6 +60,7 @@ __all__ = [
     "INCIDENT",
     "LIMITED",
     "NEXT",
+    "NOT_THAWED",
     "NO_TRIAL",
     "ONCE",
     "OPEN",
@@ -76,6 +80,7 @@ __all__ = [
     "crontab",
     "daily_statistics",
     "events",
+    "freezes",
     "holds",
     "maintenance_jobs",
     "metadata",
@@ -87,4 +92,5 @@ __all__ = [
     "settings",
     "subscriptions",
     "summed_days",
+    "task_labels",
 ]
