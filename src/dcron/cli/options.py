@@ -43,6 +43,12 @@ At = Annotated[
     str | None,
     typer.Option("--at", metavar="TIME", help="As the crontab was then: 2h (ago), '2027-01-01 09:00'."),
 ]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option(
+        "-l", "--selector", metavar="SELECTOR", help="Tasks with these labels: team=shop,tier!=gold."
+    ),
+]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask for confirmation.")]
 _UNIQUE_PREFIX = typer.Argument(
     metavar="NAME", help="Name of the task, or a prefix that fits no other.", show_default=False
