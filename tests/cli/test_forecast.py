@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,14 @@ def opened(dcron: Dcron) -> Iterator[Database]:
 
 def add_agent(dcron: Dcron, name: str, slots: int) -> None:
     now = datetime.now(UTC)
-    values = {"host": name, "pid": 1, "version": "1", "tzdata": "x", "started_at": now}
+    values: dict[str, Any] = {"host": name, "pid": 1, "version": "1", "tzdata": "x", "started_at": now}
     with opened(dcron) as database, database.write() as connection:
         nodes.register(connection, node(name, slots, alive_until=now + timedelta(days=1), **values))
 
 
 @pytest.fixture
 def crowd(sqlite: Dcron) -> Dcron:
-    """Twelve tasks of one minute, each a minute long, for one agent with three slots; and one that overlaps."""
+    """Twelve tasks of one minute, each a minute long, one that overlaps, and an agent with three slots."""
     sqlite.environment["TZ"] = "Europe/Berlin"
     minute = (datetime.now(UTC) + timedelta(minutes=90)).minute // 5 * 5 + 2  # not with `etl`
     dumps = [line(f"{minute} */6 * * *", f"dump-{number:02}") for number in range(12)]

@@ -32,7 +32,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Forecast which runs will wait, be skipped or crowd a minute, and what would help.
+    """Forecast which runs will wait or be skipped, and what would help.
 
     \b
     dcron forecast
@@ -40,8 +40,8 @@ def command(
     dcron forecast --slots 24
 
     It plays the coming runs of all tasks against the slots of the agents. A run takes as long as one of the
-    last 50 successful runs of its task. Every run succeeds: retries, events and runs on request are left out.
-    Nothing is written.
+    last 50 successful runs of its task. Every run succeeds: retries are left out, and so are events and what
+    people run by hand. Nothing is written.
     """
     from dcron.cli import forecast_text, json_output
     from dcron.schedule import parse_time, zone

@@ -20,7 +20,7 @@ def command(
     as_json: Json = False,
     db: Db = None,
 ) -> None:
-    """Find the times in which nothing starts by itself: when can the database be restarted?
+    """Find the times in which nothing starts by itself.
 
     \b
     dcron quiet 20m
