@@ -24,7 +24,7 @@ from dcron.tui.pane import Pane
 class LogPane(Pane):
     """Follows the output of one run. Enter opens it with search, filter and pager."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "open", id="task.open_log")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "open", id="page.open_log")]
     DEFAULT_CSS = "LogPane Static { height: 1; color: $foreground-muted; }"
     title = "Log"
 
@@ -111,7 +111,7 @@ class LogPane(Pane):
             text = f" run {self._run_id} ..."
         else:
             lines = "no output" if not len(self._opened.text) else ""
-            key = with_keys(self, "{task.open_log} opens it")
+            key = with_keys(self, "{page.open_log} opens it")
             parts = (f" run {self._run_id}", state(self._opened, time.monotonic()), lines, key)
             text = "  ".join(filter(None, parts))
         self._note.update(Content(text), layout=False)

@@ -62,7 +62,8 @@ def _removed() -> Section:
 def _wrong(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     task, row = detail.row.task, detail.row
     for alert in row.alerts:
-        yield Fact("alert", f"{alerts.word(alert.kind)}, since {humanize.ago(alert.opened_at, now)}", ERROR)
+        lasted = humanize.rough_span((now - alert.opened_at).total_seconds())
+        yield Fact("alert", f"{alerts.word(alert.kind)} for {lasted}", ERROR)
     yield Fact("suspended", task.error or "", ERROR)
     if row.is_late(now) and row.due_since:
         yield Fact("late", f"its run is due for {humanize.left(now, row.due_since)}", ERROR)

@@ -22,17 +22,17 @@ class TaskPage(TabbedPage):
     """Everything about one task. Most keys do what they do in the list of tasks."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w", "why", "why", id="task.why"),
-        Binding("l", "log", "log", id="task.log"),
-        Binding("e", "edit", "edit", id="task.edit"),
-        Binding("E", "edit_text", "edit as text", id="task.edit_text", show=False),
-        Binding("r", "run", "run now", id="task.run"),
-        Binding("R", "run_with", "run with a payload", id="task.run_with", show=False),
-        Binding("s", "pause", "pause/resume", id="task.pause"),
-        Binding("K", "cancel", "cancel its run", id="task.cancel", show=False),
-        Binding("D", "delete", "delete", id="task.delete", show=False),
-        Binding("y", "copy('name')", "copy the name", id="task.copy", show=False),
-        Binding("Y", "copy('command')", "copy the command", id="task.copy_command", show=False),
+        Binding("w", "why", "why", id="page.why"),
+        Binding("l", "log", "log", id="page.log"),
+        Binding("e", "edit", "edit", id="page.edit"),
+        Binding("E", "edit_text", "edit as text", id="page.edit_text", show=False),
+        Binding("r", "run", "run now", id="page.run"),
+        Binding("R", "run_with", "run with a payload", id="page.run_with", show=False),
+        Binding("s", "pause", "pause/resume", id="page.pause"),
+        Binding("K", "cancel", "cancel its run", id="page.cancel", show=False),
+        Binding("D", "delete", "delete", id="page.delete", show=False),
+        Binding("y", "copy('name')", "copy the name", id="page.copy", show=False),
+        Binding("Y", "copy('command')", "copy the command", id="page.copy_command", show=False),
     ]
 
     def __init__(self, task_id: int, name: str) -> None:
