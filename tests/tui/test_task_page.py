@@ -37,14 +37,18 @@ def failed(stage: Stage, name: str, printed: bytes = b"") -> int:
     return run_id
 
 
+async def next_tab(screen: Screen, page: TaskPage) -> None:
+    before = page.front
+    await screen.press("tab")
+    await screen.until(lambda: page.front is not before)
+
+
 async def tab(screen: Screen, title: str) -> None:
     """Press Tab until this tab is in front, and wait for its focus."""
     page = screen.app.main.page
     assert isinstance(page, TaskPage)
     while page.front.title != title:
-        before = page.front
-        await screen.press("tab")
-        await screen.until(lambda before=before: page.front is not before)
+        await next_tab(screen, page)
     await screen.until(lambda: screen.app.main.has_keys and page.front.is_ready)
 
 
@@ -98,7 +102,7 @@ def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: tuple[
             await screen.until(lambda: screen.app.main.crumbs() == ["Tasks"])
 
     for unicode in (False, True):
-        play(lambda unicode=unicode: look(unicode))
+        asyncio.run(look(unicode))
 
 
 @pytest.mark.slow
