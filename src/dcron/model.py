@@ -288,6 +288,7 @@ class Run:
 
     id: int
     task_id: int
+    """The id of its task. Of a trial it is negated, so nothing that reads the runs of a task finds it."""
     task: str
     trigger: Trigger
     state: RunState
@@ -332,6 +333,16 @@ class Run:
     """How many these are; `policy.COUNT_LIMIT` where there are at least as many."""
     timed_out: bool | None = None
     """Whether it failed because it took longer than it may."""
+
+    @property
+    def is_trial(self) -> bool:
+        """Return whether it runs something other than the saved task: a tried change, or a former run."""
+        return self.task_id < 0
+
+    @property
+    def about_task(self) -> int:
+        """Return the id of the task that it runs, or of whose definition it tries another one."""
+        return abs(self.task_id)
 
     @property
     def covers(self) -> tuple[datetime, datetime] | None:

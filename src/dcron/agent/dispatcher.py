@@ -173,7 +173,7 @@ class Dispatcher:
         elsewhere = [head.lane for head in snapshot.heads if not capacity.serves(head.lane)]
         served = [head for head in snapshot.heads if capacity.serves(head.lane)]
         if snapshot.is_frozen:
-            served = [head for head in served if head.lane.manual]
+            served = [head for head in served if head.lane.is_requested]
         snapshot = replace(snapshot, heads=served)
         self.next_due = min((head.due_at for head in snapshot.heads), default=None)
         if kept_for := planning.reservation(snapshot.heads, capacity.free, snapshot.now, self._is_full):

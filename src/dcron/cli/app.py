@@ -39,6 +39,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "alerts": "List what is wrong now: open alerts, and who has acknowledged them.",
         "ack": "Acknowledge alerts: send no more reminders of them.",
         "preview": "Show when a schedule runs, as the agents compute it.",
+        "forecast": "Forecast which runs will wait or be skipped, and what would help.",
+        "quiet": "Find the times in which nothing starts by itself.",
         "why": "Explain why a task ran, did not run, or will not run.",
     },
     "Administration": {
@@ -56,7 +58,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "import": "Import a crontab file.",
-        "export": "Print the crontab as a crontab file.",
+        "export": "Print the crontab as a file: a crontab, JSON or TOML.",
         "prune": "Delete history that is older than settings and tasks say.",
         "hold": "Keep a run, or all runs of a task, from being pruned.",
         "unhold": "Let a run, or all runs of a task, be pruned again.",
@@ -155,7 +157,7 @@ def _load(name: str) -> Any:
     """Return a verb: typer's command of its function, or of its Typer if it has verbs of its own."""
     from typer.main import get_command
 
-    from dcron.cli.options import CommandLast, Verb, WritingVerb, offer_completions
+    from dcron.cli.options import CommandAfterWith, CommandLast, Verb, WritingVerb, offer_completions
 
     module = f"{name}_" if iskeyword(name) else name
     found = import_module(f"dcron.cli.commands.{module}").command
@@ -163,7 +165,8 @@ def _load(name: str) -> Any:
         offer_completions(verb)
     if not isinstance(found, typer.Typer):
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
-        kind = CommandLast if name in COMMAND_LAST else WritingVerb if name in WRITING else Verb
+        kind = WritingVerb if name in WRITING else Verb
+        kind = CommandLast if name in COMMAND_LAST else CommandAfterWith if name == "run" else kind
         holder.command(name, cls=kind)(found)
         found = holder
     return get_command(found)

@@ -10,9 +10,12 @@ import typer
 
 from dcron.errors import UsageError, ZoneError
 from dcron.fields import BY_NAME, CLEARABLE, FIELDS, OPTIONS, Field
+from dcron.model import COMMAND_FIELDS
 
 T = TypeVar("T")
 TRIES_WHEN_LOST = 3
+TRIAL = "Trial"
+"""The section of options that make a trial of a run."""
 _BY_OPTION = {field.option: field for field in OPTIONS}
 _PARTS = tuple(f"{FIELDS[name].option}.NAME" for name in BY_NAME)
 
@@ -73,6 +76,17 @@ class RuleOptions(TaskOptions):
     def parameters(cls) -> list[inspect.Parameter]:
         """Return the parameters from which typer makes the options."""
         return [*map(_parameter, cls.fields)]
+
+
+class TrialOptions(TaskOptions):
+    """The options that decide what a command does, without its timeout: `run` has another such option."""
+
+    fields = tuple(field for field in OPTIONS if field.name in COMMAND_FIELDS and field.name != "timeout")
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the parameters from which typer makes the options."""
+        return [_parameter(field, f"{field.help}.", TRIAL) for field in cls.fields]
 
 
 def named(option: str, read: Callable[[Any], T], value: Any) -> T:
@@ -157,15 +171,15 @@ def _explain_after(value: str | None) -> None:
         )
 
 
-def _parameter(field: Field, text: str = "") -> inspect.Parameter:
-    """Return the parameter of a field; `text` replaces its help."""
+def _parameter(field: Field, text: str = "", panel: str = "") -> inspect.Parameter:
+    """Return the parameter of a field; `text` and `panel` replace its help and the section that it is in."""
     is_flag = field.kind.typed is bool
     option = typer.Option(
         *([field.short] if field.short else []),
         f"--{field.option}/--no-{field.option}" if is_flag else f"--{field.option}",
         metavar=None if is_flag else field.metavar,
         help=text or field.option_help,
-        rich_help_panel=field.group.title(),
+        rich_help_panel=panel or field.group.title(),
     )
     return _keyword(field.name, Annotated[_typed(field), option])
 

@@ -4,7 +4,9 @@ A lane is one text in a column, so one index serves every combination of queue, 
 Runs that a node cannot take cost it nothing: it does not read their lanes. The default lane is `default`; a
 complete one is `mail priority=high require=eu,ssd need=gpu:1 user=deploy node=web-1-3f9c2a7e`. A run that
 nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes. Runs that a person requested have
-lanes of their own, with the word `manual`: nodes find and claim these also while the crontab is frozen.
+lanes of their own, with the word `manual`: nodes find and claim these also while the crontab is frozen. The
+lane of a trial ends in `trial`: it is claimed without its task. Agents of earlier releases cannot read these
+words and leave such runs alone.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -45,7 +47,13 @@ class Lane:
     refused_by: tuple[str, ...] = ()
     """The IDs of the nodes that could not start its command, in order; none of them takes it again."""
     manual: bool = False
-    """Whether a person requested the run, so that it starts also while the crontab is frozen."""
+    """Whether a person requested the run."""
+    is_trial: bool = False
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether a person requested the run, so that it starts also while the crontab is frozen."""
+        return self.manual or self.is_trial
 
     def __str__(self) -> str:
         return self._text
@@ -67,6 +75,8 @@ class Lane:
             words.append(f"not={','.join(self.refused_by)}")
         if self.manual:
             words.append(_MANUAL)
+        if self.is_trial:
+            words.append("trial")
         return " ".join(words)
 
     def on(self, node_id: str | None) -> "Lane":
@@ -84,6 +94,10 @@ class Lane:
     def after_refusals(self, node_ids: Iterable[str]) -> "Lane":
         """Return the lane of a run whose command these nodes could not start."""
         return replace(self, refused_by=tuple(sorted(node_ids)))
+
+    def for_trial(self, node_id: str | None, user: str | None) -> "Lane":
+        """Return the lane of a trial with these requirements: on this node, or on any for None."""
+        return replace(self, node=node_id, user=user, refused_by=(), manual=False, is_trial=True)
 
     def rank(self, due_at: datetime) -> datetime:
         """Return the rank of a run that is due at this time, over all lanes: the earliest goes first."""
@@ -141,6 +155,7 @@ def read_lane(text: str) -> Lane | None:
             unquote(parts["user"]) if "user" in parts else None,
             tuple(parts["not"].split(",")) if "not" in parts else (),
             parts.get(_MANUAL) == "",
+            "trial" in parts,
         )
     except ValueError:
         return None

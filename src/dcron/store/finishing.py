@@ -240,6 +240,7 @@ def _follow_up(
     now: datetime,
     node_id: str | None = None,
 ) -> None:
+    rows = [row for row in rows if row.task_id > 0]  # nothing follows from the end of a trial
     tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
     graph = dependencies.graph_around(connection, *{row.task for row in rows})
     ends: list[alerts.End] = []

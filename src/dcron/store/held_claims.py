@@ -23,7 +23,7 @@ def start(
     paused or removed since the claim, and all but manual runs if the crontab was frozen since. Only the
     returned runs may start, and only after the commit.
     """
-    given = database.values(_HELD, ((run.id, run.task.version, int(run.lane.manual)) for run in held))
+    given = database.values(_HELD, ((run.id, run.task.version, int(run.lane.is_requested)) for run in held))
     given |= {"node_id": node_id, "now": now}
     started_ids = set(connection.scalars(_start(database.rows(_HELD)), given))
     started = [run for run in held if run.id in started_ids]

@@ -125,7 +125,7 @@ def why_not_claimed(context: Context, run: Run) -> list[Cause]:
         return [context.paused()]
     if lane is None:
         return [Cause("unserved", f"no agent can read what it asks for: {run.lane}", {"lane": run.lane})]
-    if not lane.manual and (frozen := context.frozen(context.now)):
+    if not lane.is_requested and (frozen := context.frozen(context.now)):
         return [frozen]
     return (
         no_node(context, lane) or _no_room(context, run, lane) or [_about_to_be_claimed(context, run, lane)]
