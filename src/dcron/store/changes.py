@@ -13,6 +13,7 @@ from dcron.schema import changes, crontab
 from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
 from dcron.store.tasks import begins_with
 
+APPLIED = "applied"
 PAGE = 500
 """Ids in one statement."""
 
@@ -111,12 +112,13 @@ class RecordedChange:
 
     @property
     def fields(self) -> list[str]:
-        """The names of what it changed: fields, `pause`, `source` and `applied`."""
+        """The names of what it changed: fields, `pause` and `source`; `applied` if it is the only one."""
         before, after = self.before or {}, self.after or {}
         if not before or not after:
             return []
-        names = (*DEFINITION_FIELDS, "pause", "source", "applied") if self.has_states else after.keys()
-        return [name for name in names if before.get(name) != after.get(name)]
+        names = (*DEFINITION_FIELDS, "pause", "source", APPLIED) if self.has_states else after.keys()
+        found = [name for name in names if before.get(name) != after.get(name)]
+        return found if found == [APPLIED] else [name for name in found if name != APPLIED]
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,12 @@ def last_of_task(connection: Connection, task_id: int) -> RecordedChange | None:
     query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
     row = connection.execute(query.limit(1)).first()
     return _change(row) if row else None
+
+
+def latest_of_task(connection: Connection, task_id: int, limit: int) -> list[RecordedChange]:
+    """Return the latest changes that have the state of this task, the latest first."""
+    query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
+    return [_change(row) for row in connection.execute(query.limit(limit))]
 
 
 def of_task_after(connection: Connection, task_id: int, change_id: int) -> list[RecordedChange]:

@@ -236,6 +236,12 @@ def of_source(connection: Connection, source: str) -> list[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
+def sources(connection: Connection) -> list[str]:
+    """Return the sources that tasks have, in order."""
+    source = crontab.c.source
+    return list(connection.scalars(select(source).where(source.is_not(None)).distinct().order_by(source)))
+
+
 def set_ownership(connection: Connection, task: Task, ownership: Ownership) -> bool:
     """Set whose the task is, if its version is still the one read. Return whether it was.
 

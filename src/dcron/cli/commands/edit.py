@@ -15,6 +15,7 @@ from dcron.cli.task_differences import show
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
+    from dcron.cli.warnings import print_owned
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
     from dcron.services.crontab import Crontab
@@ -59,6 +60,7 @@ def command(
             changes = _edited(crontab, editing, draft, file, force=force)
             if changes.changes:
                 editing.apply(changes)
+                print_owned(each.before for each in changes.changes if each.before)
     console.data(_summary(changes) if changes.changes else "no change")
 
 
