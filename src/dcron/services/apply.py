@@ -39,7 +39,7 @@ from dcron.validation import require_runnable, require_valid
 
 MOST_AT_ONCE = 500
 """Changes in one transaction. More are made in pages: each change locks a SQLite file for about 8 ms."""
-REST = 0.2
+REST = 0.1
 """Seconds between two pages, in which agents and others write."""
 LEAST_REMOVED = 10
 """So many tasks may be removed at once, however few the source has."""
@@ -98,7 +98,7 @@ class Apply(Service):
         if dry_run and len(pages) > 1:
             return
         for number, page in enumerate(pages):
-            if number and self.database.is_sqlite:
+            if number:
                 sleep(REST)
             self._write(page, plan.source, dry_run=dry_run)
             written(len(page))
