@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dcron.cli import console, json_output
+from dcron.cli import console
 from dcron.cli.context import new_task_zone
 from dcron.errors import CrontabFileError, UsageError
+from dcron.json_values import instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +163,7 @@ def _conflict_shape(planned: "PlannedTask") -> dict[str, Any]:
         "name": planned.name,
         "message": planned.problem,
         "by": edit.by if edit else None,
-        "at": json_output.instant(edit.at) if edit else None,
+        "at": instant(edit.at) if edit else None,
         "note": edit.note if edit else None,
         "by_hand": planned.hand_difference,
         "difference": planned.change.difference(),
