@@ -15,7 +15,6 @@ from dcron.cli.task_differences import show
 from dcron.errors import Refused, UsageError
 
 if TYPE_CHECKING:
-    from dcron.cli.warnings import print_owned
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
     from dcron.services.crontab import Crontab
@@ -49,6 +48,7 @@ def command(
     The editor is $VISUAL or $EDITOR. dcron checks the saved text, shows the changes with the next runs of
     each changed schedule, and asks. Either all changes are applied or none.
     """
+    from dcron.cli.warnings import print_owned
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
 
