@@ -57,7 +57,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "diff": "Show what `apply` would change.",
         "apply": "Make the tasks of a source what its files say.",
         "import": "Import a crontab file.",
-        "export": "Print the crontab as a crontab file.",
+        "export": "Print the crontab as a file: a crontab, JSON or TOML.",
         "prune": "Delete history that is older than settings and tasks say.",
         "hold": "Keep a run, or all runs of a task, from being pruned.",
         "unhold": "Let a run, or all runs of a task, be pruned again.",
