@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import At, Db
+from dcron.cli.options import At, Db, SelectorOption
 from dcron.cli.past_crontab import read_past
 from dcron.safetext import safe_lines
 
@@ -22,6 +23,7 @@ def command(
     system: Annotated[
         bool, typer.Option("--system", help="Write an account in each line, as in /etc/cron.d.")
     ] = False,
+    selector: SelectorOption = None,
     at: At = None,
     db: Db = None,
 ) -> None:
@@ -31,14 +33,18 @@ def command(
     dcron export > crontab
     dcron export --system > /etc/cron.d/from-dcron
     dcron export --at yesterday
+    dcron export -l team=shop > shop.cron
 
     `dcron import` reads the file. One-offs are omitted.
     """
     from dcron.crontabfile import write
     from dcron.presentation.humanize import first_few
 
+    chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
-        tasks = crontab.export_tasks() if at is None else read_past(crontab, at).exported
+        tasks = crontab.export_tasks(chooser) if at is None else read_past(crontab, at).exported
+    if chooser:
+        tasks = [task for task in tasks if chooser.matches(task.labels)]
     text = write(tasks, system=system)
     text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)
