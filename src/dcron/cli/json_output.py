@@ -1,13 +1,11 @@
 """The JSON that scripts read. Keys are added, never renamed or removed (docs/cli.md)."""
 
-import math
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron.fields import FIELDS, Field
-from dcron.fields.collection_kinds import Tags, Words
-from dcron.fields.kinds import Duration, Time
+from dcron.fields import FIELDS
+from dcron.json_values import instant, numbers, seconds
 from dcron.model import DEFINITION_FIELDS, Alert, Event, Node, Queue, Run
 from dcron.presentation import alerts
 from dcron.presentation.alerts import AlertFacts
@@ -28,37 +26,11 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 """The keys with which a task begins."""
 
 
-def instant(at: datetime | None) -> str | None:
-    """Return a time as RFC 3339 in UTC, with Z at the end."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
-
-
-def seconds(duration: float | None) -> float | int | None:
-    """Return a duration in seconds: an integer if it is whole, else rounded to milliseconds."""
-    if duration is None:
-        return None
-    return int(duration) if duration == int(duration) else round(duration, 3)
-
-
-def number(value: Any) -> Any:
-    """Return a whole float as an integer, and None for one that is not finite; keep other values."""
-    if not isinstance(value, float):
-        return value
-    if not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else value
-
-
-def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numbers by name; a value that is no number is kept."""
-    return {name: number(amount) for name, amount in amounts.items()}
-
-
 def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
     """A task with its next and last run."""
     task = view.task
     holder = view.alive[-1] if view.alive else None
-    fields = {FIELDS[name].key: _field_value(FIELDS[name], getattr(task, name)) for name in DEFINITION_FIELDS}
+    fields = {FIELDS[name].key: FIELDS[name].kind.to_json(getattr(task, name)) for name in DEFINITION_FIELDS}
     return {
         **{key: fields.pop(key) for key in _FIRST},
         "enabled": task.enabled,
@@ -79,20 +51,6 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "alerts": [alert_shape(alert) for alert in view.alerts],
         **fields,
     }
-
-
-def _field_value(field: Field, value: Any) -> Any:
-    """Return the value of a task field as JSON has it."""
-    match field.kind:
-        case Duration():
-            return seconds(value)
-        case Time():
-            return instant(value)
-        case Words():
-            return list(value) if value else None
-        case Tags():
-            return list(value)
-    return numbers(value) if field.kind.is_by_name else number(value)
 
 
 def change_shape(change: "RecordedChange") -> dict[str, Any]:
