@@ -21,7 +21,9 @@ def names(dcron: Dcron, *words: str) -> list[str]:
 
 
 def test_labels_are_added_changed_and_cleared(dcron: Dcron) -> None:
-    task = dcron.done("add", "-n", "a", "--label", "team=shop", "--label", "tier=gold", "--json", "@daily", "x")
+    task = dcron.done(
+        "add", "-n", "a", "--label", "team=shop", "--label", "tier=gold", "--json", "@daily", "x"
+    )
     assert task.json["labels"] == {"team": "shop", "tier": "gold"}
     assert "label" in dcron.done("view", "a").out
     changed = dcron.done("set", "a", "--label", "tier=tin,app=", "--clear", "label.team", "--json").json

@@ -37,7 +37,9 @@ def test_tasks_that_others_changed_meanwhile_are_left_alone(shop: Stage) -> None
 
 def test_one_that_is_refused_does_not_stop_the_others(shop: Stage) -> None:
     chosen = shop.crontab.selected(SHOP)
-    result = Bulk(shop.crontab).edit([(task, {"timeout": -1.0 if task.name == "t1" else 5.0}) for task in chosen])
+    result = Bulk(shop.crontab).edit(
+        [(task, {"timeout": -1.0 if task.name == "t1" else 5.0}) for task in chosen]
+    )
     assert len(result.done) == 6
     assert isinstance(result.left["t1"], UsageError)
     assert shop.line(chosen[6].id).timeout == 5.0
