@@ -8,10 +8,10 @@ from tests.support.cli import Dcron
 @pytest.fixture
 def shop(dcron: Dcron) -> Dcron:
     """A crontab with seven tasks of the shop, two of which are gold, and one other task."""
-    text = "".join(
-        f'#dcron: name=t{number} label="team=shop,tier={"gold" if number < 2 else "tin"}"\n0 {number} * * * x\n'
-        for number in range(7)
-    )
+    text = ""
+    for number in range(7):
+        tier = "gold" if number < 2 else "tin"
+        text += f'#dcron: name=t{number} label="team=shop,tier={tier}"\n0 {number} * * * x\n'
     dcron.done("import", "-", "--user", "root", stdin=(text + "#dcron: name=other\n0 9 * * * y\n").encode())
     return dcron
 
