@@ -12,6 +12,16 @@ from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
+    from dcron.policy.forecast import (
+        CrowdedMinute,
+        ForecastHour,
+        LeftOut,
+        Outlook,
+        QuietForecast,
+        QuietTime,
+    )
+    from dcron.policy.load import PlayedRun
+    from dcron.policy.relief import Relief
     from dcron.policy.start_times import TaskStart
     from dcron.policy.statistics import Span, Statistics, Totals
     from dcron.services.channels import ChannelRow
@@ -354,4 +364,107 @@ def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
         "stream": chunk.stream,
         "at": instant(chunk.at),
         "text": chunk.data.decode("utf-8", errors="replace"),
+    }
+
+
+# Forecasts --------------------------------------------------------------------------------------------
+
+
+def forecast_shape(outlook: "Outlook", timezone: str) -> dict[str, Any]:
+    """Return a forecast."""
+    return {
+        "from": instant(outlook.begin),
+        "until": instant(outlook.until),
+        "timezone": timezone,
+        "slots": outlook.slots,
+        "agents": outlook.agents,
+        "starts": outlook.starts,
+        "worst": _played_shape(outlook.worst),
+        "hours": [_hour_shape(each) for each in outlook.hours],
+        "crowded_minutes": [_crowded_shape(each) for each in outlook.crowded],
+        "skipped": [
+            {
+                "task": each.task,
+                "code": each.code.value,
+                "count": each.count,
+                "occurrences": each.occurrences,
+                "every": seconds(each.every),
+                "p95": seconds(each.p95),
+            }
+            for each in outlook.skips
+        ],
+        "unserved": [{"task": task, "reason": reason} for task, reason in outlook.unserved],
+        "unknown_durations": list(outlook.unknown),
+        "reliefs": [_relief_shape(each) for each in outlook.reliefs],
+        **_left_out_shape(outlook.left_out),
+    }
+
+
+def _hour_shape(hour: "ForecastHour") -> dict[str, Any]:
+    return {
+        "from": instant(hour.begin),
+        "until": instant(hour.end),
+        "starts": hour.starts,
+        "busiest_minute": instant(hour.busiest),
+        "busiest_starts": hour.busiest_starts,
+        "slots_peak": hour.peak,
+        "wait_p95": seconds(hour.wait_p95),
+        "worst": _played_shape(hour.worst),
+        "late_tasks": list(hour.late),
+    }
+
+
+def _played_shape(run: "PlayedRun | None") -> dict[str, Any] | None:
+    if run is None:
+        return None
+    return {"task": run.task, "due_at": instant(run.due_at), "wait": seconds(run.wait)}
+
+
+def _crowded_shape(each: "CrowdedMinute") -> dict[str, Any]:
+    return {"at": instant(each.at), "starts": each.starts, "longest_wait": seconds(each.worst)}
+
+
+def _relief_shape(each: "Relief") -> dict[str, Any]:
+    return {
+        "kind": each.kind,
+        "value": each.value,
+        "tasks": list(each.tasks),
+        "minute": instant(each.minute),
+        "longest_wait_before": seconds(each.before),
+        "longest_wait_after": seconds(each.after),
+    }
+
+
+def _left_out_shape(left_out: "LeftOut") -> dict[str, Any]:
+    return {
+        "left_out": {
+            "paused": left_out.paused,
+            "unforeseen": list(left_out.unforeseen),
+            "unreadable": [{"task": task, "reason": reason} for task, reason in left_out.unreadable],
+        }
+    }
+
+
+def quiet_shape(found: "QuietForecast", timezone: str) -> dict[str, Any]:
+    """Return quiet times."""
+    return {
+        "from": instant(found.begin),
+        "until": instant(found.until),
+        "timezone": timezone,
+        "times": [_quiet_time_shape(each) for each in found.times],
+        "longest": _quiet_time_shape(found.longest),
+        **_left_out_shape(found.left_out),
+    }
+
+
+def _quiet_time_shape(each: "QuietTime") -> dict[str, Any]:
+    running = [
+        {"task": run.task, "started_at": instant(run.started_at), "ends_by": instant(run.ends_by)}
+        for run in each.running
+    ]
+    return {
+        "from": instant(each.begin),
+        "until": instant(each.end),
+        "seconds": seconds(each.seconds),
+        "running": running,
     }
