@@ -9,6 +9,7 @@ from dcron.errors import Conflict, DcronError, NotFound, Refused, UsageError
 from dcron.model import Definition, Run, Task
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules
+from dcron.services.owned_tasks import require_changes_allowed
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
 from dcron.store import audit_log, planning, runs, tasks
@@ -126,6 +127,8 @@ class Bulk(Service):
                     continue
                 try:
                     with connection.begin_nested():
+                        if definition:
+                            require_changes_allowed(connection, [task])
                         result.done.append(act(writer, task))
                 except _REFUSALS as error:
                     result.left[task.name] = error

@@ -23,6 +23,7 @@ def command(
     Records of past runs are kept. Active runs continue. Of tasks that are named, either all are removed or
     none.
     """
+    from dcron.cli.warnings import print_owned
     from dcron.presentation.humanize import plural
     from dcron.services.bulk import Bulk
 
@@ -32,6 +33,7 @@ def command(
             result = Bulk(crontab).remove(choice.tasks)
             for task in result.done:
                 console.data(f"removed  {task.name}")
+            print_owned(result.done)
             chosen_tasks.report(crontab, choice, result)
             return
         found = all_to_change(crontab, "remove", names or (), force=force, asks=True)
@@ -44,3 +46,4 @@ def command(
         crontab.remove(*found)
         for task in found:
             console.data(f"removed  {task.name}")
+        print_owned(found)

@@ -85,6 +85,7 @@ def command(
     -e, --label, --need and --limit add a value or replace the value of the same name. --require replaces all
     tags.
     """
+    from dcron.cli import warnings
     from dcron.services.bulk import Bulk
 
     chooser = names_or_selector(targets, selector)
@@ -113,6 +114,7 @@ def command(
         if choice:
             result = Bulk(crontab).edit(edits)
             print_done("changed", crontab, result.done, as_json=as_json)
+            warnings.print_owned(result.done)
             chosen_tasks.report(crontab, choice, result)
             return
         changed = crontab.edit_all(edits)
@@ -120,6 +122,7 @@ def command(
             print_json(crontab, changed)
         for before, after in zip(tasks, changed, strict=True):
             _report(crontab, after, before=before, as_json=as_json)
+        warnings.print_owned(after for before, after in zip(tasks, changed, strict=True) if before != after)
 
 
 def _tried(crontab: "Crontab", run_id: int, tasks: "Sequence[Task]") -> dict[str, Any]:
