@@ -35,6 +35,7 @@ class DumpedTask:
     definition: Definition
     once: bool = False
     source: str | None = None
+    applied: str | None = None
     pause: Pause | None = None
     next: datetime | None = None
     """The scheduled time of its next run, or of one that is due; None if it has none."""
@@ -67,7 +68,8 @@ def task_json(task: DumpedTask) -> dict[str, Any]:
     """Return the task as JSON, with all fields, even those that have their defaults."""
     values = {each.name: _json(getattr(task.definition, each.name)) for each in fields(Definition)}
     pause = task.pause and {each.name: _json(getattr(task.pause, each.name)) for each in fields(Pause)}
-    return {**values, "once": task.once, "source": task.source, "pause": pause, "next": _json(task.next)}
+    state = {"once": task.once, "source": task.source, "applied": task.applied}
+    return {**values, **state, "pause": pause, "next": _json(task.next)}
 
 
 def read(text: str) -> Dump:
@@ -141,6 +143,7 @@ def _task(document: Any, number: int) -> DumpedTask:
         definition=definition,
         once=state.once,
         source=state.source,
+        applied=state.applied,
         pause=None if pause is None else _object(Pause, _PAUSE, pause, f"{where}: pause"),
         next=state.next,
     )
@@ -150,6 +153,7 @@ def _task(document: Any, number: int) -> DumpedTask:
 class _State:
     once: bool = False
     source: str | None = None
+    applied: str | None = None
     next: datetime | None = None
 
 

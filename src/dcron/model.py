@@ -216,6 +216,8 @@ class Definition:
     `fields.expectations`."""
     ping: str | None = None
     """The URL that is requested when a run starts and ends, in the form of Healthchecks."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words by which people choose tasks (`-l team=shop`). They change no run."""
 
     def spec(self) -> dict[str, Any]:
         """Return what a run copies: all that decides when and how the command runs.
@@ -270,6 +272,8 @@ class Task(Definition):
     """The calendars of these names, as JSON. None: it names no calendar, or one that does not exist."""
     source: str | None = None
     """The file it was imported from, `import:HOST:ACCOUNT:PATH`. None: a person typed it."""
+    applied: str | None = None
+    """The digest of the definition that `apply` wrote. None: it did not."""
 
     def definition(self) -> Definition:
         """Return the task as a person wrote it."""
@@ -282,6 +286,7 @@ class Run:
 
     id: int
     task_id: int
+    """The id of its task. Of a trial it is negated, so nothing that reads the runs of a task finds it."""
     task: str
     trigger: Trigger
     state: RunState
@@ -326,6 +331,16 @@ class Run:
     """How many these are; `policy.COUNT_LIMIT` where there are at least as many."""
     timed_out: bool | None = None
     """Whether it failed because it took longer than it may."""
+
+    @property
+    def is_trial(self) -> bool:
+        """Return whether it runs something other than the saved task: a tried change, or a former run."""
+        return self.task_id < 0
+
+    @property
+    def about_task(self) -> int:
+        """Return the id of the task that it runs, or of whose definition it tries another one."""
+        return abs(self.task_id)
 
     @property
     def covers(self) -> tuple[datetime, datetime] | None:
@@ -494,6 +509,23 @@ class Notification:
     error: str | None
     """Why the last try failed."""
     facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Freeze:
+    """A time in which no run starts by itself."""
+
+    id: int
+    from_at: datetime
+    until_at: datetime | None
+    """Its end. None: it ends when a person thaws it."""
+    reason: str | None
+    selector: str | None
+    """The labels of the tasks that it is about. None: all tasks."""
+    created_at: datetime
+    created_by: str | None
+    thawed_at: datetime | None
+    thawed_by: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

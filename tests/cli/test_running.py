@@ -16,7 +16,7 @@ from tests.support.cli import DCRON, Dcron, on_terminal, real, until
 
 RUN_KEYS = (
     "id task state reason trigger attempt scheduled_for due_at claimed_at started_at finished_at owner node"
-    " exit_code signal duration retry_of dead queue blocked expires_at flow event refused_by"
+    " exit_code signal duration retry_of dead queue blocked expires_at flow event refused_by trial"
 )
 
 

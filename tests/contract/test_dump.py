@@ -43,7 +43,7 @@ def fill(stage: Stage) -> None:
     stage.crontab.add(definition("pending", "@at 2027-06-01T13:00:00Z"), once=True)
     gone = stage.task("gone", "@at 2027-06-01T12:00:30Z")
     expired = stage.task("expired", not_after=NOON + timedelta(minutes=11))
-    stage.set_line(stage.task("imported").id, source="import:web-1:root:/etc/crontab")
+    stage.set_line(stage.task("imported").id, source="import:web-1:root:/etc/crontab", applied="5f")
     stage.forward(minutes=2)
     stage.set_line(gone.id, schedule="@at 2027-05-01T12:00:00Z", version=gone.version + 1)
     stage.set_line(expired.id, not_after=NOON - timedelta(days=1), version=expired.version + 1)
@@ -94,7 +94,16 @@ def test_every_field_of_a_task_is_tried_with_another_value_than_its_default() ->
     # A new column of a task is either in the dump or, for a reason, on this list.
     history = {"id", "version", "planned_version", "error", "changed_at", "changed_by"}
     derived = {"except_content", "only_content"}
-    dumped = {"enabled", "paused_reason", "paused_by", "paused_at", "paused_until", "once", "source"}
+    dumped = {
+        "enabled",
+        "paused_reason",
+        "paused_by",
+        "paused_at",
+        "paused_until",
+        "once",
+        "source",
+        "applied",
+    }
     assert beyond == history | derived | dumped
 
 

@@ -86,6 +86,8 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
     "events": [{"name": "'done'", "payload": "'x'"}],
     "settings": [{"name": "'timezone'", "value": "'Europe/Berlin'"}],
     "subscriptions": [{"task_id": "1", "kind": "'event'", "source": "'done'"}],
+    "task_labels": [{"task_id": "1", "key": "'team'", "value": "'shop'"}],
+    "freezes": [{"from_at": THEN, "until_at": LATER, "reason": "'move'", "created_by": "'ann@desk'"}],
     "maintenance_jobs": [{"name": "'prune'", "due_at": LATER, "position": """'{"after":5}'"""}],
     "holds": [{"run_id": "2", "task": "'task-0'", "reason": "'audit'", "created_by": "'ann@desk'"}],
     "daily_statistics": [{"task_id": "1", "day": "'2026-11-19'", "task": "'task-0'", "succeeded": "5"}],
@@ -119,7 +121,7 @@ ROWS: dict[str, Sequence[dict[str, str]]] = {
 
 
 def rows_of(connection: Connection, table: str) -> list[dict[str, Any]]:
-    order = "1, 2" if table in ("output", "subscriptions", "daily_statistics") else "1"
+    order = "1, 2" if table in ("output", "subscriptions", "task_labels", "daily_statistics") else "1"
     return [dict(row._mapping) for row in connection.execute(text(f"SELECT * FROM {table} ORDER BY {order}"))]
 
 

@@ -302,7 +302,7 @@ def test_a_position_written_by_hand_does_no_harm(stage: WatchedStage, position: 
 @pytest.mark.slow
 def test_what_no_node_can_send_is_given_up_after_a_day(stage: WatchedStage) -> None:
     with stage.database.write() as connection:
-        outbox.add(connection, ["ops", "post"], "opened", stage.now)
+        outbox.add(connection, outbox.for_channels(["ops", "post"], "opened", stage.now))
     stage.forward(hours=23)
     assert stage.look() == []
     stage.forward(hours=2)

@@ -201,6 +201,22 @@ def _make_row(connection: Connection, table: str, number: int) -> tuple[str, dic
                 {"key": key},
             )
             return "task_id = :key", {"key": key}
+        case "task_labels":
+            connection.execute(
+                text("INSERT INTO task_labels (task_id, key, value) VALUES (:key, 'team', 'hostile')"),
+                {"key": key},
+            )
+            return "task_id = :key", {"key": key}
+        case "freezes":
+            # It has ended: what is hostile about it must not keep tasks from running.
+            connection.execute(
+                text(
+                    "INSERT INTO freezes (id, from_at, until_at) SELECT :key, changed_at, changed_at"
+                    " FROM crontab WHERE name = 'victim'"
+                ),
+                {"key": key},
+            )
+            return "id = :key", {"key": key}
         case "maintenance_jobs":
             connection.execute(
                 text("INSERT INTO maintenance_jobs (name, due_at) VALUES (:name, CURRENT_TIMESTAMP)"),

@@ -11,6 +11,21 @@ from dcron.model import RunState
 from tests.support.cluster import Cluster, processes_with, wait_for
 
 LEASE = 4.0
+SLOW_HAND_OVER = """
+import time
+from dcron.agent.dispatcher import Dispatcher
+from dcron.__main__ import main
+
+hand_over = Dispatcher._hand_over
+
+def slowly(*arguments):
+    time.sleep(2)
+    hand_over(*arguments)
+
+Dispatcher._hand_over = slowly
+main()
+"""
+"""An agent that waits between the commit of a start and its command."""
 
 
 @pytest.fixture
@@ -96,18 +111,33 @@ def test_a_killed_warden_takes_its_commands_with_it_and_the_agent_goes_on(team: 
 
 
 def test_a_draining_agent_lets_runs_finish_and_takes_no_new_ones(team: Cluster) -> None:
-    agent = team.start_agent("web", "--grace", "20s", lease=LEASE)
+    agent = team.start_agent("web", "--grace", "60s", lease=LEASE)
     team.wait_until_alive(1)
-    run = team.crontab.run(team.add("slow", "0 0 1 1 *", f"sleep 4; {team.entry('done')}"))
+    may_end = team.directory / "may-end"
+    command = f"until [ -e {may_end} ]; do sleep 0.1; done; {team.entry('done')}"
+    run = team.crontab.run(team.add("slow", "0 0 1 1 *", command))
     wait_for(lambda: team.crontab.find_run(run.id).state is RunState.RUNNING, 10, "the run has begun")
     agent.terminate()
     wait_for(lambda: "stops when" in agent.log.read_text(), 10, "it takes nothing more")
     later = team.crontab.run(team.add("later", "0 0 1 1 *", team.entry("later")))
+    may_end.touch()
     assert agent.wait(15) == 0
     assert team.crontab.find_run(run.id).state is RunState.SUCCEEDED
     assert team.crontab.find_run(later.id).state is RunState.WAITING
     assert [entry[-1] for entry in team.ledger()] == ["done"]
     assert team.alive() == []
+
+
+def test_an_agent_that_stops_in_the_middle_of_a_start_lets_that_run_finish(team: Cluster) -> None:
+    program = ("-c", SLOW_HAND_OVER)
+    agent = team.start_agent("web", "--grace", "60s", lease=LEASE, program=program)
+    team.wait_until_alive(1)
+    run = team.crontab.run(team.add("slow", "0 0 1 1 *", team.entry("done")))
+    wait_for(lambda: team.crontab.find_run(run.id).state is RunState.RUNNING, 10, "its start is committed")
+    agent.terminate()
+    assert agent.wait(30) == 0
+    assert team.crontab.find_run(run.id).state is RunState.SUCCEEDED
+    assert [entry[-1] for entry in team.ledger()] == ["done"]
 
 
 def test_a_second_sigterm_stops_at_once(team: Cluster, marker: str) -> None:

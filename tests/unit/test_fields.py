@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dcron.errors import UsageError
-from dcron.fields import BY_KEY, CLEARABLE, FIELDS, GROUPS, OPTIONS, Field
+from dcron.fields import BY_DIRECTIVE, CLEARABLE, FIELDS, GROUPS, OPTIONS, Field
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS
 from scripts import option_table
 
@@ -24,7 +24,7 @@ def test_every_field_of_a_definition_is_declared() -> None:
 
 
 def test_no_two_fields_share_a_name() -> None:
-    assert len(BY_KEY) == len({field.option for field in FIELDS.values()}) == len(FIELDS)
+    assert len(BY_DIRECTIVE) == len({field.option for field in FIELDS.values()}) == len(FIELDS)
     assert {"timeout", "max-running", "every-node", "except"} < set(CLEARABLE)
     assert not {"name", "tz", "schedule", "command"} & set(CLEARABLE)
 

@@ -7,6 +7,7 @@ the tables are of another version.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -123,6 +124,7 @@ class Dispatcher:
         self._next_claim = 0.0
         # When it may check again whether a node is left for runs that nodes refused.
         self._next_check = 0.0
+        self._stepping = threading.Lock()
 
     @property
     def is_busy(self) -> bool:
@@ -143,8 +145,22 @@ class Dispatcher:
         """Look at the database in the next step: another process may have changed it."""
         self._is_outdated = True
 
+    def wait_for_step(self, timeout: float) -> bool:
+        """Wait until no step is under way, at most `timeout` seconds; return whether that is so.
+
+        Once `closed` is set, all starts that were committed have then begun, unless a commit got no reply.
+        """
+        if not self._stepping.acquire(timeout=timeout):
+            return False
+        self._stepping.release()
+        return True
+
     def step(self) -> float:
         """Do what is due now; return the seconds until the next step. Raises Fenced or DatabaseError."""
+        with self._stepping:
+            return self._step()
+
+    def _step(self) -> float:
         if self._in_doubt is not None:
             self._settle_doubt(self._in_doubt)
         if self._held and (pause := self._use_held()) is not None:

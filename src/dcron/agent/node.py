@@ -400,6 +400,7 @@ class NodeSession:
     def _shut_down(self) -> SessionEnd:
         self.dispatcher.closed = True
         self._wake_dispatcher.set()  # it releases the claims that it holds
+        self._await_started()
         if self._may_await_running():
             self._await_running()
         if self._version_error and self._end is None:
@@ -429,6 +430,13 @@ class NodeSession:
             extra={"event": "node-ended"},
         )
         return end
+
+    def _await_started(self) -> None:
+        """Let the dispatcher begin the runs whose start it is committing: they would be lost otherwise."""
+        deadline = time.monotonic() + _SHUTDOWN_PATIENCE
+        while self._may_await_running() and not self.dispatcher.wait_for_step(0.1):
+            if time.monotonic() > deadline:
+                return
 
     def _await_running(self) -> None:
         """Let active runs end by themselves: for the grace, or without limit if the tables were upgraded."""

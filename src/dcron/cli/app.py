@@ -152,7 +152,7 @@ def _load(name: str) -> Any:
     """Return a verb: typer's command of its function, or of its Typer if it has verbs of its own."""
     from typer.main import get_command
 
-    from dcron.cli.options import CommandLast, Verb, WritingVerb, offer_completions
+    from dcron.cli.options import CommandAfterWith, CommandLast, Verb, WritingVerb, offer_completions
 
     module = f"{name}_" if iskeyword(name) else name
     found = import_module(f"dcron.cli.commands.{module}").command
@@ -160,7 +160,8 @@ def _load(name: str) -> Any:
         offer_completions(verb)
     if not isinstance(found, typer.Typer):
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
-        kind = CommandLast if name in COMMAND_LAST else WritingVerb if name in WRITING else Verb
+        kind = WritingVerb if name in WRITING else Verb
+        kind = CommandLast if name in COMMAND_LAST else CommandAfterWith if name == "run" else kind
         holder.command(name, cls=kind)(found)
         found = holder
     return get_command(found)

@@ -17,6 +17,8 @@ def what(change: "RecordedChange") -> str:
     action = change.action if change.kind in ("task", "run") else f"{change.kind} {change.action}"
     fields = ", ".join(change.fields) if change.action in ("set", "restore") and change.has_states else ""
     run = (change.after or {}).get("run") if change.kind == "run" else None
+    if run is not None and (change.after or {}).get("trial"):
+        run = f"{run} (trial)"
     text = f"{action} {fields}" if fields else f"{action} {run}" if run is not None else action
     return f"undo {change.undoes}: {text}" if change.undoes is not None else text
 

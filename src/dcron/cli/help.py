@@ -9,7 +9,9 @@ SECTIONS = ("Arguments", "What", "When", "Limits", "Retries", "Where", "Alerts",
 """The order of the sections. A parameter names its own by `rich_help_panel`."""
 OUTPUT = "Output"
 VERB = "VERB ..."
-_TOGETHER = {("--shell PATH", "--cwd DIR"): "Shell and working directory [default: /bin/sh, its home]."}
+_TOGETHER = {
+    ("--describe TEXT", "--label K=V"): "Description for people; label for `-l`, repeatable.",
+}
 """Options that share one line: the help of `add` fits two screens."""
 """How a usage line names the verb, and what follows it."""
 WIDEST_OPTION = 30

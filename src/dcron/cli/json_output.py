@@ -180,6 +180,7 @@ def run_shape(run: Run, now: datetime) -> dict[str, Any]:
         "flow": run.flow,
         "event": run.event_id,
         "refused_by": dict(run.refused_by) if run.refused_by else {},
+        "trial": run.is_trial,
     }
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +42,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_pane
 At = Annotated[
     str | None,
     typer.Option("--at", metavar="TIME", help="As the crontab was then: 2h (ago), '2027-01-01 09:00'."),
+]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option(
+        "-l", "--selector", metavar="SELECTOR", help="Tasks with these labels: team=shop,tier!=gold."
+    ),
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask for confirmation.")]
 _UNIQUE_PREFIX = typer.Argument(
@@ -172,6 +179,20 @@ def _words_of(ctx: Any) -> str:
     """Return the verb as it is typed, such as `queue set`."""
     above = ctx.parent
     return f"{_words_of(above)} {ctx.info_name}" if above and above.parent else str(ctx.info_name)
+
+
+class CommandAfterWith(WritingVerb):
+    """A verb that may end in a command: `dcron run backup --with -- pg_dump -j8 shop`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Give the words behind `--with --` to the hidden option that takes them."""
+        ends = [at for at, pair in enumerate(pairwise(args)) if pair == ("--with", "--")]
+        if ends:
+            words = args[ends[0] + 2 :]
+            if not words:
+                ctx.fail("--with -- needs a command behind it")
+            args = [*args[: ends[0]], *(f"--with-word={word}" for word in words)]
+        return super().parse_args(ctx, args)
 
 
 class CommandLast(WritingVerb):

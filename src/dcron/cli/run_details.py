@@ -33,6 +33,7 @@ def show_run(crontab: "Crontab", run_id: int, *, as_json: bool) -> None:
             "output_bytes": size,
             "payload": run.payload,
             "spec": dict(run.spec),
+            "like": run.spec.get("like"),
         }
         console.emit({**json_output.run_shape(run, now), **more})
     else:
@@ -72,7 +73,8 @@ def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fa
     yield "result", result if run.state.is_final and result != run.state else None
     yield "reason", run.reason if run.reason != result else None
     yield "waits", humanize.WAITS_FOR[run.blocked] if run.blocked and run.state is RunState.WAITING else None
-    yield "trigger", run.trigger.value
+    yield "trigger", humanize.trigger(run)
+    yield "trial", _tried(run) if run.is_trial else None
     yield "attempt", str(run.attempt) + (f", after run {run.retry_of}" if run.retry_of else "")
     yield "retried", f"as run {retry.id}, {humanize.result(retry, now)}" if retry else None
     yield "flow", None if run.flow is None else f"{run.flow}: dcron runs --flow {run.flow}"
@@ -87,6 +89,13 @@ def _facts(run: Run, retry: Run | None, size: int, now: datetime) -> Iterator[Fa
     yield from _command(run.spec)
     yield "payload", run.payload
     yield "output", f"{size:,} bytes: dcron logs {run.id}" if size else "none"
+
+
+def _tried(run: Run) -> str:
+    like = run.spec.get("like")
+    if like is not None:
+        return f"repeats run {like}"
+    return f"a change that is not saved: dcron set {run.task} --from-run {run.id}"
 
 
 def _times(run: Run, now: datetime) -> Iterator[Fact]:
@@ -110,6 +119,8 @@ def _times(run: Run, now: datetime) -> Iterator[Fact]:
 def _command(spec: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield the command and the fields that the run has copied from its task, without defaults."""
     for name, value in spec.items():
+        if name == "like":
+            continue
         if name == "env":
             yield from (("env", f"{key}={text}") for key, text in value.items())
         else:

@@ -61,7 +61,7 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
 
 
 def _trigger(run: Run, tries: int | None) -> str:
-    text = run.trigger.value
+    text = humanize.trigger(run)
     if run.attempt > 1:
         text += f" {run.attempt}/{tries}" if tries and run.attempt <= tries else f" {run.attempt}"
     return text if run.flow is None else f"{text}, flow {run.flow}"

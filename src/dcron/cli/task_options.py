@@ -9,11 +9,15 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from dcron.errors import UsageError, ZoneError
-from dcron.fields import BY_NAME, CLEARABLE, OPTIONS, Field
+from dcron.fields import BY_NAME, CLEARABLE, FIELDS, OPTIONS, Field
+from dcron.model import COMMAND_FIELDS
 
 T = TypeVar("T")
 TRIES_WHEN_LOST = 3
+TRIAL = "Trial"
+"""The section of options that make a trial of a run."""
 _BY_OPTION = {field.option: field for field in OPTIONS}
+_PARTS = tuple(f"{FIELDS[name].option}.NAME" for name in BY_NAME)
 
 
 class TaskOptions:
@@ -74,6 +78,17 @@ class RuleOptions(TaskOptions):
         return [*map(_parameter, cls.fields)]
 
 
+class TrialOptions(TaskOptions):
+    """The options that decide what a command does, without its timeout: `run` has another such option."""
+
+    fields = tuple(field for field in OPTIONS if field.name in COMMAND_FIELDS and field.name != "timeout")
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the parameters from which typer makes the options."""
+        return [_parameter(field, f"{field.help}.", TRIAL) for field in cls.fields]
+
+
 def named(option: str, read: Callable[[Any], T], value: Any) -> T:
     """Return what was read. Raises UsageError with the option's name, but for a bad zone."""
     try:
@@ -107,7 +122,7 @@ def cleared(names: Sequence[str], task: Any) -> dict[str, Any]:
         elif field and dot and field.kind.is_by_name:
             values[field.name] = _without(part, values.get(field.name, getattr(task, field.name)), name)
         else:
-            parts = ", ".join(f"{each}.NAME" for each in BY_NAME)
+            parts = ", ".join(_PARTS)
             raise UsageError(f"--clear {name}: give one of {', '.join(CLEARABLE)}, {parts}")
     return values
 
@@ -132,8 +147,7 @@ def added(given: Mapping[str, Any], task: Any) -> dict[str, Any]:
 
 def clear_help() -> str:
     """Return the help of `--clear`, with all that it takes."""
-    parts = ", ".join(f"{name}.NAME" for name in BY_NAME)
-    return f"Put an option back to its default: {', '.join(CLEARABLE)}, {parts}."
+    return f"Put an option back to its default: {', '.join((*CLEARABLE, *_PARTS))}."
 
 
 def _after_parameter() -> inspect.Parameter:
@@ -157,15 +171,15 @@ def _explain_after(value: str | None) -> None:
         )
 
 
-def _parameter(field: Field, text: str = "") -> inspect.Parameter:
-    """Return the parameter of a field; `text` replaces its help."""
+def _parameter(field: Field, text: str = "", panel: str = "") -> inspect.Parameter:
+    """Return the parameter of a field; `text` and `panel` replace its help and the section that it is in."""
     is_flag = field.kind.typed is bool
     option = typer.Option(
         *([field.short] if field.short else []),
         f"--{field.option}/--no-{field.option}" if is_flag else f"--{field.option}",
         metavar=None if is_flag else field.metavar,
         help=text or field.option_help,
-        rich_help_panel=field.group.title(),
+        rich_help_panel=panel or field.group.title(),
     )
     return _keyword(field.name, Annotated[_typed(field), option])
 

@@ -6,7 +6,7 @@ from typing import Any
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.problems import BadLine, shown
 from dcron.errors import UsageError
-from dcron.fields import BY_KEY, Field
+from dcron.fields import BY_DIRECTIVE, Field
 from dcron.model import DEFINITION_FIELDS
 
 UNSET = "unset"
@@ -28,7 +28,7 @@ FROM_COMMAND = FromCommand()
 
 def read_option(word: Word) -> Any:
     """Return the value of one word of a directive. Raises BadLine."""
-    field = BY_KEY.get(word.key)
+    field = BY_DIRECTIVE.get(word.key)
     if field is None:
         raise BadLine(word.column, _unknown(word.key))
     if field.name == "argv" and word.value is None:
@@ -46,6 +46,6 @@ def write_option(field: Field, value: Any) -> str | None:
 
 
 def _unknown(key: str) -> str:
-    known = [*BY_KEY, UNSET, SYSTEM]
+    known = [*BY_DIRECTIVE, UNSET, SYSTEM]
     near = get_close_matches(key[:40].replace("-", "_").lower(), known, n=1)
     return f"there is no option {shown(key)}" + (f"; did you mean {near[0]}?" if near else "")

@@ -11,7 +11,7 @@ from dcron.crontabfile.mail import mail_fields
 from dcron.crontabfile.options import FROM_COMMAND, read_option
 from dcron.crontabfile.problems import BadLine
 from dcron.crontabfile.size_limits import MAX_VARIABLES
-from dcron.fields import BY_KEY
+from dcron.fields import BY_DIRECTIVE
 from dcron.model import SPEC_DEFAULTS
 
 DEFAULT_SHELL = str(SPEC_DEFAULTS["shell"])
@@ -82,7 +82,7 @@ class CommentBlock:
     def add(self, word: Word, line: int) -> None:
         """Add one word of a directive. Raises BadLine."""
         value = read_option(word)
-        field = BY_KEY[word.key].name
+        field = BY_DIRECTIVE[word.key].name
         if field in self.places and field != "env":
             raise BadLine(word.column, f"{word.key} is given twice")
         self.places[field] = (line, word)

@@ -137,5 +137,5 @@ def _spell(words: Words) -> list[str]:
         if name in words:
             field = FIELDS[name]
             values = words[name] if name == "env" else [words[name]]
-            spelt += [write_word(field.key, write_option(field, value)) for value in values]
+            spelt += [write_word(field.directive, write_option(field, value)) for value in values]
     return spelt

@@ -10,6 +10,9 @@ from dcron.fields.kinds import Kind, Problem, json_problem, required, short, tex
 
 MOST_TAGS = 20
 LONGEST_TAG = 60
+MOST_LABELS = 20
+LABEL_KEY = re.compile(r"[a-z][a-z0-9_./-]{0,39}")
+LABEL_VALUE = re.compile(r"[A-Za-z0-9_./-]{0,60}")
 _TAG = re.compile(r"[A-Za-z0-9._-]+(?:=[A-Za-z0-9._-]+)?")
 _PAIR = re.compile(r"(?P<name>(?:[^=\\]++|\\.)*+)=(?P<value>.*)", re.DOTALL)
 
@@ -89,6 +92,44 @@ class Amounts(Kind):
         except UsageError as error:
             return str(error)
         return problem
+
+
+class Labels(Kind):
+    """Words by name, without blanks: `team=shop`. Commas may separate them, too."""
+
+    is_many = True
+    is_by_name = True
+
+    def parse_many(self, texts: Iterable[str]) -> dict[str, str]:
+        """Return the values by key. Raises UsageError for a key that is given twice."""
+        labels: dict[str, str] = {}
+        for text in ",".join(texts).split(","):
+            key, equals, value = text.partition("=")
+            if not equals:
+                raise UsageError(f"{text[:60]!r} is not a label; write KEY=VALUE such as team=shop")
+            if key in labels:
+                raise UsageError(f"{key} is given twice; give it once")
+            labels[key] = value
+        return labels
+
+    def format(self, value: Any, timezone: str = "UTC") -> str:
+        """Return the pairs with blanks between them."""
+        return " ".join(f"{key}={text}" for key, text in value.items())
+
+    def read(self, word: str | None) -> dict[str, str]:
+        """Return the pairs between the commas."""
+        return self.parse_many(_split(word))
+
+    def write(self, value: Any) -> str:
+        """Return the pairs with commas between them."""
+        return ",".join(f"{key}={text}" for key, text in value.items())
+
+    def problem(self, value: Any) -> Problem:
+        """Return what is wrong with the first bad label."""
+        problem = json_problem(value, 'keys and values such as {"team": "shop"}')
+        if problem is None and len(value) > MOST_LABELS:
+            return f"{len(value)} labels are too many; at most {MOST_LABELS} are allowed"
+        return problem or next(filter(None, (_label_problem(*pair) for pair in value.items())), None)
 
 
 class Variables(Kind):
@@ -173,6 +214,14 @@ def _tag_problem(tag: Any) -> Problem:
             " of A-Z a-z 0-9 . _ -"
         )
     return f"{short(tag)} has more than {LONGEST_TAG} characters" if len(tag) > LONGEST_TAG else None
+
+
+def _label_problem(key: Any, value: Any) -> Problem:
+    if not isinstance(key, str) or not LABEL_KEY.fullmatch(key):
+        return f"{short(key)} is not a label's key; use 1 to 40 of a-z 0-9 . _ - /, a letter first"
+    if not isinstance(value, str) or not LABEL_VALUE.fullmatch(value):
+        return f"{key}: {short(value)} is not a label's value; use up to 60 of A-Z a-z 0-9 . _ - /"
+    return None
 
 
 def _repeated(tags: Sequence[str]) -> Problem:

@@ -27,6 +27,8 @@ class Field:
     """What to write, as the command line's help shows it; by default the choices."""
     key: str = ""
     """The name in directives and in JSON; by default that of the field."""
+    directive: str = ""
+    """The name in directives; by default the key."""
     option: str = ""
     """The option's name without its dashes; by default the key."""
     short: str = ""
@@ -50,7 +52,11 @@ class Field:
 
     def __post_init__(self) -> None:
         """Fill in the names that are not given."""
-        defaults = {"key": self.name, "metavar": "|".join(self.kind.choices)}
+        defaults = {
+            "key": self.name,
+            "directive": self.key or self.name,
+            "metavar": "|".join(self.kind.choices),
+        }
         defaults["option"] = (self.key or self.name).replace("_", "-")
         defaults["title"] = (self.option or defaults["option"]).replace("-", " ")
         defaults["fact"] = self.title or defaults["title"]

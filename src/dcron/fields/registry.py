@@ -89,6 +89,20 @@ def _what() -> Iterator[Field]:
         cron_may_ignore=True,
     )
     yield Field(
+        name="labels",
+        group="what",
+        kind=collection_kinds.Labels(),
+        directive="label",
+        option="label",
+        help="Label by which `-l` finds it; repeatable",
+        example="team=shop tier=gold",
+        metavar="K=V",
+        phrase="{}",
+        details="At most 20. A key is 1 to 40 of a-z 0-9 . _ - / and begins with a letter; a value is up to"
+        " 60 of A-Z a-z 0-9 . _ - /. A label changes no run; see [labels](labels.md).",
+        cron_may_ignore=True,
+    )
+    yield Field(
         name="stdin",
         group="what",
         kind=kinds.TextOrFile(may_be_none=True, most_bytes=MAX_STDIN),
@@ -488,8 +502,8 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
     {field.name: field for part in (_what, _when, _limits, _retries, _where, _alerts) for field in part()}
 )
 """By name, in the order of the help and of the form."""
-BY_KEY: Mapping[str, Field] = MappingProxyType({field.key: field for field in FIELDS.values()})
-"""By the names that directives and JSON have for them."""
+BY_DIRECTIVE: Mapping[str, Field] = MappingProxyType({field.directive: field for field in FIELDS.values()})
+"""By the names that directives have for them."""
 OPTIONS = tuple(field for field in FIELDS.values() if field.is_option)
 CLEARABLE = tuple(field.option for field in OPTIONS if field.is_clearable)
 BY_NAME = tuple(field.name for field in FIELDS.values() if field.kind.is_by_name)

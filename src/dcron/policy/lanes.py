@@ -3,7 +3,8 @@
 A lane is one text in a column, so one index serves every combination of queue, tags, needs and priority.
 Runs that a node cannot take cost it nothing: it does not read their lanes. The default lane is `default`; a
 complete one is `mail priority=high require=eu,ssd need=gpu:1 user=deploy node=web-1-3f9c2a7e`. A run that
-nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes.
+nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes. The lane of a trial ends in
+`trial`: it is claimed without its task. Agents of earlier releases cannot read this word and leave it alone.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,6 +43,7 @@ class Lane:
     """The account the command runs as; None is the agent's own."""
     refused_by: tuple[str, ...] = ()
     """The IDs of the nodes that could not start its command, in order; none of them takes it again."""
+    is_trial: bool = False
 
     def __str__(self) -> str:
         return self._text
@@ -61,6 +63,8 @@ class Lane:
             words.append(f"node={self.node}")
         if self.refused_by:
             words.append(f"not={','.join(self.refused_by)}")
+        if self.is_trial:
+            words.append("trial")
         return " ".join(words)
 
     def on(self, node_id: str | None) -> "Lane":
@@ -74,6 +78,10 @@ class Lane:
     def after_refusals(self, node_ids: Iterable[str]) -> "Lane":
         """Return the lane of a run whose command these nodes could not start."""
         return replace(self, refused_by=tuple(sorted(node_ids)))
+
+    def for_trial(self, node_id: str | None, user: str | None) -> "Lane":
+        """Return the lane of a trial with these requirements: on this node, or on any for None."""
+        return replace(self, node=node_id, user=user, refused_by=(), is_trial=True)
 
     def rank(self, due_at: datetime) -> datetime:
         """Return the rank of a run that is due at this time, over all lanes: the earliest goes first."""
@@ -126,6 +134,7 @@ def read_lane(text: str) -> Lane | None:
             parts.get("node"),
             unquote(parts["user"]) if "user" in parts else None,
             tuple(parts["not"].split(",")) if "not" in parts else (),
+            "trial" in parts,
         )
     except ValueError:
         return None

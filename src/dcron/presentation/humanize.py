@@ -81,9 +81,14 @@ def to_next(run: Run | None, due: datetime | None, unserved: str | None, now: da
     return until_start(due, now) if due else ""
 
 
+def trigger(run: Run) -> str:
+    """Return why the run exists, in one word."""
+    return "trial" if run.is_trial else run.trigger.value
+
+
 def waits(run: Run, tries: int, now: datetime) -> str:
     """Return the trigger of a waiting run, its attempt of `tries`, and when it is due or why it waits."""
-    what = run.trigger.value
+    what = trigger(run)
     if run.attempt > 1:
         what += f" {run.attempt}/{tries}" if run.attempt <= tries else f" {run.attempt}"
     if run.blocked:

@@ -12,6 +12,8 @@ from dcron.schema.conditions import (
     INCIDENT,
     LIMITED,
     NEXT,
+    NO_TRIAL,
+    NOT_THAWED,
     ONCE,
     OPEN,
     REBOOT,
@@ -30,6 +32,7 @@ from dcron.schema.tables import (
     crontab,
     daily_statistics,
     events,
+    freezes,
     holds,
     maintenance_jobs,
     metadata,
@@ -41,6 +44,7 @@ from dcron.schema.tables import (
     settings,
     subscriptions,
     summed_days,
+    task_labels,
 )
 from dcron.schema.types import DayOf, Instant
 
@@ -56,6 +60,8 @@ __all__ = [
     "INCIDENT",
     "LIMITED",
     "NEXT",
+    "NOT_THAWED",
+    "NO_TRIAL",
     "ONCE",
     "OPEN",
     "REBOOT",
@@ -74,6 +80,7 @@ __all__ = [
     "crontab",
     "daily_statistics",
     "events",
+    "freezes",
     "holds",
     "maintenance_jobs",
     "metadata",
@@ -85,4 +92,5 @@ __all__ = [
     "settings",
     "subscriptions",
     "summed_days",
+    "task_labels",
 ]

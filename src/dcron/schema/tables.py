@@ -34,6 +34,7 @@ from dcron.schema.conditions import (
     FINISHED,
     INCIDENT,
     NEXT,
+    NOT_THAWED,
     ONCE,
     OPEN,
     REBOOT,
@@ -59,11 +60,12 @@ from dcron.schema.constraints import (
 )
 from dcron.schema.types import BigWhole, Code, Day, Id, Instant, Json, Login, Name, Number, Whole, Words
 
-SCHEMA_VERSION = "0015"
+SCHEMA_VERSION = "0016"
 """The newest migration, which makes these tables. A test compares it with the migrations."""
 metadata = MetaData()
 
 ALERT_TIMES = ("opened_at", "last_at", "notified_at", "remind_at", "silent_until", "closed_at")
+FREEZE_TIMES = ("from_at", "until_at", "created_at", "thawed_at")
 NOTIFICATION_TIMES = ("created_at", "due_at", "held_until", "sent_at", "gave_up_at")
 
 crontab = Table(
@@ -131,6 +133,10 @@ crontab = Table(
     Column("expect", Json(), nullable=False, server_default="{}"),
     # The URL that hears of its starts and ends.
     Column("ping", Words),
+    # Triggers keep the table `task_labels` like this column.
+    Column("labels", Json(of=str), nullable=False, server_default="{}"),
+    # The digest of the definition that `apply` wrote; NULL if it did not.
+    Column("applied", Words),
     CheckConstraint("length(name) BETWEEN 1 AND 100", name="crontab_name_length"),
     CheckConstraint("length(schedule) BETWEEN 1 AND 256", name="crontab_schedule_length"),
     CheckConstraint("length(command) > 0", name="crontab_command_given"),
@@ -162,6 +168,7 @@ crontab = Table(
     check_on("crontab_notify", "typeof(notify) = 'text'", "sqlite"),
     check_on("crontab_notify_on", "typeof(notify_on) = 'text'", "sqlite"),
     check_on("crontab_expect", "typeof(expect) = 'text'", "sqlite"),
+    check_on("crontab_labels", "typeof(labels) = 'text'", "sqlite"),
     CheckConstraint("NOT enabled OR (paused_at IS NULL AND paused_until IS NULL)", name="crontab_paused"),
     check_on("crontab_name_letters", "name ~ '^[A-Za-z0-9._-]+$'", "postgresql"),
     check_on(
@@ -448,6 +455,36 @@ subscriptions = Table(
     CheckConstraint("kind IN ('event', 'task')", name="subscriptions_kind"),
 )
 Index("subscriptions_source", subscriptions.c.kind, subscriptions.c.source)
+
+# The labels of tasks, for look-ups. Only triggers write it (migration 0016), from `crontab.labels`.
+task_labels = Table(
+    "task_labels",
+    metadata,
+    Column("task_id", BigWhole, primary_key=True, autoincrement=False),
+    Column("key", Name, primary_key=True),
+    Column("value", Name, nullable=False),
+)
+Index("task_labels_tasks", task_labels.c.key, task_labels.c.value, task_labels.c.task_id)
+
+# Times in which nothing starts by itself.
+freezes = Table(
+    "freezes",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("from_at", Instant, nullable=False),
+    # NULL: until it is thawed.
+    Column("until_at", Instant),
+    Column("reason", Words),
+    # The labels of the tasks that it is about; NULL: all tasks.
+    Column("selector", Words),
+    Column("created_at", Instant, nullable=False, server_default=func.current_timestamp()),
+    Column("created_by", Words),
+    Column("thawed_at", Instant),
+    Column("thawed_by", Words),
+    check_on("freezes_times", " AND ".join(map(readable_time, FREEZE_TIMES)), "sqlite"),
+    sqlite_autoincrement=True,
+)
+partial_index("freezes_not_thawed", freezes.c.id, where=NOT_THAWED)
 
 # Work of dcron on its own tables. One node at a time does a job: the holder, until `held_until`.
 maintenance_jobs = Table(

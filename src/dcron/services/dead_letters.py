@@ -95,6 +95,8 @@ class DeadLetters(Service):
         return run
 
     def _require_retryable(self, connection: Connection, run: Run) -> None:
+        if run.is_trial:
+            raise Refused(f"run {run.id} is a trial; `dcron run --like {run.id}` repeats it")
         if run.state is RunState.SUCCEEDED:
             raise Refused(f"run {run.id} succeeded; `dcron run {run.task}` runs the task once more")
         if not run.state.is_final:

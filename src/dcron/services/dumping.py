@@ -232,6 +232,7 @@ def _state(task: DumpedTask, now: datetime) -> dict[str, Any]:
     return {
         "once": task.once,
         "source": task.source,
+        "applied": task.applied,
         "enabled": task.pause is None,
         "paused_reason": pause.reason,
         "paused_by": pause.by,
@@ -270,6 +271,7 @@ def _dumped(task: Task, next_occurrence: datetime | None) -> DumpedTask:
         definition=task.definition(),
         once=task.once,
         source=task.source,
+        applied=task.applied,
         pause=None if task.enabled else pause,
         next=next_occurrence,
     )

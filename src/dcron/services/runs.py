@@ -65,7 +65,7 @@ class Runs(Service):
             if waiting:
                 self._continue_without(connection, run, now)
             audit_log.record_run(
-                connection, now, self.author, "cancel", run.task_id, run.task, {"run": run_id}
+                connection, now, self.author, "cancel", run.about_task, run.task, {"run": run_id}
             )
             self.database.notify(connection)
             cancelled = runs.by_id(connection, run_id)
@@ -90,7 +90,7 @@ class Runs(Service):
     def fan_out(self, run_id: int) -> list[Run]:
         """Return the run, and for a task of every node the runs of all nodes with it. Raises NotFound."""
         run = self.find_run(run_id)
-        if run.for_node is None:
+        if run.for_node is None or run.is_trial:
             return [run]
         with self.database.read() as connection:
             return runs.shares(connection, run)

@@ -20,10 +20,10 @@ from sqlalchemy import (
     Integer,
     Row,
     Text,
+    and_,
     case,
     exists,
     func,
-    insert,
     or_,
     select,
     text,
@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from dcron.database import Columns, Database
 from dcron.fields.expectations import AUTO, Bounds
-from dcron.model import LAST_RUN, Alert, AlertKind, RunState, Task
+from dcron.model import Alert, AlertKind, RunState, Task
 from dcron.policy.alerts import (
     CLOSED_BY_END,
     CLOSED_BY_SUCCESS,
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 COLUMNS = [alerts.c[name] for name in Alert.__dataclass_fields__]
 ACTOR = "dcron"
+_AT_ONCE = 100
+"""Ends of runs whose alerts are written in the same statements."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,12 @@ def _write(
         same = of_subject[row.kind, row.subject]
         if not counts or (row.opened_at == same[0].at and row.times == sum(cause.times for cause in same)):
             opened.append((row, same[0]))
+    messages: list[dict[str, Any]] = []
     for row, cause in opened:
         channels = cause.rules.channels_for(row.kind)
         about = {"alert_id": row.id, "run_id": row.run_id, "task_id": row.task_id}
-        outbox.add(connection, channels, "opened", now, **about)
+        messages += outbox.for_channels(channels, "opened", now, **about)
+    outbox.add(connection, messages)
     _send_events(connection, database, [(event_name(row.kind), row) for row, _ in opened], now)
     return [row.id for row, _ in opened]
 
@@ -181,12 +185,12 @@ def close(
     database: Database,
     which: Iterable[ColumnElement[bool]],
     now: datetime,
-    run_id: int | None = None,
+    ended_by: Mapping[int, int] | None = None,
 ) -> list[int]:
     """Close the open alerts that meet these conditions, and return their ids.
 
-    Those that got notifications are notified of as closed, by the same channels. `run_id` is the run that
-    ended them.
+    Those that got notifications are notified of as closed, by the same channels. `ended_by` says by task
+    which run ended them.
     """
     found = select(alerts.c.id).where(text(OPEN), *which).order_by(alerts.c.kind, alerts.c.subject)
     ids = list(connection.scalars(found.with_for_update()))
@@ -196,27 +200,26 @@ def close(
     closed = connection.execute(closing.values(closed_at=now, remind_at=None).returning(*COLUMNS)).all()
     notified = [row.id for row in closed if row.notified_at]
     if notified:
-        _notify_closed(connection, notified, now, run_id)
+        _notify_closed(connection, notified, now, ended_by or {})
     _send_events(connection, database, [(RECOVERED, row) for row in closed], now)
     return [row.id for row in closed]
 
 
-def _notify_closed(connection: Connection, ids: Collection[int], now: datetime, run_id: int | None) -> None:
+def _notify_closed(
+    connection: Connection, ids: Collection[int], now: datetime, ended_by: Mapping[int, int]
+) -> None:
     """Notify the channels that were notified of the opening."""
     table = notifications.c
     opened = (table.alert_id.in_(ids), table.alert_id.is_not(None), table.kind == "opened")
     query = (
         select(table.alert_id, table.run_id, table.task_id, table.channel).where(*opened).order_by(table.id)
     )
+    closed = {"kind": "closed", "created_at": now, "due_at": now}
     rows = [
-        {
-            **row._mapping,
-            **{"run_id": run_id or row.run_id, "kind": "closed", "created_at": now, "due_at": now},
-        }
+        {**row._mapping, "run_id": ended_by.get(row.task_id, row.run_id), **closed}
         for row in connection.execute(query)
     ]
-    if rows:
-        connection.execute(insert(notifications), rows)
+    outbox.add(connection, rows)
 
 
 def _send_events(
@@ -280,33 +283,78 @@ class End:
 
 
 def follow_ends(connection: Connection, database: Database, ends: Sequence[End], now: datetime) -> None:
-    """Open and close the alerts that follow from these ends, in the order of tasks and runs."""
+    """Open and close the alerts that follow from these ends, in the order of each task's runs."""
     decisive = [end for end in ends if end.is_final or end.has_alerts or end.seconds is not None]
     known = read_settings(connection) if decisive else {}
-    for end in sorted(decisive, key=lambda end: (end.task.id, end.run_id)):
-        rules = rules_of(known, end.task)
-        closing = list(CLOSED_BY_END)
-        if end.is_final:
-            _failed(connection, database, end, rules, now)
-        if end.state is RunState.SUCCEEDED:
-            closing += CLOSED_BY_SUCCESS
-            if not _is_too_short(connection, database, end, rules, now):
-                closing.append(AlertKind.TOO_SHORT)
-        if end.has_alerts:
-            of_task = (alerts.c.task_id == end.task.id, alerts.c.kind.in_(closing))
-            not_later = or_(alerts.c.last_run_id.is_(None), alerts.c.last_run_id <= end.run_id)
-            close(connection, database, [*of_task, not_later], now, end.run_id)
+    left = sorted(decisive, key=lambda end: (end.task.id, end.run_id))
+    while left:
+        first_of_task: dict[int, End] = {}
+        for end in left:
+            first_of_task.setdefault(end.task.id, end)
+        page = list(first_of_task.values())[:_AT_ONCE]
+        _follow(connection, database, page, {end.task.id: rules_of(known, end.task) for end in page}, now)
+        done = {end.run_id for end in page}
+        left = [end for end in left if end.run_id not in done]
 
 
-def _failed(connection: Connection, database: Database, end: End, rules: Rules, now: datetime) -> None:
-    """Open the alert `failing`, unless a later run has succeeded: the end came late, out of a spool."""
-    later = (runs.c.task_id == end.task.id, runs.c.id > end.run_id, runs.c.state == RunState.SUCCEEDED)
-    if connection.scalar(select(runs.c.id).where(*later).limit(1)) is not None:
-        return
-    if rules.after > 1 and not _is_in_a_row(connection, end, rules.after):
-        return
-    cause = Cause.of_task(AlertKind.FAILING, end.task, end.at, rules, run_id=end.run_id)
-    report(connection, database, [cause], now)
+def _follow(
+    connection: Connection,
+    database: Database,
+    ends: Sequence[End],
+    rules: Mapping[int, Rules],
+    now: datetime,
+) -> None:
+    """Open and close the alerts that follow from one end each of several tasks. `rules` are by task."""
+    failing = _failing(connection, database, [end for end in ends if end.is_final], rules)
+    too_short = _too_short(connection, ends, rules)
+    report(connection, database, [*failing, *too_short], now)
+    lasting = {cause.task_id for cause in too_short}
+    over = [
+        and_(
+            alerts.c.task_id == end.task.id,
+            alerts.c.kind.in_(_closed_by(end, lasts=end.task.id in lasting)),
+            or_(alerts.c.last_run_id.is_(None), alerts.c.last_run_id <= end.run_id),
+        )
+        for end in ends
+        if end.has_alerts
+    ]
+    if over:
+        ended_by = {end.task.id: end.run_id for end in ends}
+        close(connection, database, [alerts.c.task_id.in_(ended_by), or_(*over)], now, ended_by)
+
+
+def _closed_by(end: End, *, lasts: bool) -> list[AlertKind]:
+    """Return the kinds of alerts that the end closes. With `lasts`, the run was too short."""
+    if end.state is not RunState.SUCCEEDED:
+        return [*CLOSED_BY_END]
+    return [*CLOSED_BY_END, *CLOSED_BY_SUCCESS, *(() if lasts else (AlertKind.TOO_SHORT,))]
+
+
+def _failing(
+    connection: Connection, database: Database, ends: Sequence[End], rules: Mapping[int, Rules]
+) -> list[Cause]:
+    """Return the alerts `failing`, except where a later run has succeeded: the end came late, by a spool."""
+    if not ends:
+        return []
+    given = database.values(_RUNS, [(end.task.id, end.run_id) for end in ends])
+    has_recovered = set(connection.scalars(_with_later_success(database.rows(_RUNS)), given))
+    return [
+        Cause.of_task(AlertKind.FAILING, end.task, end.at, of_task, run_id=end.run_id)
+        for end in ends
+        if end.task.id not in has_recovered
+        and ((of_task := rules[end.task.id]).after <= 1 or _is_in_a_row(connection, end, of_task.after))
+    ]
+
+
+_RUNS = Columns(task_id=BigInteger(), run_id=BigInteger())
+
+
+@cache
+def _with_later_success(batch: FromClause) -> Executable:
+    later = exists().where(
+        runs.c.task_id == batch.c.task_id, runs.c.id > batch.c.run_id, runs.c.state == RunState.SUCCEEDED
+    )
+    return select(batch.c.task_id).where(later)
 
 
 def _is_in_a_row(connection: Connection, end: End, number: int) -> bool:
@@ -320,22 +368,21 @@ def _is_in_a_row(connection: Connection, end: End, number: int) -> bool:
     return len(states) == number - 1 and RunState.SUCCEEDED not in states
 
 
-def _is_too_short(connection: Connection, database: Database, end: End, rules: Rules, now: datetime) -> bool:
-    """Open the alert `too-short` if the run succeeded sooner than expected; return whether it did."""
-    if end.seconds is None:
-        return False
-    learned = (
-        learn(connection, [end.task.id], before=end.run_id)[end.task.id]
-        if rules.runtime == AUTO
-        else (None, None)
-    )
-    shortest, _ = bounds_of(rules.runtime, learned)
-    if shortest is None or end.seconds >= shortest:
-        return False
-    facts = {"seconds": end.seconds, "expected": shortest}
-    cause = Cause.of_task(AlertKind.TOO_SHORT, end.task, end.at, rules, run_id=end.run_id, facts=facts)
-    report(connection, database, [cause], now)
-    return True
+def _too_short(connection: Connection, ends: Sequence[End], rules: Mapping[int, Rules]) -> list[Cause]:
+    """Return the alerts `too-short` of runs that succeeded sooner than expected."""
+    succeeded = [end for end in ends if end.state is RunState.SUCCEEDED and end.seconds is not None]
+    automatic = {end.task.id: end.run_id for end in succeeded if rules[end.task.id].runtime == AUTO}
+    learned = learn(connection, automatic)
+    causes: list[Cause] = []
+    for end in succeeded:
+        of_task = rules[end.task.id]
+        shortest, _ = bounds_of(of_task.runtime, learned.get(end.task.id, (None, None)))
+        if shortest is not None and end.seconds is not None and end.seconds < shortest:
+            facts = {"seconds": end.seconds, "expected": shortest}
+            causes.append(
+                Cause.of_task(AlertKind.TOO_SHORT, end.task, end.at, of_task, run_id=end.run_id, facts=facts)
+            )
+    return causes
 
 
 def dismissed(connection: Connection, database: Database, task_ids: Collection[int], now: datetime) -> None:
@@ -346,19 +393,19 @@ def dismissed(connection: Connection, database: Database, task_ids: Collection[i
     )
 
 
-def learn(connection: Connection, task_ids: Collection[int], before: int = LAST_RUN) -> dict[int, Bounds]:
+def learn(connection: Connection, before: Mapping[int, int]) -> dict[int, Bounds]:
     """Return what runtimes are expected by the last successful runs of these tasks: in one statement.
 
-    Only runs with ids below `before` count.
+    Of each task, only runs with ids below `before` count.
     """
-    took: dict[int, list[float]] = {task_id: [] for task_id in task_ids}
-    succeeded = (runs.c.state == RunState.SUCCEEDED, runs.c.started_at.is_not(None), runs.c.id < before)
+    took: dict[int, list[float]] = {task_id: [] for task_id in before}
+    succeeded = (runs.c.state == RunState.SUCCEEDED, runs.c.started_at.is_not(None))
     columns = (runs.c.task_id, runs.c.started_at, runs.c.finished_at)
     parts = [
-        select(*columns).where(runs.c.task_id == task_id, *succeeded).order_by(runs.c.id.desc())
-        for task_id in took
+        select(*columns).where(runs.c.task_id == task_id, *succeeded, runs.c.id < run_id)
+        for task_id, run_id in before.items()
     ]
-    newest = [select(part.limit(LEARNED_FROM).subquery()) for part in parts]
+    newest = [select(part.order_by(runs.c.id.desc()).limit(LEARNED_FROM).subquery()) for part in parts]
     if newest:
         for row in connection.execute(newest[0].union_all(*newest[1:])):
             took[row.task_id].append((row.finished_at - row.started_at).total_seconds())

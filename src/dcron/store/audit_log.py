@@ -98,9 +98,13 @@ def record_run(
     task_id: int | None,
     task: str,
     detail: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record a change of a task's runs: `run cancel retry dismiss backfill hold unhold`."""
-    _record_about(connection, now, author, "run", action, task_id, task, detail)
+    """Record a change of a task's runs: `run cancel retry dismiss backfill hold unhold`.
+
+    `before` has the saved fields of the task in place of which a trial has others.
+    """
+    _record_about(connection, now, author, "run", action, task_id, task, detail, before)
 
 
 def record_alert(
@@ -125,8 +129,9 @@ def _record_about(
     task_id: int | None,
     task: str | None,
     detail: Mapping[str, Any],
+    before: Mapping[str, Any] | None = None,
 ) -> None:
-    values = {"kind": kind, "task_id": task_id, "task": task, "before": None, "after": dict(detail)}
+    values = {"kind": kind, "task_id": task_id, "task": task, "before": before, "after": dict(detail)}
     connection.execute(insert(changes).values(_by(now, author, action) | values))
 
 

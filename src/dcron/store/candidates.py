@@ -112,18 +112,59 @@ def lock(
     room = queues.send_room(connection, database, {lane.queue for lane in lanes})
     given = {"now": now, "node_id": offer.node_id, "most": offer.slots}
     due_runs = _due_runs(notes_tasks=not database.answers_at_once)
-    sent = [(lane, database.send(connection, due_runs, given | {"lane": str(lane)})) for lane in lanes]
-    counted = _send_count(connection, database, [reply for _, reply in sent])
-    found = [_claimable(row, lane) for lane, reply in sent for row in reply.rows()]
+    sent = [
+        (
+            lane,
+            database.send(
+                connection, _due_trials() if lane.is_trial else due_runs, given | {"lane": str(lane)}
+            ),
+        )
+        for lane in lanes
+    ]
+    counted = _send_count(connection, database, [reply for lane, reply in sent if not lane.is_trial])
+    found = [
+        _trial(row, lane) if lane.is_trial else _claimable(row, lane)
+        for lane, reply in sent
+        for row in reply.rows()
+    ]
     alive = _alive(counted, offer.node_id, {run.task.id: run.task for run in found})
     return DueRuns(_first_that_fit(found, offer, room()), alive)
 
 
 def _claimable(row: Sequence[Any], lane: Lane) -> ClaimedRun:
+    return _claimed(row, task_from(row), lane)
+
+
+def _trial(row: Sequence[Any], lane: Lane) -> ClaimedRun:
+    """Return a trial with a task that has nothing but its name: what it executes is in its spec."""
+    task_id, name, due_at = row[len(_RUN_COLUMNS) :]
+    task = Task(
+        id=task_id,
+        name=name,
+        schedule="",
+        timezone="UTC",
+        command="",
+        max_running=None,
+        version=1,
+        planned_version=1,
+        enabled=True,
+        paused_reason=None,
+        paused_by=None,
+        paused_at=None,
+        paused_until=None,
+        once=False,
+        error=None,
+        changed_at=due_at,
+        changed_by=None,
+    )
+    return _claimed(row, task, lane)
+
+
+def _claimed(row: Sequence[Any], task: Task, lane: Lane) -> ClaimedRun:
     run_id, trigger, *rest = row[: len(_RUN_COLUMNS)]
     attempt, scheduled_for, payload, spec, *facts = rest
     about = (Trigger(trigger), attempt, scheduled_for, payload, spec, lane, *facts)
-    return ClaimedRun(run_id, task_from(row), *about)
+    return ClaimedRun(run_id, task, *about)
 
 
 _RUN_COLUMNS = [
@@ -150,6 +191,19 @@ def _due_runs(*, notes_tasks: bool) -> Executable:
     return locked(
         select(*_RUN_COLUMNS, *noted, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
+        .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
+        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
+        .order_by(runs.c.due_at, runs.c.id)
+        .limit(most)
+    )
+
+
+@cache
+def _due_trials() -> Executable:
+    """Select due trials without a task: theirs may be removed, and another definition than theirs runs."""
+    most = select(bindparam("most", type_=Integer())).scalar_subquery()
+    return locked(
+        select(*_RUN_COLUMNS, runs.c.task_id, runs.c.task, runs.c.due_at.label("changed_at"))
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
         .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
         .order_by(runs.c.due_at, runs.c.id)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, text, update
 
 from dcron.model import RunState
 from dcron.policy.statistics import DAY, Durations, Totals, day_of, last_settled_day, start_of
-from dcron.schema import daily_statistics, maintenance_jobs, runs, summed_days
+from dcron.schema import NO_TRIAL, daily_statistics, maintenance_jobs, runs, summed_days
 
 JOB = "statistics"
 """The maintenance job that sums up days."""
@@ -132,7 +132,7 @@ def late_ends(
     if not late:
         return None
     columns = (runs.c.id, runs.c.task_id, runs.c.task, runs.c.state, runs.c.due_at, runs.c.started_at)
-    query = select(*columns, runs.c.finished_at).where(runs.c.id.in_(late)).with_for_update()
+    query = select(*columns, runs.c.finished_at).where(runs.c.id.in_(late), text(NO_TRIAL)).with_for_update()
     return LateEnds(late, connection.execute(query).all())
 
 

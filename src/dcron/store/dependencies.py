@@ -34,10 +34,18 @@ class Step:
 
 
 def step_ended(
-    connection: Connection, database: Database, step: Step, state: RunState, now: datetime
+    connection: Connection,
+    database: Database,
+    step: Step,
+    state: RunState,
+    now: datetime,
+    graph: Graph | None = None,
 ) -> None:
-    """Start the tasks after a step whose last attempt has ended, or record why they do not run."""
-    graph = graph_around(connection, step.task)
+    """Start the tasks after a step whose last attempt has ended, or record why they do not run.
+
+    `graph` is the graph around its task, if that was read already; it may hold other tasks.
+    """
+    graph = graph_around(connection, step.task) if graph is None else graph
     following = sorted(name for name, upstream in graph.items() if step.task in upstream)
     if not following:
         return
@@ -57,12 +65,12 @@ def step_skipped(connection: Connection, database: Database, step: Step, now: da
         step_ended(connection, database, step, RunState.SKIPPED, now)
 
 
-def graph_around(connection: Connection, name: str) -> dict[str, tuple[str, ...]]:
-    """Return the upstream tasks of each task that `@after` connects with this one, directly or not."""
+def graph_around(connection: Connection, *names: str) -> dict[str, tuple[str, ...]]:
+    """Return the upstream tasks of each task that `@after` connects with these, directly or not."""
     upstream_of: dict[str, set[str]] = {}
     seen: set[str] = set()
-    open_names = {name}
-    while open_names and len(seen) < MOST_TASKS:
+    open_names = set(names)
+    while open_names and len(seen) < MOST_TASKS * len(names):
         seen |= open_names
         edges = _edges(connection, open_names)
         for task, upstream in edges:
@@ -74,9 +82,7 @@ def graph_around(connection: Connection, name: str) -> dict[str, tuple[str, ...]
 
 def downstream_ids(connection: Connection, names: Collection[str]) -> set[int]:
     """Return the ids of all tasks downstream of these, at any distance."""
-    downstream: set[str] = set()
-    for name in sorted(names):
-        downstream |= downstream_of(graph_around(connection, name), [name])
+    downstream = downstream_of(graph_around(connection, *names), names)
     query = select(crontab.c.id).where(crontab.c.name.in_(sorted(downstream)))
     return set(connection.scalars(query)) if downstream else set()
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, Select, and_, or_, select, text
 
 from dcron.model import RunState, node_name
 from dcron.policy.statistics import Span, Totals
-from dcron.schema import FINISHED, runs
+from dcron.schema import FINISHED, NO_TRIAL, runs
 from dcron.unreadable import UnreadableTime
 
 PAGE = 2_000
@@ -37,7 +37,7 @@ Page = tuple[list[Row[Any]], Place | None]
 def page(connection: Connection, span: Span, after: Place | None, limit: int = PAGE) -> Page:
     """Return the next runs of all tasks that ended in the span, in the order of their ends."""
     ended = runs.c.finished_at
-    query = select(*_COLUMNS).where(text(FINISHED), ended >= span.start, ended < span.end)
+    query = select(*_COLUMNS).where(text(FINISHED), ended >= span.start, ended < span.end, text(NO_TRIAL))
     if after:
         behind = or_(ended > after.finished_at, and_(ended == after.finished_at, runs.c.id > after.id))
         query = query.where(ended >= after.finished_at, behind)

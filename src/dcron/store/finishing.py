@@ -240,22 +240,30 @@ def _follow_up(
     now: datetime,
     node_id: str | None = None,
 ) -> None:
+    rows = [row for row in rows if row.task_id > 0]  # nothing follows from the end of a trial
     tasks_by_id = {task.id: task for task in tasks.by_ids(connection, {row.task_id for row in rows})}
+    graph = dependencies.graph_around(connection, *{row.task for row in rows})
     ends: list[alerts.End] = []
+    dead: list[int] = []
+    retries: list[dict[str, Any]] = []
     for row in rows:
         end, task = ended[row.id], tasks_by_id.get(row.task_id)
         # A run whose cancellation was requested is neither retried nor dead-lettered.
         is_bad = end.state.is_failure and row.cancel_requested_by is None
-        if is_bad and _retry(connection, database, row, end, task, node_id, now):
+        if is_bad and (retry := _retry(connection, row, end, task, node_id, now)):
+            retries.append(retry)
             continue
         if task is not None:
             ends.append(_alerted_end(row, end, task, is_final=is_bad))
         if is_bad:
-            connection.execute(update(runs).where(runs.c.id == row.id).values(dead_at=end.finished_at))
-        elif not end.state.is_failure:
+            dead.append(row.id)
+        elif not end.state.is_failure and row.state == RunState.LOST:
             _cancel_retry(connection, end, now)
         step = dependencies.Step(row.id, row.task, row.flow, row.scheduled_for)
-        dependencies.step_ended(connection, database, step, end.state, now)
+        dependencies.step_ended(connection, database, step, end.state, now, graph)
+    _insert_retries(connection, database, retries)
+    if dead:
+        connection.execute(update(runs).where(runs.c.id.in_(dead)).values(dead_at=runs.c.finished_at))
     blocked.unblock(connection, [row.task_id for row in rows], now)
     alerts.follow_ends(connection, database, ends, now)
     database.notify(connection)
@@ -271,16 +279,15 @@ def _alerted_end(row: Row[Any], end: RunResult, task: Task, *, is_final: bool) -
 
 def _retry(
     connection: Connection,
-    database: Database,
     row: Row[Any],
     end: RunResult,
     task: Task | None,
     node_id: str | None,
     now: datetime,
-) -> bool:
-    """Insert the next attempt if the policy allows one. A command that never began costs no attempt."""
+) -> dict[str, Any] | None:
+    """Return the next attempt if the policy allows one. A command that never began costs no attempt."""
     if task is None:  # it was removed meanwhile
-        return False
+        return None
     lane = _retry_lane(row, task)
     if end.never_begun and end.state is RunState.FAILED and node_id:
         further = refusals.pass_on(connection, row, task, lane, end.reason or "", node_id, now)
@@ -293,11 +300,18 @@ def _retry(
     if not values:
         due_at = policy.retry_at(task, row.id, row.attempt, end.state, end.finished_at)
         if due_at is None:
-            return False
+            return None
         values = {"due_at": due_at}
-    attempt = new_runs.retry_of(row, task, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
-    connection.execute(database.insert_if_absent(runs).values(attempt))
-    return True
+    return new_runs.retry_of(row, task, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
+
+
+def _insert_retries(connection: Connection, database: Database, retries: Iterable[dict[str, Any]]) -> None:
+    """Insert the next attempts: one statement for all that have the same columns."""
+    same_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for each in retries:
+        same_columns.setdefault(tuple(each), []).append(each)
+    for rows in same_columns.values():
+        connection.execute(database.insert_if_absent(runs), rows)
 
 
 def _retry_lane(row: Row[Any], task: Task) -> Lane:

@@ -5,7 +5,7 @@ A list of ids is cheap however long it is: the caller reads the rows that it sho
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Connection, Row, Select, and_, bindparam, false, func, or_, select, text
 
 from dcron.model import LATE_AFTER, Run, Task
-from dcron.schema import ALIVE, DEAD, DUE, FINISHED, WAITING, changes, crontab, runs
+from dcron.schema import ALIVE, DEAD, DUE, FINISHED, NO_TRIAL, WAITING, changes, crontab, runs
 from dcron.store import planning, tasks
 from dcron.store.runs import run_from
 from dcron.store.search_terms import (
@@ -185,7 +185,7 @@ def count_late(connection: Connection, now: datetime, most: int = 1_000) -> int:
 
 
 def _late_tasks(connection: Connection, head: planning.LaneHead, now: datetime, most: int) -> Sequence[int]:
-    late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER)
+    late = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at < now - LATE_AFTER, text(NO_TRIAL))
     return connection.scalars(select(runs.c.task_id).where(*late).distinct().limit(most)).all()
 
 
@@ -228,7 +228,25 @@ def light_run(row: Row[Any]) -> Run:
 def finished_runs(
     connection: Connection, only: RunListFilter, after: RunCursor | None, limit: int, now: datetime
 ) -> RunsPage:
-    """Return a page of finished runs, the latest end first, from behind `after` on."""
+    """Return a page of finished runs, the latest end first, from behind `after` on.
+
+    Those of one task contain its trials.
+    """
+    page = _finished_page(connection, only, after, limit, now)
+    if only.task_id is None:
+        return page
+    trials = _window(replace(only, task_id=-only.task_id), after).limit(limit)
+    if page.end:
+        trials = trials.where(runs.c.id > page.end.id)
+    searched = trials.subquery()
+    query = select(searched).where(*conditions(RUN_FIELDS, only.terms, now, searched.c))
+    found = [*page.runs, *map(light_run, connection.execute(query))]
+    return RunsPage(sorted(found, key=lambda run: -run.id), page.end)
+
+
+def _finished_page(
+    connection: Connection, only: RunListFilter, after: RunCursor | None, limit: int, now: datetime
+) -> RunsPage:
     window = _window(only, after)
     if not only.terms:
         found = [light_run(row) for row in connection.execute(window.limit(limit))]
@@ -251,14 +269,14 @@ def unfinished_runs(connection: Connection, only: RunListFilter, limit: int, now
         query = query.where(runs.c.owner == only.node_id)
     alive = query.where(text(ALIVE))
     if only.task_id is not None:
-        alive = alive.where(runs.c.task_id == only.task_id)
+        alive = alive.where(runs.c.task_id.in_((only.task_id, -only.task_id)))
     # By id + 0: the database looks up the few and sorts them, instead of reading the history in order.
     found = [
         light_run(row) for row in connection.execute(alive.order_by((runs.c.id + 0).desc()).limit(limit))
     ]
     if only.task_id is None or only.node_id:
         return found
-    waiting = query.where(text(WAITING), runs.c.task_id == only.task_id)
+    waiting = query.where(text(WAITING), runs.c.task_id.in_((only.task_id, -only.task_id)))
     rows = connection.execute(waiting.order_by((runs.c.id + 0).desc()).limit(limit))
     return [light_run(row) for row in rows] + found
 

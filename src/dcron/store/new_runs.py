@@ -3,7 +3,7 @@
 A run executes a copy of its task (`spec`), so that a later edit does not change a run that is alive.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -62,6 +62,33 @@ def after_claimed(run: ClaimedRun, now: datetime, *, running: bool) -> Values | 
 def manual(task: Task, now: datetime, payload: str | None) -> Values:
     """Return the values of a run that a person requested: due at once."""
     return of_task(task, Trigger.MANUAL, now) | {"payload": payload}
+
+
+def trial(
+    task_id: int,
+    task: str,
+    lane: policy.Lane,
+    spec: Mapping[str, Any],
+    now: datetime,
+    *,
+    scheduled_for: datetime | None = None,
+    payload: str | None = None,
+) -> Values:
+    """Return the values of a trial: a run of this spec, due at once, apart from the runs of the task."""
+    return {
+        "task_id": -task_id,
+        "task": task,
+        "trigger": Trigger.MANUAL,
+        "state": RunState.WAITING,
+        "scheduled_for": scheduled_for or now,
+        "due_at": now,
+        "for_node": lane.node,
+        "payload": payload,
+        "lane": str(lane),
+        "queue": lane.queue,
+        "spec": dict(spec),
+        "tzdata": tzdata_version(),
+    }
 
 
 def backfills(task: Task, occurrences: Iterable[datetime], now: datetime) -> list[Values]:

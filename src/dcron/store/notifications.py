@@ -64,8 +64,7 @@ MAILTO = "mailto"
 COLUMNS = [notifications.c[name] for name in Notification.__dataclass_fields__]
 
 
-def add(
-    connection: Connection,
+def for_channels(
     channels: Iterable[str],
     kind: NotificationKind,
     now: datetime,
@@ -74,11 +73,15 @@ def add(
     run_id: int | None = None,
     task_id: int | None = None,
     facts: Mapping[str, Any] | None = None,
-) -> None:
-    """Insert a notification for each channel. It is due now."""
+) -> list[dict[str, Any]]:
+    """Return the values of a notification for each channel. It is due now."""
     about = {"kind": kind, "alert_id": alert_id, "run_id": run_id, "task_id": task_id}
     times = {"created_at": now, "due_at": now}
-    rows = [{"channel": name, **about, **times, "facts": dict(facts or {})} for name in channels]
+    return [{"channel": name, **about, **times, "facts": dict(facts or {})} for name in channels]
+
+
+def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert notifications, given as values of their columns."""
     if rows:
         connection.execute(insert(notifications), rows)
 

@@ -41,11 +41,13 @@ class RunOutput:
 def add(connection: Connection, mails: Mapping[int, OutputMail], now: datetime) -> None:
     """Insert the notifications of runs that have ended, by their ids."""
     stored = {each.name: each.value for each in settings.every(connection)}
+    rows: list[dict[str, Any]] = []
     for run_id, mail in mails.items():
         channels = rules_of(stored, mail.task).channels_for(OUTPUT)
-        notifications.add(
-            connection, channels, "output", now, run_id=run_id, task_id=mail.task.id, facts=mail.facts
+        rows += notifications.for_channels(
+            channels, "output", now, run_id=run_id, task_id=mail.task.id, facts=mail.facts
         )
+    notifications.add(connection, rows)
 
 
 def read(connection: Connection, run_id: int, most: int) -> RunOutput | None:

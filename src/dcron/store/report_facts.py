@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, case, func, or_, select, text
 
 from dcron.model import LAST_RUN, Run, RunState, SkipCode
 from dcron.policy.statistics import Span
-from dcron.schema import FINISHED, changes, crontab, nodes, runs
+from dcron.schema import FINISHED, NO_TRIAL, changes, crontab, nodes, runs
 from dcron.store import listings
 from dcron.store.audit_log import TASK_ACTIONS, changed_by
 from dcron.store.finished_runs import Place
@@ -58,7 +58,7 @@ def unsuccessful(
     """
     ended = runs.c.finished_at
     window = select(*(runs.c[name] for name in _COLUMNS)).where(text(FINISHED), ended >= span.start)
-    window = window.where(ended < span.end)
+    window = window.where(ended < span.end, text(NO_TRIAL))
     if after:
         behind = or_(ended > after.finished_at, and_(ended == after.finished_at, runs.c.id > after.id))
         window = window.where(ended >= after.finished_at, behind)

@@ -1,7 +1,7 @@
 """Read runs for services, and write what people request: cancel a run, dismiss a dead letter."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -55,7 +55,15 @@ def by_id(connection: Connection, run_id: int) -> Run | None:
 
 
 def newest(connection: Connection, only: RunFilter, limit: int) -> list[Run]:
-    """Return the runs that pass the filter, the newest first."""
+    """Return the runs that pass the filter, the newest first; of a task with its trials."""
+    if only.task_id is None:
+        return _newest(connection, only, limit)
+    trials = replace(only, task_id=-only.task_id)
+    found = [*_newest(connection, only, limit), *_newest(connection, trials, limit)]
+    return sorted(found, key=lambda run: -run.id)[:limit]
+
+
+def _newest(connection: Connection, only: RunFilter, limit: int) -> list[Run]:
     conditions = list(_conditions(only))
     newest_first = runs.c.id.desc()
     for states in (ALIVE, UNSUCCESSFUL, WAITING):

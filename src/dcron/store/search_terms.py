@@ -165,7 +165,9 @@ RUN_FIELDS: dict[str, Condition] = {
     "owner": lambda run, value, now: _has(run.owner, value),
     "exit": lambda run, value, now: cast(run.exit_code, TextType) == value,
     "queue": lambda run, value, now: _has(run.queue, value),
-    "trigger": lambda run, value, now: run.trigger == value.lower(),
+    "trigger": lambda run, value, now: (
+        run.task_id < 0 if value.lower() == "trial" else run.trigger == value.lower()
+    ),
     "st": lambda run, value, now: run.state == ("succeeded" if value.lower() == "ok" else value.lower()),
     "failed": lambda run, value, now: run.state.in_(_FAILURES),
     "dead": lambda run, value, now: run.dead_at.is_not(None),

@@ -392,6 +392,6 @@ def _values(definition: Definition) -> dict[str, Any]:
     values = {name: getattr(definition, name) for name in DEFINITION_FIELDS}
     values["argv"] = list(definition.argv) if definition.argv else None
     values |= {name: list(values[name]) for name in _LISTS}
-    for name in ("env", "need", "limit", "expect"):
+    for name in ("env", "need", "limit", "expect", "labels"):
         values[name] = dict(values[name])
     return values

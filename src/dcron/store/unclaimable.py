@@ -21,6 +21,8 @@ def skip_orphans(connection: Connection, lanes: Collection[Lane], now: datetime,
     task_id = select(crontab.c.id).where(crontab.c.id == runs.c.task_id).correlate(runs).scalar_subquery()
     skipped = 0
     for lane in lanes:
+        if lane.is_trial:  # claimed without its task
+            continue
         due = select(runs.c.id).where(text(DUE), runs.c.lane == str(lane), runs.c.due_at <= now)
         first = due.order_by(runs.c.due_at, runs.c.id).limit(_LOOKED_AT).subquery()
         gone = select(runs.c.id).where(runs.c.id.in_(select(first.c.id)), task_id.is_(None)).limit(limit)

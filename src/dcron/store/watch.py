@@ -32,7 +32,7 @@ from dcron import policy
 from dcron.database import Database
 from dcron.errors import UsageError
 from dcron.fields.expectations import AUTO, RUNTIME, SUCCESS, Bounds
-from dcron.model import AlertKind, Definition, Node, RunState, SkipCode, Task, Trigger
+from dcron.model import LAST_RUN, AlertKind, Definition, Node, RunState, SkipCode, Task, Trigger
 from dcron.policy.alerts import (
     BEHIND,
     CLOCK_OFFSET,
@@ -317,7 +317,7 @@ class Look:
         at = monotonic()
         unknown = [task_id for task_id in sorted(task_ids) if self._learned.get(task_id, (0.0, None))[0] < at]
         if unknown:
-            found = store_alerts.learn(self.connection, unknown[:_MOST_LEARNED])
+            found = store_alerts.learn(self.connection, dict.fromkeys(unknown[:_MOST_LEARNED], LAST_RUN))
             self._learned.update({task_id: (at + _LEARNED_FOR, bounds) for task_id, bounds in found.items()})
 
     def _stale(self) -> Iterator[Cause]:
@@ -505,7 +505,8 @@ def _remind(
         moved = connection.execute(update(alerts).where(*still).values(remind_at=again_at)).rowcount
         if moved and not is_silent and not is_acknowledged:
             about = {"alert_id": row.alert_id, "run_id": row.run_id, "task_id": row.task_id}
-            notifications.add(connection, rules.channels_for(row.kind), "reminder", now, **about)
+            channels = rules.channels_for(row.kind)
+            notifications.add(connection, notifications.for_channels(channels, "reminder", now, **about))
 
 
 def _expects(name: str) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dcron.crontabfile import read
-from dcron.fields import BY_KEY
+from dcron.fields import BY_DIRECTIVE
 
 DOCS = (Path(__file__).parents[3] / "docs" / "crontabs.md").read_text()
 
@@ -18,7 +18,7 @@ def test_each_example_can_be_read_without_a_warning(example: str) -> None:
     assert not crontab.warnings
 
 
-@pytest.mark.parametrize("key", [key for key, field in BY_KEY.items() if not field.is_option])
+@pytest.mark.parametrize("key", [key for key, field in BY_DIRECTIVE.items() if not field.is_option])
 def test_each_option_that_add_does_not_have_is_explained(key: str) -> None:
     assert re.search(rf"^\|.*`{key}\b", DOCS, re.MULTILINE)
 

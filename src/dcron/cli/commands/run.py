@@ -2,29 +2,32 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Json, Payload, WholeNames
-from dcron.cli.task_options import named
+from dcron.cli.options import Db, Json, OptionalWholeNames, Payload, run_number, takes
+from dcron.cli.task_options import TRIAL, TaskOptions, TrialOptions, added, command_text, named
 from dcron.cli.waiting import Waiting, exit_code
 from dcron.cli.warnings import print_idle_agents
 from dcron.errors import ExitCode, UsageError
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 from dcron.quantities import parse_duration
+from dcron.store.runs import RunFilter
 from dcron.text_input import text_or_file
 
 if TYPE_CHECKING:
     from dcron.services.crontab import Crontab
+    from dcron.services.trials import Trials
 
 
+@takes(TrialOptions)
 def command(
-    names: WholeNames,
+    names: OptionalWholeNames = None,
     payload: Payload = None,
     wait: Annotated[
         bool,
@@ -37,18 +40,57 @@ def command(
         str | None,
         typer.Option("--timeout", metavar="30m", help="Longest time to wait; then exit with code 124."),
     ] = None,
+    with_line: Annotated[
+        str | None,
+        typer.Option(
+            "--with",
+            metavar="LINE",
+            help="Try this command in place of the task's; or words: --with -- COMMAND...",
+            rich_help_panel=TRIAL,
+        ),
+    ] = None,
+    with_words: Annotated[
+        list[str] | None, typer.Option("--with-word", help="A word behind --with --.", hidden=True)
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit", metavar="30m", help="Longest runtime of the trial.", rich_help_panel=TRIAL
+        ),
+    ] = None,
+    like: Annotated[
+        int | None,
+        typer.Option(
+            "--like",
+            metavar="RUN",
+            help="Repeat exactly what this run executed, in place of NAME.",
+            parser=run_number,
+            rich_help_panel=TRIAL,
+        ),
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            "--node", metavar="NODE", help="Only node that may take the trial.", rich_help_panel=TRIAL
+        ),
+    ] = None,
     as_json: Json = False,
     db: Db = None,
+    *,
+    options: TaskOptions,
 ) -> None:
     """Run tasks now, on the first node with a free slot.
 
     \b
-    dcron run backup
     dcron run backup --wait --timeout 2h
-    dcron run backup --follow
+    dcron run backup --with 'pg_dump -j8 shop' -e DEBUG=1 --node web-3 --wait
+    dcron run --like 8123 --follow
 
     Paused tasks run, too. --wait and --follow print why a run has not started. Ctrl-C and --timeout stop the
     waiting, not the run.
+
+    An option for trials runs a changed task once: the task stays as it is, and its alerts, statistics,
+    retries and `@after` tasks take no notice. `dcron set NAME --from-run RUN` saves what was tried.
     """
     from dcron.cli import json_output
 
@@ -56,8 +98,18 @@ def command(
     seconds = named("timeout", parse_duration, timeout) if timeout is not None else None
     if seconds is not None and not (wait or follow):
         raise UsageError("--timeout needs --wait or --follow")
+    changed = _tried(with_line, with_words or [], time_limit, options)
     with opened_crontab(db) as crontab:
-        made = crontab.run_all(all_to_change(crontab, "run", names), text)
+        if like is not None:
+            if names or changed or text is not None:
+                raise UsageError("--like repeats a run as it was: give only --node with it")
+            made = [_trials(crontab).repeat(like, node=node)]
+        elif not names:
+            raise UsageError("missing argument 'NAME...'; --like RUN repeats a run")
+        elif changed or node is not None:
+            made = [_try(crontab, names, changed, text, node)]
+        else:
+            made = crontab.run_all(all_to_change(crontab, "run", names), text)
         print_idle_agents(crontab)
         if wait or follow:
             raise typer.Exit(_wait(crontab, made, seconds, follow=follow, as_json=as_json))
@@ -67,6 +119,38 @@ def command(
             return
         for run in made:
             console.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
+
+
+def _tried(
+    line: str | None, words: Sequence[str], time_limit: str | None, options: TaskOptions
+) -> dict[str, Any]:
+    """Return the fields that a trial changes. Raises UsageError."""
+    changed = options.values("UTC")
+    if words:
+        changed["command"], changed["argv"] = command_text(words)
+    elif line is not None:
+        changed |= {"command": line, "argv": None}
+    if time_limit is not None:
+        changed["timeout"] = named("time-limit", parse_duration, time_limit)
+    return changed
+
+
+def _trials(crontab: "Crontab") -> "Trials":
+    from dcron.services.trials import Trials
+
+    return Trials(crontab)
+
+
+def _try(
+    crontab: "Crontab", names: Sequence[str], changed: dict[str, Any], payload: str | None, node: str | None
+) -> Run:
+    """Make a trial of the one task that was named."""
+    if len(names) > 1:
+        raise UsageError("a trial is of one task; give one name")
+    (task,) = all_to_change(crontab, "try", names)
+    if crontab.runs(RunFilter(task.id, [RunState.CLAIMED, RunState.RUNNING]), 1):
+        console.note(f"{task.name} is running now; the trial runs beside it")
+    return _trials(crontab).run_changed(task, added(changed, task), payload=payload, node=node)
 
 
 def _wait(

@@ -10,7 +10,7 @@ from dcron.cli import console
 from dcron.cli.changed_tasks import print_changed, print_json
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Json, WholeNames, takes
+from dcron.cli.options import Db, Json, WholeNames, run_number, takes
 from dcron.cli.task_options import ChangeOptions, TaskOptions, added, clear_help, cleared, require_one_wish
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
@@ -42,6 +42,16 @@ def command(
             "--command", metavar="LINE", help="New command, as a shell line.", rich_help_panel="What"
         ),
     ] = None,
+    from_run: Annotated[
+        int | None,
+        typer.Option(
+            "--from-run",
+            metavar="RUN",
+            help="Take the command, and what belongs to it, from this run: what a trial ran.",
+            parser=run_number,
+            rich_help_panel="What",
+        ),
+    ] = None,
     clear: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,8 +81,9 @@ def command(
             given["schedule"] = schedule
         if command is not None:
             given |= {"command": command, "argv": None}
-        edits = [(task, _changed(task, given, options, clear or [])) for task in tasks]
-        if not clear and not any(changed for _, changed in edits):
+        tried = _tried(crontab, from_run, tasks) if from_run is not None else {}
+        edits = [(task, _changed(task, given, options, clear or [], tried)) for task in tasks]
+        if not clear and from_run is None and not any(changed for _, changed in edits):
             raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
         changed = crontab.edit_all(edits)
         if as_json:
@@ -81,11 +92,20 @@ def command(
             _report(crontab, after, before=before, as_json=as_json)
 
 
+def _tried(crontab: "Crontab", run_id: int, tasks: "Sequence[Task]") -> dict[str, Any]:
+    """Return the fields that decided what this run of the one task executed."""
+    from dcron.services.trials import Trials
+
+    if len(tasks) > 1:
+        raise UsageError("--from-run: give one task, the one that the run was of")
+    return Trials(crontab).tried_fields(run_id, tasks[0])
+
+
 def _changed(
-    task: "Task", given: dict[str, Any], options: TaskOptions, clear: Sequence[str]
+    task: "Task", given: dict[str, Any], options: TaskOptions, clear: Sequence[str], tried: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the fields that were given or cleared. Times are in the task's zone, or in the new one."""
-    changed = cleared(clear, task)
+    """Return the fields that were tried, given or cleared. Times are in the task's zone, or its new one."""
+    changed = tried | cleared(clear, replace(task, **tried))
     timezone = task.timezone if options["timezone"] is None else options["timezone"]
     given = given | options.values(timezone)
     require_one_wish(clear, given)

@@ -81,7 +81,7 @@ class Why:
     def not_over(self, run: Run) -> list[Cause]:
         """Return what an unfinished run waits for, or that it runs; nothing once it is over."""
         with self._database.read() as connection:
-            context = self._context(connection, run.task, run.task_id)
+            context = self._context(connection, run.task, run.about_task)
             current = runs.by_id(connection, run.id)
             return pending.of_run(context, current) if current and not current.state.is_final else []
 

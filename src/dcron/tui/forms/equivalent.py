@@ -56,4 +56,4 @@ def _by_name(field: FormField, old: Mapping[str, object], value: Mapping[str, ob
             yield from (option, pair)
     for name in old:
         if name not in value:
-            yield from ("--clear", f"{field.name}.{name}")
+            yield from ("--clear", f"{field.option}.{name}")

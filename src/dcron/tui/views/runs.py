@@ -49,7 +49,9 @@ class RunsPane(RunListPane):
             Column("ended", "when", 8, _when, rank=1),
             Column("took", "took", 8, _took, right=True, rank=2, from_width=50),
             Column("node", "node", 10, lambda run, _: cell(run.node), rank=3, most=16, from_width=60),
-            Column("trigger", "trigger", 8, lambda run, _: cell(run.trigger.value), rank=5, from_width=90),
+            Column(
+                "trigger", "trigger", 8, lambda run, _: cell(humanize.trigger(run)), rank=5, from_width=90
+            ),
             Column("reason", "reason", 24, _reason, rank=6, grows=True),
         )
 
