@@ -11,6 +11,8 @@ from dcron.tui.cells import Cell
 GAP = 1
 NAME_CELLS = 12
 """Least width of names."""
+NAME_FIRST = 28
+"""Width up to which names get their room before any other column."""
 NAME_SHARE = 0.4
 """Greatest share of the width for the column of the names."""
 
@@ -59,7 +61,9 @@ class PlacedColumn:
 
 def arrange(columns: Sequence[Column], width: int, needs: Mapping[str, int]) -> list[PlacedColumn]:
     """Return the columns that fit, with their positions and widths; `needs` are widths of texts by column."""
-    widened = [_widened(column, width, needs) for column in columns]
+    others = sum(column.width + GAP for column in columns if column.rank == 0 and not column.fits)
+    room = max(int(width * NAME_SHARE), min(NAME_FIRST, width - others))
+    widened = [_widened(column, room, needs) for column in columns]
     kept: set[str] = set()
     left = width
     for column in sorted(widened, key=lambda column: column.rank):
@@ -75,14 +79,14 @@ def arrange(columns: Sequence[Column], width: int, needs: Mapping[str, int]) -> 
     return [each for each in placed if each.x < width]
 
 
-def _widened(column: Column, width: int, needs: Mapping[str, int]) -> Column:
-    """Return the column with the width that its texts need; one of rank 0 gets it at once."""
+def _widened(column: Column, room: int, needs: Mapping[str, int]) -> Column:
+    """Return the column with the width that its texts need; one of rank 0 gets it at once, up to `room`."""
     if not column.fits:
         return column
     most = min(column.most, needs.get(column.key, 0))
     if column.rank:
         return replace(column, most=most)
-    return replace(column, width=max(column.width, min(most, int(width * NAME_SHARE))), most=most)
+    return replace(column, width=max(column.width, min(most, room)), most=most)
 
 
 def _grown(columns: Sequence[Column], left: int) -> list[tuple[Column, int]]:

@@ -128,8 +128,9 @@ class Bar(Line):
             signs = self.host.signs
             short = [(f"{signs[word]}{number:,}", style, action) for number, word, style, action in chips[1:]]
             shown = [*shown[:1], *_spaced(short)]
-        if idle := status.counts.activity.idle:
-            shown += [(f"{shorten(idle, room - _length(shown) - 2)}  ", "bold $text-warning", "")]
+        left = room - _length(shown) - 2
+        if (idle := status.counts.activity.idle) and left >= LEAST_ADDRESS:
+            shown.append((f"{shorten(idle, left)}  ", "bold $text-warning", ""))
         left = room - _length(shown) - 1
         if left >= LEAST_ADDRESS:
             shown.append((shorten_middle(address, left), "$foreground-muted", ""))

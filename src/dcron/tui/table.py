@@ -186,7 +186,7 @@ class RowTable(ScrollView, can_focus=True):
         if not self.is_attached:  # the screen is closing, and its styles are gone
             return
         self._ticks += 1
-        self._region = self.scrollable_content_region
+        self._measure()
         if self._ticks % QUIET_TICKS == 0:
             self._enliven()
         for y in sorted(self._lively):
@@ -292,11 +292,17 @@ class RowTable(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Draw some lines; the width is determined once for all of them."""
-        self._region = self.scrollable_content_region
+        self._measure()
         if self.has_focus:  # magnifiers and Braille displays follow it
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
         return super().render_lines(crop)
+
+    def _measure(self) -> None:
+        """Determine the width, and forget lines of another one: `on_resize` may come after they are drawn."""
+        before, self._region = self._region, self.scrollable_content_region
+        if before.width != self._region.width:
+            self._strips.clear()
 
     def render_line(self, y: int) -> Strip:
         """Return one line: the titles, or a row."""
