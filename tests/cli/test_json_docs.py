@@ -31,6 +31,8 @@ DOCUMENTS = {
     "emit": ("emit", "push"),
     "backfill": ("backfill", "nightly", "--from", "2d", "--to", "1d", "--dry-run"),
     "preview": ("preview", "nightly"),
+    "forecast": ("forecast",),
+    "quiet": ("quiet", "1s"),
     "why": ("why", "nightly"),
     "db url": ("db", "url"),
     "import": ("import", "-", "--user", "root"),

@@ -39,6 +39,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "alerts": "List what is wrong now: open alerts, and who has acknowledged them.",
         "ack": "Acknowledge alerts: send no more reminders of them.",
         "preview": "Show when a schedule runs, as the agents compute it.",
+        "forecast": "Forecast which runs will wait or be skipped, and what would help.",
+        "quiet": "Find the times in which nothing starts by itself.",
         "why": "Explain why a task ran, did not run, or will not run.",
     },
     "Administration": {
