@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
@@ -11,6 +12,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from dcron.safetext import cells, safe_lines
+from dcron.tui.host import Host
 from dcron.tui.log.lines import breaks
 
 NAME_CELLS = 10
@@ -19,6 +21,8 @@ COLUMNS_FROM = (0, 100, 165)
 """Widths from which on there are one, two and three columns."""
 PLACES = ((0, 0, 0), (0, 1, 0), (0, 1, 2))
 """For one, two and three columns: where the sections of each column of three are shown."""
+RULES = {True: "─", False: "-"}
+"""What follows a title, with Unicode and without."""
 Part = tuple[str, str]
 """A text and its style."""
 
@@ -30,6 +34,8 @@ class Fact:
     name: str
     value: str
     style: str = ""
+    rest: str = ""
+    """What follows the value, without its style."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,11 @@ class Section:
     title: str
     column: int
     facts: Sequence[Fact]
+
+
+def filled(sections: Iterable[Section]) -> Sequence[Section]:
+    """Return the sections that have facts."""
+    return [section for section in sections if any(fact.value for fact in section.facts)]
 
 
 class Sections(VerticalScroll, can_focus=True):
@@ -60,7 +71,7 @@ class Sections(VerticalScroll, can_focus=True):
 
     def show(self, sections: Iterable[Section]) -> None:
         """Show these sections; those without facts are left out."""
-        self._sections = [section for section in sections if any(fact.value for fact in section.facts)]
+        self._sections = filled(sections)
         self._arrange()
 
     def on_resize(self) -> None:
@@ -103,7 +114,8 @@ class SectionColumn(Widget):
         for number, section in enumerate(self._sections):
             if number:
                 yield []
-            yield [(section.title, "bold underline")]
+            rule = RULES[cast("Host", self.app).settings.unicode] * (width - cells(section.title) - 1)
+            yield [(section.title, "bold $text-primary"), (f" {rule}", "$track")]
             for fact in section.facts:
                 if fact.value:
                     yield from _fact_lines(fact, width)
@@ -114,12 +126,14 @@ def _fact_lines(fact: Fact, width: int) -> Iterator[list[Part]]:
     room = max(1, width - NAME_CELLS)
     name = fact.name
     if cells(name) >= NAME_CELLS:
-        yield [(name, "dim")]
+        yield [(name, "$foreground-muted")]
         name = ""
-    for line in safe_lines(fact.value).split("\n"):
+    styled = len(fact.value) if fact.rest else None  # a value with a rest is one short line
+    for line in safe_lines(fact.value + fact.rest).split("\n"):
         for part in _wrapped(line, room):
-            yield [(name + " " * (NAME_CELLS - cells(name)), "dim"), (part, fact.style)]
-            name = ""
+            margin = (name + " " * (NAME_CELLS - cells(name)), "$foreground-muted")
+            yield [margin, (part[:styled], fact.style), (part[len(part[:styled]) :], "")]
+            name, styled = "", styled and 0
 
 
 def _wrapped(line: str, width: int) -> Sequence[str]:

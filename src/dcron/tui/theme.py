@@ -128,7 +128,7 @@ RowTable > .cell--paused, RowTable > .cell--quiet, RowTable > .cell--waiting { c
 RowTable > .cell--name { text-style: bold; }
 RowTable > .cell--bar { color: $bar; }
 RowTable > .cell--track { color: $track; }
-DetailPanel { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
+DetailPanel { width: 46; height: 1fr; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-detail DetailPanel { display: none; }
 Screen.-show-detail Pane { layout: vertical; }
