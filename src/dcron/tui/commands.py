@@ -1,12 +1,13 @@
 """The commands of the prompt and the palette. They have the names of the shell's verbs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from textual.content import Content
 
-from dcron.errors import UsageError
+from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Run, Task
 from dcron.safetext import safe
 from dcron.services.alerts import Alerts
@@ -59,6 +60,19 @@ def _runs(host: Host, name: str) -> None:
     host.fetch(
         lambda board: board.crontab.find(name), lambda task: host.open_runs(task.name, task_id=task.id)
     )
+
+
+def _history(host: Host, name: str) -> None:
+    if not name:
+        host.open_history()
+        return
+
+    def whole_name(board: Dashboard) -> str:
+        with suppress(NotFound):
+            return board.crontab.find(name).name
+        return board.crontab.exact_task_id(name)[1]  # it may be removed
+
+    host.fetch(whole_name, host.open_history)
 
 
 def _details(host: Host, name: str) -> None:
@@ -195,6 +209,7 @@ COMMANDS = {
         Command("node", "NODE", "Show the runs of a node.", _node),
         Command("view", "TASK", "Show all about a task.", _details),
         Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
+        Command("history", "[TASK]", "Show who changed what: all, or one task.", _history),
         Command("logs", "RUN|TASK", "Show the output of a run.", _log),
         Command("new", "", "Add a task.", lambda host, _: tasks.new(host)),
         Command("edit", "TASK", "Change a task.", _edit),

@@ -46,6 +46,11 @@ RowTable > .cell--name { text-style: bold; }
 DetailPanel { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-facts DetailPanel { display: none; }
+HistoryPane { layout: vertical; }
+.-wide HistoryPane { layout: horizontal; }
+ChangePanel { width: 1fr; height: 45%; padding: 0 1; background: $surface; }
+.-wide ChangePanel { width: 45%; height: 1fr; }
+.-short ChangePanel, .-hide-facts ChangePanel { display: none; }
 Prompt { height: 1; layout: horizontal; background: $surface; }
 Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
 Prompt Input:focus { border: none; }

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
-from dcron.cli.change_details import difference, what
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.help import OUTPUT
 from dcron.cli.options import Db, Json, OptionalName, whole_number
 from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
 from dcron.cli.times import past_time
 from dcron.presentation import humanize
+from dcron.services.change_details import difference, what
 
 if TYPE_CHECKING:
     from dcron.store.changes import RecordedChange
