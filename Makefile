@@ -5,7 +5,7 @@ PYTEST := $(BIN)/pytest -q -n 3 --durations 5
 QUICK := tests/unit tests/contract tests/agent tests/cli tests/tui
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow lint check format faults bench screenshots clean
+.PHONY: help setup demo test slow short lint check format faults bench screenshots clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: .venv/development ## the quick tests, on SQLite and on a Postgres of its o
 
 slow: .venv/development ## the other tests, and a longer search for counterexamples
 	$(PYTEST) --dist worksteal -m "slow or hypothesis" --hypothesis-profile full
+
+short: .venv/development ## of `make slow` what takes no half minute, with fewer examples: .ci/run
+	DCRON_TEST_SEEDS=20 $(PYTEST) --dist worksteal -m "(slow or hypothesis) and not long" --hypothesis-profile short
 
 lint: .venv/development ## formatting, style, types, layers, import circles
 	$(BIN)/ruff format --check .

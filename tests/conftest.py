@@ -22,6 +22,7 @@ settings.register_profile("quick", max_examples=30, deadline=None, derandomize=T
 settings.register_profile(
     "full", max_examples=EXAMPLES, deadline=None, derandomize="DCRON_TEST_EXAMPLES" not in os.environ
 )
+settings.register_profile("short", max_examples=60, deadline=None, derandomize=True)
 settings.load_profile("quick")
 
 

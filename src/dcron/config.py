@@ -157,7 +157,7 @@ def _context_from(name: str, values: Mapping[str, Any]) -> Context:
 def _chosen_context(contexts: Mapping[str, Context], default: str | None) -> Context | None:
     """Return the context to use. $DCRON_DB is stronger, and an empty $DCRON_CONTEXT chooses none.
 
-    --context stands in $DCRON_CONTEXT. Raises UsageError for an unknown one.
+    The command line puts the value of --context into $DCRON_CONTEXT. Raises UsageError for an unknown one.
     """
     name = None if os.environ.get("DCRON_DB") else os.environ.get("DCRON_CONTEXT", default)
     if not name:

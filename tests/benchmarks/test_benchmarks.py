@@ -28,6 +28,7 @@ def _missing(_: Workload) -> Iterator[list[int]]:
     yield []
 
 
+@pytest.mark.long
 def test_commands_of_one_minute_are_measured_and_a_missing_scheduler_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -61,6 +62,7 @@ def test_starts_behind_a_slow_network_are_measured(
     assert "20 ms each way: first" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_runs_a_second_are_measured_with_default_slots(
     postgres_server: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,9 +31,12 @@ DOCUMENTS = {
     "emit": ("emit", "push"),
     "backfill": ("backfill", "nightly", "--from", "2d", "--to", "1d", "--dry-run"),
     "preview": ("preview", "nightly"),
+    "forecast": ("forecast",),
+    "quiet": ("quiet", "1s"),
     "why": ("why", "nightly"),
     "db url": ("db", "url"),
     "import": ("import", "-", "--user", "root"),
+    "apply": ("apply", "-F", "-", "--source", "shop/cron"),
 }
 
 
@@ -43,7 +46,7 @@ def test_the_keys_of_each_document_are_those_of_the_page(sqlite: Dcron) -> None:
     shown = {}
     for document, words in DOCUMENTS.items():
         as_json = ("--format", "json") if document == "report" else ("--json",)
-        found = sqlite(*words, *as_json, stdin=b"@daily date\n").json
+        found = sqlite(*words, *as_json, stdin=b"#dcron: name=date\n@daily date\n").json
         shown[document] = set(found[0] if isinstance(found, list) else found)
     assert shown == {document: _documented(document) for document in DOCUMENTS}
 

@@ -32,6 +32,8 @@ SHORT = (
     (databases.postgres_crash, "postgres"),
     (network.cut_after_commit, "postgres"),
     (failover.failover_sync, "postgres"),
+)
+LONG = (
     (failover.failover_async, "postgres"),
     (restores.restore, "sqlite"),
     (restores.restore, "postgres"),
@@ -39,6 +41,8 @@ SHORT = (
     (clocks.boot_clock, "sqlite"),
     (notifying.failing_at_once, "postgres"),
 )
+PLAYED = [pytest.param(*each, id=f"{each[0].name}-{each[1]}") for each in SHORT]
+PLAYED += [pytest.param(*each, id=f"{each[0].name}-{each[1]}", marks=pytest.mark.long) for each in LONG]
 NOBODYS = "UPDATE runs SET state = 'succeeded', finished_at = started_at WHERE id = 1"
 
 
@@ -51,7 +55,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("fault", "database"), SHORT, ids=lambda each: str(getattr(each, "name", each)))
+@pytest.mark.parametrize(("fault", "database"), PLAYED)
 def test_nothing_twice_nothing_lost_nothing_left_behind(
     fault: Fault, database: str, server: PostgresServer, tmp_path: Path
 ) -> None:
@@ -109,6 +113,7 @@ def _write(played: Stage, *statements: str) -> None:
             connection.execute(text(statement))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_an_agent_does_not_grow_with_the_jobs_it_has_run() -> None:
     grown = growth.measure("sqlite", None, 1000)

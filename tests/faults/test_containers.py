@@ -57,6 +57,7 @@ def as_anyone(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.long
 @needs_root
 @pytest.mark.timeout(300)
 def test_every_verb_works_without_a_name_and_a_home(place: Path) -> None:

@@ -74,6 +74,7 @@ def test_an_agent_goes_on_as_a_new_node_when_its_guard_or_warden_is_killed(
     wait_for(lambda: team.crontab.find_run(start.id).state is RunState.SUCCEEDED, 15, "the next run succeeds")
 
 
+@pytest.mark.long
 @needs_namespaces
 def test_isolated_commands_see_each_other_alone_and_end_as_others_do(team: Cluster, marker: str) -> None:
     agent = team.start_agent("only", "--isolate", lease=LEASE)

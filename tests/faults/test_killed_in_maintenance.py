@@ -23,6 +23,7 @@ WITHIN = 60.0 + 30.0
 """Seconds until another node goes on, with the time that a busy machine takes to start it."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_another_node_prunes_on_within_a_minute(database: str, tmp_path: Path) -> None:
     server = PostgresServer() if database == "postgres" else None

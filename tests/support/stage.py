@@ -72,7 +72,14 @@ class Stage:
         with self.database.write() as connection:
             return expiry.expire(connection, self.database, self.now, 100)
 
-    def node(self, name: str = "web-1", lease: float = LEASE, suffix: str = "0" * 8, **facts: Any) -> str:
+    def node(
+        self,
+        name: str = "web-1",
+        lease: float = LEASE,
+        suffix: str = "0" * 8,
+        slots: int = 8,
+        **facts: Any,
+    ) -> str:
         """Start a node; return its ID."""
         node_id = f"{name}-{suffix}"
         node = Node(
@@ -80,7 +87,7 @@ class Stage:
             name=name,
             host=name,
             pid=1,
-            slots=8,
+            slots=slots,
             version="0",
             tzdata="2027a",
             started_at=self.now,

@@ -1,19 +1,27 @@
 """The JSON that scripts read. Keys are added, never renamed or removed (docs/cli.md)."""
 
-import math
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dcron.fields import FIELDS, Field
-from dcron.fields.collection_kinds import Tags, Words
-from dcron.fields.kinds import Duration, Time
+from dcron.fields import FIELDS
+from dcron.json_values import instant, numbers, seconds
 from dcron.model import DEFINITION_FIELDS, Alert, Event, Node, Queue, Run
 from dcron.presentation import alerts
 from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import offset_of
 
 if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no database
+    from dcron.policy.forecast import (
+        CrowdedMinute,
+        ForecastHour,
+        LeftOut,
+        Outlook,
+        QuietForecast,
+        QuietTime,
+    )
+    from dcron.policy.load import PlayedRun
+    from dcron.policy.relief import Relief
     from dcron.policy.start_times import TaskStart
     from dcron.policy.statistics import Span, Statistics, Totals
     from dcron.services.channels import ChannelRow
@@ -28,37 +36,13 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 """The keys with which a task begins."""
 
 
-def instant(at: datetime | None) -> str | None:
-    """Return a time as RFC 3339 in UTC, with Z at the end."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z") if at else None
-
-
-def seconds(duration: float | None) -> float | int | None:
-    """Return a duration in seconds: an integer if it is whole, else rounded to milliseconds."""
-    if duration is None:
-        return None
-    return int(duration) if duration == int(duration) else round(duration, 3)
-
-
-def number(value: Any) -> Any:
-    """Return a whole float as an integer, and None for one that is not finite; keep other values."""
-    if not isinstance(value, float):
-        return value
-    if not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else value
-
-
-def numbers(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numbers by name; a value that is no number is kept."""
-    return {name: number(amount) for name, amount in amounts.items()}
-
-
 def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
     """A task with its next and last run."""
+    from dcron.policy.ownership import is_drifted
+
     task = view.task
     holder = view.alive[-1] if view.alive else None
-    fields = {FIELDS[name].key: _field_value(FIELDS[name], getattr(task, name)) for name in DEFINITION_FIELDS}
+    fields = {FIELDS[name].key: FIELDS[name].kind.to_json(getattr(task, name)) for name in DEFINITION_FIELDS}
     return {
         **{key: fields.pop(key) for key in _FIRST},
         "enabled": task.enabled,
@@ -75,24 +59,11 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "late": view.is_late(now),
         "dead": view.dead,
         "source": task.source,
+        "drifted": is_drifted(task),
         "unserved": view.unserved,
         "alerts": [alert_shape(alert) for alert in view.alerts],
         **fields,
     }
-
-
-def _field_value(field: Field, value: Any) -> Any:
-    """Return the value of a task field as JSON has it."""
-    match field.kind:
-        case Duration():
-            return seconds(value)
-        case Time():
-            return instant(value)
-        case Words():
-            return list(value) if value else None
-        case Tags():
-            return list(value)
-    return numbers(value) if field.kind.is_by_name else number(value)
 
 
 def change_shape(change: "RecordedChange") -> dict[str, Any]:
@@ -396,4 +367,107 @@ def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
         "stream": chunk.stream,
         "at": instant(chunk.at),
         "text": chunk.data.decode("utf-8", errors="replace"),
+    }
+
+
+# Forecasts --------------------------------------------------------------------------------------------
+
+
+def forecast_shape(outlook: "Outlook", timezone: str) -> dict[str, Any]:
+    """Return a forecast."""
+    return {
+        "from": instant(outlook.begin),
+        "until": instant(outlook.until),
+        "timezone": timezone,
+        "slots": outlook.slots,
+        "agents": outlook.agents,
+        "starts": outlook.starts,
+        "worst": _played_shape(outlook.worst),
+        "hours": [_hour_shape(each) for each in outlook.hours],
+        "crowded_minutes": [_crowded_shape(each) for each in outlook.crowded],
+        "skipped": [
+            {
+                "task": each.task,
+                "code": each.code.value,
+                "count": each.count,
+                "occurrences": each.occurrences,
+                "every": seconds(each.every),
+                "p95": seconds(each.p95),
+            }
+            for each in outlook.skips
+        ],
+        "unserved": [{"task": task, "reason": reason} for task, reason in outlook.unserved],
+        "unknown_durations": list(outlook.unknown),
+        "reliefs": [_relief_shape(each) for each in outlook.reliefs],
+        **_left_out_shape(outlook.left_out),
+    }
+
+
+def _hour_shape(hour: "ForecastHour") -> dict[str, Any]:
+    return {
+        "from": instant(hour.begin),
+        "until": instant(hour.end),
+        "starts": hour.starts,
+        "busiest_minute": instant(hour.busiest),
+        "busiest_starts": hour.busiest_starts,
+        "slots_peak": hour.peak,
+        "wait_p95": seconds(hour.wait_p95),
+        "worst": _played_shape(hour.worst),
+        "late_tasks": list(hour.late),
+    }
+
+
+def _played_shape(run: "PlayedRun | None") -> dict[str, Any] | None:
+    if run is None:
+        return None
+    return {"task": run.task, "due_at": instant(run.due_at), "wait": seconds(run.wait)}
+
+
+def _crowded_shape(each: "CrowdedMinute") -> dict[str, Any]:
+    return {"at": instant(each.at), "starts": each.starts, "longest_wait": seconds(each.worst)}
+
+
+def _relief_shape(each: "Relief") -> dict[str, Any]:
+    return {
+        "kind": each.kind,
+        "value": each.value,
+        "tasks": list(each.tasks),
+        "minute": instant(each.minute),
+        "longest_wait_before": seconds(each.before),
+        "longest_wait_after": seconds(each.after),
+    }
+
+
+def _left_out_shape(left_out: "LeftOut") -> dict[str, Any]:
+    return {
+        "left_out": {
+            "paused": left_out.paused,
+            "unforeseen": list(left_out.unforeseen),
+            "unreadable": [{"task": task, "reason": reason} for task, reason in left_out.unreadable],
+        }
+    }
+
+
+def quiet_shape(found: "QuietForecast", timezone: str) -> dict[str, Any]:
+    """Return quiet times."""
+    return {
+        "from": instant(found.begin),
+        "until": instant(found.until),
+        "timezone": timezone,
+        "times": [_quiet_time_shape(each) for each in found.times],
+        "longest": _quiet_time_shape(found.longest),
+        **_left_out_shape(found.left_out),
+    }
+
+
+def _quiet_time_shape(each: "QuietTime") -> dict[str, Any]:
+    running = [
+        {"task": run.task, "started_at": instant(run.started_at), "ends_by": instant(run.ends_by)}
+        for run in each.running
+    ]
+    return {
+        "from": instant(each.begin),
+        "until": instant(each.end),
+        "seconds": seconds(each.seconds),
+        "running": running,
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -42,6 +42,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_pane
 At = Annotated[
     str | None,
     typer.Option("--at", metavar="TIME", help="As the crontab was then: 2h (ago), '2027-01-01 09:00'."),
+]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option(
+        "-l", "--selector", metavar="SELECTOR", help="Tasks with these labels: team=shop,tier!=gold."
+    ),
+]
+FileFormat = Annotated[
+    Literal["text", "json", "toml"] | None,
+    typer.Option("--format", metavar="text|json|toml", help="Format of the files [default: by their names]."),
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask for confirmation.")]
 _UNIQUE_PREFIX = typer.Argument(

@@ -1,16 +1,19 @@
-"""The options of a `#dcron:` directive: the task fields by their keys, and two words that are no fields."""
+"""The options of a `#dcron:` directive: the task fields by their keys, and words that are no fields."""
 
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any
 
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.problems import BadLine, shown
 from dcron.errors import UsageError
-from dcron.fields import BY_DIRECTIVE, Field
+from dcron.fields import BY_DIRECTIVE, FIELDS, Field
 from dcron.model import DEFINITION_FIELDS
 
 UNSET = "unset"
 SYSTEM = "system"
+WAS = "was"
+"""The earlier name of a task, in files that are applied."""
 PLACED = {"name", "schedule", "timezone", "command", "argv", "env", "stdin", "shell", "describe", "user"}
 """Fields that a crontab line, an assignment or a comment can say too; the writer decides on each of them."""
 _LAST = ("cwd", "shell", "env", "stdin", "argv", "command", "describe")
@@ -28,9 +31,10 @@ FROM_COMMAND = FromCommand()
 
 def read_option(word: Word) -> Any:
     """Return the value of one word of a directive. Raises BadLine."""
-    field = BY_DIRECTIVE.get(word.key)
+    field = BY_DIRECTIVE.get("name" if word.key == WAS else word.key)
     if field is None:
-        raise BadLine(word.column, _unknown(word.key))
+        known = [*BY_DIRECTIVE, UNSET, SYSTEM, WAS]
+        raise BadLine(word.column, f"there is no option {shown(word.key)}{suggestion(word.key, known)}")
     if field.name == "argv" and word.value is None:
         return FROM_COMMAND
     try:
@@ -45,7 +49,11 @@ def write_option(field: Field, value: Any) -> str | None:
     return None if isinstance(value, FromCommand) else field.kind.write(value)
 
 
-def _unknown(key: str) -> str:
-    known = [*BY_DIRECTIVE, UNSET, SYSTEM]
-    near = get_close_matches(key[:40].replace("-", "_").lower(), known, n=1)
-    return f"there is no option {shown(key)}" + (f"; did you mean {near[0]}?" if near else "")
+def suggestion(key: str, known: Collection[str]) -> str:
+    """Return `; did you mean …?` for an unknown key, or nothing if no known one is like it."""
+    option = key.replace("_", "-").lower()
+    names = [
+        name for field in FIELDS.values() if field.option == option for name in (field.directive, field.key)
+    ]
+    near = [*filter(known.__contains__, names), *get_close_matches(option[:40].replace("-", "_"), known, n=1)]
+    return f"; did you mean {near[0]}?" if near else ""

@@ -8,7 +8,7 @@ from dcron.crontabfile.comments import describe
 from dcron.crontabfile.directive import Word
 from dcron.crontabfile.lines import Placed
 from dcron.crontabfile.mail import mail_fields
-from dcron.crontabfile.options import FROM_COMMAND, read_option
+from dcron.crontabfile.options import FROM_COMMAND, WAS, read_option
 from dcron.crontabfile.problems import BadLine
 from dcron.crontabfile.size_limits import MAX_VARIABLES
 from dcron.fields import BY_DIRECTIVE
@@ -65,6 +65,8 @@ class ParsedTask:
     values: dict[str, Any]
     name: str | None
     name_at: tuple[int, int]
+    was: str | None = None
+    """Its earlier name."""
 
 
 @dataclass
@@ -76,17 +78,20 @@ class CommentBlock:
     env: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[int, Word]] = field(default_factory=dict)
     """The line and word of each option."""
+    was: str | None = None
     script: list[str] = field(default_factory=list)
     script_line: int = 0
 
     def add(self, word: Word, line: int) -> None:
         """Add one word of a directive. Raises BadLine."""
         value = read_option(word)
-        field = BY_DIRECTIVE[word.key].name
+        field = WAS if word.key == WAS else BY_DIRECTIVE[word.key].name
         if field in self.places and field != "env":
             raise BadLine(word.column, f"{word.key} is given twice")
         self.places[field] = (line, word)
-        if field == "env":
+        if field == WAS:
+            self.was = value
+        elif field == "env":
             self.env[value[0]] = value[1]
         else:
             self.options[field] = value
@@ -149,7 +154,8 @@ class CommentBlock:
             values["argv"] = self._split(values["command"])
         name_line, word = self.places.get("name", (line, None))
         name_at = (name_line, word.value_column if word else 1)
-        return ParsedTask(line, schedule, schedule_line, values, values.pop("name", None), name_at)
+        name = values.pop("name", None)
+        return ParsedTask(line, schedule, schedule_line, values, name, name_at, self.was)
 
     def _env(self, env: dict[str, str]) -> dict[str, str]:
         if not self.env:

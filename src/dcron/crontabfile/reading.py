@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dcron import schedule
 from dcron.crontabfile import mail, names
 from dcron.crontabfile.directive import DIRECTIVE, FORGOTTEN_COLON, Word, read_words
 from dcron.crontabfile.lines import BLANK, Assignment, read_assignment, read_job
 from dcron.crontabfile.lint import suspicions
-from dcron.crontabfile.options import SYSTEM, UNSET
+from dcron.crontabfile.options import SYSTEM, UNSET, WAS
 from dcron.crontabfile.parser_state import CommentBlock, ParsedTask, ParserContext
 from dcron.crontabfile.problems import BadFile, BadLine, Enough, Problems, shown
 from dcron.crontabfile.size_limits import MAX_BYTES, MAX_SCHEDULE, MAX_TASKS
@@ -42,19 +42,30 @@ class CrontabFile:
     """The line of each task, by name, for later checks."""
     system: bool = False
     """Whether each line names an account."""
+    unnamed: frozenset[str] = frozenset()
+    """The tasks whose names were made from their commands."""
+    was: Mapping[str, str] = field(default_factory=dict)
+    """The earlier names of renamed tasks, by name."""
 
 
 def read(
-    text: str, *, source: str, timezone: str, system: bool = False, mail_output: bool = True
+    text: str,
+    *,
+    source: str,
+    timezone: str,
+    system: bool = False,
+    mail_output: bool = True,
+    renames: bool = False,
 ) -> CrontabFile:
     """Return the definitions in a crontab file.
 
     `source` names the file in messages. `timezone` is the zone of lines without CRON_TZ above them. With
     `system`, each line has an account before its command. Without `mail_output`, MAILTO is a variable only.
+    With `renames`, a directive may give the earlier name of its task.
     Raises CrontabFileError, with one line for each bad line.
     """
     _refuse_unreadable(text, source)
-    reader = _Reader(source, timezone, system, mail_output=mail_output)
+    reader = _Reader(source, timezone, system, mail_output=mail_output, renames=renames)
     definitions: Sequence[Definition] = ()
     try:
         reader.read_lines(text.removeprefix(BYTE_ORDER_MARK))
@@ -63,7 +74,14 @@ def read(
         pass
     reader.problems.raise_any()
     notices = sorted(reader.notices, key=lambda notice: notice.line)
-    return CrontabFile(tuple(definitions), tuple(notices), reader.lines(), reader.system)
+    return CrontabFile(
+        tuple(definitions),
+        tuple(notices),
+        reader.lines(),
+        reader.system,
+        frozenset(reader.unnamed),
+        {draft.name or "": draft.was for draft in reader.drafts if draft.was is not None},
+    )
 
 
 def _refuse_unreadable(text: str, source: str) -> None:
@@ -78,14 +96,16 @@ def _refuse_unreadable(text: str, source: str) -> None:
 class _Reader:
     """Read the lines in one pass, then choose names and check schedules when all tasks are known."""
 
-    def __init__(self, source: str, timezone: str, system: bool, *, mail_output: bool) -> None:
+    def __init__(self, source: str, timezone: str, system: bool, *, mail_output: bool, renames: bool) -> None:
         self.problems = Problems(source)
         self.notices: list[ParserNotice] = []
+        self.unnamed: list[str] = []
         self._source = source
+        self._renames = renames
         self.system = system
         self._surroundings = ParserContext(timezone, mails_output=mail_output)
         self._block = CommentBlock()
-        self._drafts: list[ParsedTask] = []
+        self.drafts: list[ParsedTask] = []
         self._line = 0
         self._warned: set[str] = set()
 
@@ -106,14 +126,14 @@ class _Reader:
         self._name_drafts()
         checked: set[tuple[str, str]] = set()
         found = []
-        for draft in self._drafts:
+        for draft in self.drafts:
             self._check_schedule(draft, checked)
             found.append(Definition(name=draft.name or "", schedule=draft.schedule.text, **draft.values))
         return found
 
     def lines(self) -> dict[str, int]:
         """Return the line of each task, by name."""
-        return {draft.name or "": draft.line for draft in self._drafts}
+        return {draft.name or "": draft.line for draft in self.drafts}
 
     def _refuse(self, bad: BadLine) -> None:
         self.problems.add(bad.line or self._line, bad.column, bad.message)
@@ -151,10 +171,10 @@ class _Reader:
             self._refuse(bad)
 
     def _keep(self, draft: ParsedTask) -> None:
-        if len(self._drafts) >= MAX_TASKS:
+        if len(self.drafts) >= MAX_TASKS:
             self._refuse(BadLine(1, f"there are more than {MAX_TASKS:,} tasks", line=draft.line))
             raise Enough
-        self._drafts.append(draft)
+        self.drafts.append(draft)
 
     def _read_comment(self, line: str) -> None:
         directive = DIRECTIVE.match(line)
@@ -176,6 +196,8 @@ class _Reader:
                 self._unset(word)
             elif word.key == SYSTEM and word.value is None:
                 self._expect_accounts(word)
+            elif word.key == WAS and not self._renames:
+                raise BadLine(word.column, "was= renames a task where a file is applied; leave it out here")
             else:
                 self._block.add(word, self._line)
 
@@ -185,7 +207,7 @@ class _Reader:
         self._surroundings.unset(word.value)
 
     def _expect_accounts(self, word: Word) -> None:
-        if self._drafts:
+        if self.drafts:
             raise BadLine(word.column, "system belongs above the first task: it is for the whole file")
         self.system = True
 
@@ -224,18 +246,19 @@ class _Reader:
 
     def _name_drafts(self) -> None:
         by_name: dict[str, ParsedTask] = {}
-        for draft in self._drafts:
+        for draft in self.drafts:
             if draft.name is not None and by_name.setdefault(draft.name, draft) is not draft:
                 line, column = draft.name_at
                 message = (
                     f"the name {shown(draft.name)} is taken by the task of line {by_name[draft.name].line}"
                 )
                 self._refuse(BadLine(column, message, line=line))
-        unnamed = [draft for draft in self._drafts if draft.name is None]
+        unnamed = [draft for draft in self.drafts if draft.name is None]
         lines = [_content(draft) for draft in unnamed]
         prefix = names.prefix_for(self._source) if self.system else ""
         for draft, name in zip(unnamed, names.assign(lines, taken=by_name, prefix=prefix), strict=True):
             draft.name = name
+            self.unnamed.append(name)
         self._warn_of_duplicates(unnamed, lines)
 
     def _warn_of_duplicates(self, drafts: list[ParsedTask], lines: list[names.Line]) -> None:

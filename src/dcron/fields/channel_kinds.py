@@ -22,13 +22,15 @@ _ADDRESS = re.compile(r"[^\s\x00-\x1f\x7f-\x9f,;:<>()\[\]\\\"-][^\s\x00-\x1f\x7f
 class Channels(Tags):
     """Channels: names, and addresses such as `mailto:ops@example.org`; or `none` alone."""
 
+    _example = 'a list of channels such as ["ops", "mailto:ann@example.org"]'
+
     def parse_many(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Return the channels; one text may have several, with commas between them."""
         return tuple(name for text in texts for name in text.split(","))
 
     def problem(self, value: Any) -> Problem:
         """Return what is wrong with the first bad channel."""
-        if problem := json_problem(value, 'a list of channels such as ["ops", "mailto:ann@example.org"]'):
+        if problem := json_problem(value, self._example):
             return problem
         if len(value) > MOST_CHANNELS:
             return f"{len(value)} channels are too many; at most {MOST_CHANNELS} are allowed"
@@ -40,13 +42,15 @@ class Channels(Tags):
 class AlertKinds(Tags):
     """What causes messages: kinds of alerts, and `output`."""
 
+    _example = 'a list of kinds such as ["failing", "late"]'
+
     def parse_many(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Return the words; one text may have several, with commas between them."""
         return tuple(word for text in texts for word in text.split(","))
 
     def problem(self, value: Any) -> Problem:
         """Return what is wrong with the first bad word."""
-        if problem := json_problem(value, 'a list of kinds such as ["failing", "late"]'):
+        if problem := json_problem(value, self._example):
             return problem
         for word in value:
             if word not in NOTIFY_ON:

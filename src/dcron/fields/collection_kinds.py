@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dcron import json_values
 from dcron.errors import UsageError
 from dcron.fields.kinds import Kind, Problem, json_problem, required, short, text_problem
 
@@ -21,6 +22,7 @@ class Tags(Kind):
     """Tags of nodes: `ssd`, `zone=eu-1`."""
 
     is_many = True
+    _example = 'a list of tags such as ["ssd", "zone=eu-1"]'
 
     def parse_many(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Return the tags."""
@@ -38,9 +40,17 @@ class Tags(Kind):
         """Return the tags with commas between them."""
         return ",".join(map(str, value))
 
+    def to_json(self, value: Any) -> list[Any]:
+        """Return the list."""
+        return list(value)
+
+    def from_json(self, value: Any) -> tuple[str, ...]:
+        """Return the texts of a list."""
+        return _texts(value, self._example)
+
     def problem(self, value: Any) -> Problem:
         """Return what is wrong with the first bad tag."""
-        problem = json_problem(value, 'a list of tags such as ["ssd", "zone=eu-1"]')
+        problem = json_problem(value, self._example)
         if problem is None and len(value) > MOST_TAGS:
             return f"{len(value)} tags are too many; at most {MOST_TAGS} are allowed"
         return problem or next(filter(None, map(_tag_problem, value)), None) or _repeated(value)
@@ -81,6 +91,30 @@ class Amounts(Kind):
         """Return the pairs with commas between them."""
         return ",".join(self._format_one(name, amount) for name, amount in value.items())
 
+    def to_json(self, value: Any) -> dict[str, Any]:
+        """Return numbers by name, in seconds and bytes."""
+        return json_values.numbers(value)
+
+    def to_toml(self, value: Any) -> dict[str, Any]:
+        """Return the values by name; sizes and durations as people type them."""
+        return {name: self._value_in_toml(name, amount) for name, amount in value.items()}
+
+    def from_json(self, value: Any) -> Mapping[str, Any]:
+        """Return the numbers by name, also of texts such as `8G`."""
+        if not isinstance(value, dict):
+            raise UsageError(f"{json_values.shown(value)} is not names and numbers such as {self._example}")
+        found: dict[str, Any] = {}
+        for name, amount in value.items():
+            if not isinstance(amount, str):
+                self._require(name, amount)
+            text = f"{name}={amount}" if isinstance(amount, str) else self._format_one(name, amount)
+            found |= self._parse([text])
+        return found
+
+    def _value_in_toml(self, name: str, amount: Any) -> Any:
+        text = self._format_one(name, amount).removeprefix(f"{name}=")
+        return json_values.number(amount) if text[-1:].isdigit() else text
+
     def problem(self, value: Any) -> Problem:
         """Return what is wrong with the first bad pair."""
         problem = json_problem(value, f"names and numbers such as {self._example}")
@@ -99,6 +133,7 @@ class Labels(Kind):
 
     is_many = True
     is_by_name = True
+    _example = 'keys and values such as {"team": "shop"}'
 
     def parse_many(self, texts: Iterable[str]) -> dict[str, str]:
         """Return the values by key. Raises UsageError for a key that is given twice."""
@@ -124,9 +159,17 @@ class Labels(Kind):
         """Return the pairs with commas between them."""
         return ",".join(f"{key}={text}" for key, text in value.items())
 
+    def to_json(self, value: Any) -> dict[str, str]:
+        """Return the values by key."""
+        return dict(value)
+
+    def from_json(self, value: Any) -> dict[str, str]:
+        """Return texts by key."""
+        return _texts_by_name(value, self._example)
+
     def problem(self, value: Any) -> Problem:
         """Return what is wrong with the first bad label."""
-        problem = json_problem(value, 'keys and values such as {"team": "shop"}')
+        problem = json_problem(value, self._example)
         if problem is None and len(value) > MOST_LABELS:
             return f"{len(value)} labels are too many; at most {MOST_LABELS} are allowed"
         return problem or next(filter(None, (_label_problem(*pair) for pair in value.items())), None)
@@ -138,6 +181,7 @@ class Variables(Kind):
     is_many = True
     is_by_name = True
     keeps_blanks = True
+    _example = 'names and values such as {"LANG": "C"}'
 
     def __init__(self, *, most_bytes: int) -> None:
         """Refuse a `NAME=value` of more bytes."""
@@ -170,9 +214,17 @@ class Variables(Kind):
         name, text = value
         return re.sub(r"[=\\]", r"\\\g<0>", name) + "=" + str(text)
 
+    def to_json(self, value: Any) -> dict[str, str]:
+        """Return the values by name."""
+        return dict(value)
+
+    def from_json(self, value: Any) -> dict[str, str]:
+        """Return texts by name."""
+        return _texts_by_name(value, self._example)
+
     def problem(self, value: Any) -> Problem:
         """Return what keeps a command from getting the first bad variable."""
-        problem = json_problem(value, 'names and values such as {"LANG": "C"}')
+        problem = json_problem(value, self._example)
         return problem or next(filter(None, (self._pair_problem(*pair) for pair in value.items())), None)
 
     def _pair_problem(self, name: str, value: Any) -> Problem:
@@ -187,6 +239,8 @@ class Variables(Kind):
 class Words(Kind):
     """The words of a command that runs without a shell."""
 
+    _example = 'a list of words such as ["ls", "-l"]'
+
     def read(self, word: str | None) -> tuple[str, ...]:
         """Return the words as a shell finds them."""
         try:
@@ -198,9 +252,17 @@ class Words(Kind):
         """Return the words, quoted as for a shell."""
         return shlex.join(value)
 
+    def to_json(self, value: Any) -> list[str] | None:
+        """Return the list, or None for a command that a shell runs."""
+        return None if value is None else list(value)
+
+    def from_json(self, value: Any) -> tuple[str, ...]:
+        """Return the words of a list."""
+        return _texts(value, self._example)
+
     def problem(self, value: Any) -> Problem:
         """Return what keeps the first bad word from being executed."""
-        problem = json_problem(value, 'a list of words such as ["ls", "-l"]')
+        problem = json_problem(value, self._example)
         for position, word in enumerate(value or ()):
             if word_problem := text_problem(word):
                 return f"word {position}: {word_problem}"
@@ -227,6 +289,24 @@ def _label_problem(key: Any, value: Any) -> Problem:
 def _repeated(tags: Sequence[str]) -> Problem:
     twice = next((tag for position, tag in enumerate(tags) if tag in tags[:position]), None)
     return f"{twice} is given twice; give it once" if twice is not None else None
+
+
+def _texts(value: Any, example: str) -> tuple[str, ...]:
+    """Return a list of texts as a tuple. Raises UsageError."""
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return tuple(value)
+    raise UsageError(f"{json_values.shown(value)} is not {example}")
+
+
+def _texts_by_name(value: Any, example: str) -> dict[str, str]:
+    """Return the texts of an object. Raises UsageError."""
+    if not isinstance(value, dict):
+        raise UsageError(f"{json_values.shown(value)} is not {example}")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            shown = json_values.shown(text)
+            raise UsageError(f"{short(name)}: {shown} is not a text; write it in double quotes")
+    return dict(value)
 
 
 def _split(word: str | None) -> list[str]:

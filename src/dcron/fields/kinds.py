@@ -1,7 +1,8 @@
 """The kinds of single values that task fields have: how each is typed, written and checked.
 
 One value has three spellings. The command line and the form have a text (`parse`, `format`), a `#dcron:`
-directive has a word (`read`, `write`), which may have no value.
+directive has a word (`read`, `write`), which may have no value, and JSON and TOML have a value of their own
+types (`from_json`, `to_json`, `to_toml`).
 """
 
 import re
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from dcron import quantities
+from dcron import json_values, quantities
 from dcron.errors import UsageError
 from dcron.text_input import text_or_file
 from dcron.unreadable import Unreadable
@@ -66,6 +67,20 @@ class Kind:
     def write(self, value: Any) -> str | None:
         """Return the word of a value, as `read` takes it."""
         return self.format(value)
+
+    def to_json(self, value: Any) -> Any:
+        """Return the value as JSON has it: durations in seconds, sizes in bytes, times in UTC."""
+        return json_values.number(value)
+
+    def to_toml(self, value: Any) -> Any:
+        """Return the value as people write it in TOML. TOML has no null: `none` is a text there."""
+        return self.format(value) if value is None else self.to_json(value)
+
+    def from_json(self, value: Any) -> Any:
+        """Return the value that JSON or TOML has; a text may be one of a directive. Raises UsageError."""
+        if not isinstance(value, str):
+            raise UsageError(f"{json_values.shown(value)} is not a text; write it in double quotes")
+        return self.read(value)
 
     def problem(self, value: Any) -> Problem:
         """Return what keeps agents from running a task with this value, or None."""
@@ -228,6 +243,12 @@ class Flag(Kind):
         """Return None for yes: the word needs no value."""
         return None if value else "no"
 
+    def from_json(self, value: Any) -> bool:
+        """Return whether it is true."""
+        if not isinstance(value, bool):
+            raise UsageError(f"{json_values.shown(value)} is neither true nor false")
+        return value
+
 
 class Bounded(Kind):
     """A number between two bounds."""
@@ -248,6 +269,16 @@ class Bounded(Kind):
         """Return the number in digits, or `none`."""
         return NONE if value is None else quantities.format_number(value)
 
+    def from_json(self, value: Any) -> float | None:
+        """Return the number, also of a text such as `30m`."""
+        if isinstance(value, str):
+            return self.read(value)  # type: ignore[no-any-return]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number and not (value is None and self._may_be_none):
+            raise UsageError(f"{json_values.shown(value)} is not valid; give {self._right}")
+        self.require(value)
+        return None if value is None else self._stored(value)
+
     def problem(self, value: Any) -> Problem:
         """Return what would be a valid number, for any other value."""
         if value is None and self._may_be_none:
@@ -258,6 +289,9 @@ class Bounded(Kind):
 
     def _number(self, text: str) -> float:
         return quantities.parse_number(text)
+
+    def _stored(self, value: float) -> float:
+        return float(value)
 
     def _shown(self, value: Any) -> str:
         return short(value)
@@ -289,6 +323,9 @@ class Whole(Bounded):
             raise UsageError(f"{text[:60]!r} is not a whole number; give {self._right}")
         return int(text)
 
+    def _stored(self, value: float) -> int:
+        return int(value)
+
 
 class Duration(Bounded):
     """A number of seconds, typed as `1h30m`."""
@@ -300,6 +337,14 @@ class Duration(Bounded):
         text = quantities.format_duration(value)
         # 1m30.1s sometimes adds up to another float than 90.1s does.
         return text if quantities.parse_duration(text) == value else f"{value:.3f}".rstrip("0") + "s"
+
+    def to_json(self, value: Any) -> Any:
+        """Return the seconds."""
+        return json_values.seconds(value)
+
+    def to_toml(self, value: Any) -> str:
+        """Return the duration as people type it: `1h30m`."""
+        return self.format(value)
 
     def _number(self, text: str) -> float:
         return quantities.parse_duration(text)
@@ -343,6 +388,18 @@ class Time(Kind):
     def write(self, value: Any) -> str:
         """Return the time in ISO 8601, with all its digits."""
         return str(value.isoformat())
+
+    def to_json(self, value: Any) -> str | None:
+        """Return the time in UTC, with all its digits."""
+        return json_values.instant(value)
+
+    def from_json(self, value: Any) -> datetime | None:
+        """Return the time of a text, or of a time of TOML, which is in UTC where it has no offset."""
+        if isinstance(value, datetime):
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        if isinstance(value, str):
+            return self.read(value)
+        raise UsageError(f'{json_values.shown(value)} is not a time; write one such as "2027-01-01T09:00Z"')
 
 
 def text_problem(value: Any) -> Problem:

@@ -504,6 +504,8 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
 """By name, in the order of the help and of the form."""
 BY_DIRECTIVE: Mapping[str, Field] = MappingProxyType({field.directive: field for field in FIELDS.values()})
 """By the names that directives have for them."""
+BY_KEY: Mapping[str, Field] = MappingProxyType({field.key: field for field in FIELDS.values()})
+"""By the names that JSON and TOML have for them."""
 OPTIONS = tuple(field for field in FIELDS.values() if field.is_option)
 CLEARABLE = tuple(field.option for field in OPTIONS if field.is_clearable)
 BY_NAME = tuple(field.name for field in FIELDS.values() if field.kind.is_by_name)

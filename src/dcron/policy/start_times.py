@@ -89,6 +89,41 @@ def until_ran(found: Iterable[TaskStart], count: int) -> Iterator[TaskStart]:
             return
 
 
+# Of one task, as quickly as possible ------------------------------------------------------------------
+
+
+def due_times(
+    task: Definition,
+    after: datetime,
+    until: datetime,
+    rules: Rules | None = None,
+    *,
+    settled_until: datetime | None = None,
+) -> Sequence[datetime]:
+    """Return when runs of the task are due after `after`, up to `until`: the starts of `starts_of` that run.
+
+    They are in order. Raises UsageError.
+    """
+    schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
+    rules = rules or policy.rules_of(task)
+    if not task.jitter:
+        return _due_times(schedule, here, rules, after, until)
+    early = after - timedelta(seconds=task.jitter)
+    if settled_until is not None:
+        early = max(early, min(settled_until, after))
+    due = (policy.due_at(task, at) for at in _due_times(schedule, here, rules, early, until))
+    return sorted(each for each in due if after < each <= until)
+
+
+@lru_cache(maxsize=200)
+def _due_times(
+    schedule: Schedule, here: Any, rules: Rules, after: datetime, until: datetime
+) -> Sequence[datetime]:
+    """Return the occurrences of a schedule, cached: in a large crontab many tasks share one."""
+    begin, end = after + policy.INSTANT, until + policy.INSTANT
+    return tuple(_not_excluded(schedule, here, rules, begin, end, timedelta(0)))
+
+
 # By the minute ----------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ from dcron.services import recent_statistics, task_rows
 from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
-from dcron.store import alert_causes, alert_list, dependencies, finished_runs, listings, nodes
+from dcron.store import alert_causes, alert_list, dependencies, finished_runs, listings, nodes, tasks
 from dcron.store.alert_list import UnacknowledgedAlerts
 from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
@@ -200,6 +200,13 @@ class Dashboard:
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
         explanation, coming = _explained(row, now)
         return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, statistics, graph)
+
+    def rows_by_name(self, names: Sequence[str]) -> Mapping[str, TaskRow]:
+        """Return what a list shows of the tasks of these names; missing tasks are left out."""
+        with self.database.read() as connection:
+            ids = [task.id for task in tasks.by_names(connection, names)]
+            found = task_rows.read(connection, ids, self.database.now(connection), for_screen=True)
+        return {row.task.name: row for row in found}
 
     def counts(self) -> Counts:
         """Count the tasks by state. It reads every task, so do not call it after every change."""

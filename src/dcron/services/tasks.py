@@ -14,6 +14,7 @@ from dcron.model import Definition, Task
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules, imports, task_names, task_rows
 from dcron.services.imports import Imported, InvalidTasks, NotAgreed
+from dcron.services.owned_tasks import require_changes_allowed
 from dcron.services.service import Service
 from dcron.services.task_rows import TaskRow
 from dcron.services.task_writer import TaskWriter
@@ -150,6 +151,7 @@ class Tasks(Service):
                 require_valid(definitions[task.id], writer.now, task)
             changes = [(task, definitions[task.id]) for task, _ in edits]
             dependency_rules.lock_if_affected(connection, self.database, changes)
+            require_changes_allowed(connection, [task for task, _ in edits])
             locked = _locked(connection, [task for task, _ in edits])
             edited = {task.id: writer.replace(task, definitions[task.id]) for task in locked}
         return [edited[task.id] for task, _ in edits]
@@ -159,6 +161,7 @@ class Tasks(Service):
         """Remove the tasks; their waiting runs are skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
             dependency_rules.lock_if_affected(connection, self.database, [(task, None) for task in removed])
+            require_changes_allowed(connection, removed)
             writer = self._writer(connection)
             names = {task.name for task in removed}
             for task in _locked(connection, removed):
@@ -225,6 +228,9 @@ class Tasks(Service):
             matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
             changes = ((each.task, each.definition) for each in matches)
             dependency_rules.lock_if_affected(connection, self.database, changes)
+            require_changes_allowed(
+                connection, [each.task for each in matches if each.task and not each.other]
+            )
             imported, problems = imports.write(writer, matches, source)
             if problems:
                 raise InvalidTasks(imports.by_file_name(matches, problems))

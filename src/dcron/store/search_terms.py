@@ -136,6 +136,7 @@ TASK_FIELDS: dict[str, Condition] = {
     "user": lambda _, value, now: _has(crontab.c.user, value),
     "queue": lambda _, value, now: _has(crontab.c.queue, value),
     "tag": lambda _, value, now: _has(cast(crontab.c.require, TextType), value),
+    "source": lambda _, value, now: crontab.c.source == value,
     "owner": lambda _, value, now: _alive(_has(runs.c.owner, value)),
     "node": lambda _, value, now: _has(of_latest(runs.c.owner), value),
     "exit": lambda _, value, now: cast(of_latest(runs.c.exit_code), TextType) == value,

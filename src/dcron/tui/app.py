@@ -110,8 +110,8 @@ class DcronApp(MessagingApp[Exception]):
         if self.health.lost_at is not None:
             self._refresher.forget_token()
         self.redraw_header()
-        if self.main.pane:
-            self.main.pane.tick()
+        if self.main.page:
+            self.main.page.tick()
 
     # The screen -------------------------------------------------------------------------------------
 
@@ -129,8 +129,8 @@ class DcronApp(MessagingApp[Exception]):
     def _tick(self) -> None:
         if self.screen is self.main:
             self.main.redraw_bar()
-            if self.main.pane:
-                self.main.pane.tick()
+            if self.main.page:
+                self.main.page.tick()
             self._refresher.tick()
 
     @property
@@ -140,10 +140,10 @@ class DcronApp(MessagingApp[Exception]):
 
     def refresh_rows(self) -> bool:
         """Read the visible rows again; return False if the main screen is not visible."""
-        pane = self.main.pane if self.screen is self.main else None
-        if pane:
-            pane.refresh_data()
-        return pane is not None
+        page = self.main.page if self.screen is self.main else None
+        if page:
+            page.refresh_data()
+        return page is not None
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
@@ -235,6 +235,12 @@ class DcronApp(MessagingApp[Exception]):
         from dcron.tui.history.pane import HistoryPane
 
         self.main.drill(HistoryPane(name))
+
+    def open_task(self, task_id: int, name: str) -> None:
+        """Show the page of a task, inside the present view."""
+        from dcron.tui.task_page.page import TaskPage
+
+        self.main.drill(TaskPage(task_id, name))
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""

@@ -16,6 +16,7 @@ from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tab
 from dcron.tui.host import Host
 from dcron.tui.pane import Pane
 from dcron.tui.prompt import Prompt
+from dcron.tui.tabbed_page import TabbedPage
 from dcron.tui.views import VIEWS, View
 
 FIRST_PAINT = 0.03
@@ -67,10 +68,15 @@ class MainScreen(Screen[None]):
         return cast("Host", self.app)
 
     @property
-    def pane(self) -> Pane | None:
-        """The visible pane; None before the first one is opened."""
+    def page(self) -> Pane | None:
+        """What fills the screen: a pane, or a page whose tabs are panes; None before the first is opened."""
         stack = self._stacks.get(self.view.name)
         return stack[-1] if stack else None
+
+    @property
+    def pane(self) -> Pane | None:
+        """The pane that has the keys: the page itself, or the tab in front of it."""
+        return self.page.front if self.page else None
 
     @property
     def has_keys(self) -> bool:
@@ -115,8 +121,8 @@ class MainScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Read the rows again after a dialog or a log."""
-        if self.pane:
-            self.pane.refresh_data()
+        if self.page:
+            self.page.refresh_data()
 
     def redraw_bar(self) -> None:
         """Draw the header again."""
@@ -171,23 +177,34 @@ class MainScreen(Screen[None]):
 
     def _leave(self) -> None:
         """Hide the pane and drop the focus: the next keys are for the next pane."""
-        if self.pane:
-            self.pane.display = False
+        if self.page:
+            self.page.display = False
             self.set_focus(None)
 
     def _show(self) -> None:
         stack = self._stacks.setdefault(self.view.name, [])
         if not stack:
             stack.append(self.view.open())
-        pane = stack[-1]
-        if pane.is_attached:
-            pane.display = True
-            pane.refresh_data()
-            self._focus(pane)
+        page = stack[-1]
+        if page.is_attached:
+            page.display = True
+            page.refresh_data()
+            self._focus(page.front)
         else:
-            self.query_one("#body").mount(pane)
-            self.call_after_refresh(self._focus, pane)
+            self.query_one("#body").mount(page)
+            self.call_after_refresh(self._focus, page.front)
         self.redraw_header()
+
+    def on_tabbed_page_switched(self, message: TabbedPage.Switched) -> None:
+        """Focus the tab that is in front now."""
+        message.stop()
+        if self.pane:
+            self._focus(self.pane)
+        self.redraw_header()
+
+    def action_tab(self, number: int) -> None:
+        if isinstance(self.page, TabbedPage):
+            self.page.show_tab(number)
 
     def _focus(self, pane: Pane) -> None:
         """Focus the pane, unless the prompt is open."""

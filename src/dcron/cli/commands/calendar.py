@@ -237,7 +237,7 @@ def _entry(name: str, text: str) -> "Calendar":
 
 
 def _shape(stored: "StoredCalendar") -> dict[str, Any]:
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     return {
         "name": stored.name,

@@ -123,7 +123,7 @@ def _row(current: "SettingValue") -> list[str]:
 
 
 def _shape(current: "SettingValue") -> dict[str, Any]:
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     return {
         "name": current.setting.name,

@@ -85,7 +85,7 @@ def named(held: "Held") -> str:
 
 def shape(held: "Held") -> dict[str, Any]:
     """Return a hold as JSON."""
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     return {
         "task": held.task,

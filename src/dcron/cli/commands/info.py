@@ -63,7 +63,7 @@ def _database_facts(database: "Database") -> tuple["DatabaseFacts | None", Datab
 
 def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
     """Return facts about replication, rollbacks of the database and its clock."""
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     known = facts and facts.replication
     epoch, step = (facts.last_epoch, facts.last_set_back) if facts else (None, None)
@@ -79,7 +79,7 @@ def _continuity(facts: "DatabaseFacts | None") -> dict[str, Any]:
 
 def _pruning(facts: "DatabaseFacts | None") -> dict[str, Any]:
     """Return what the last round of pruning did, and how old the history is."""
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     known = facts and facts.pruning
     return {

@@ -35,6 +35,8 @@ _EMPTY = {
     "failed": "no task's last finished run failed; `dcron list --dead` shows tasks with older failures",
     "dead": "no task has dead letters",
     "paused": "no task is paused",
+    "source": "no task belongs to this source",
+    "drifted": "no task was changed by hand since its source was applied",
 }
 
 
@@ -49,6 +51,13 @@ def command(
         bool, typer.Option("--dead", help="Only tasks that have dead letters (`dcron dead` lists these).")
     ] = False,
     paused: Annotated[bool, typer.Option("--paused", help="Only tasks that are paused.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="SOURCE", help="Only tasks of this source, such as shop/cron."),
+    ] = None,
+    drifted: Annotated[
+        bool, typer.Option("--drifted", help="Only tasks changed by hand since their source was applied.")
+    ] = False,
     sort: Annotated[
         str, typer.Option("--sort", metavar="|".join(ORDERS), help="Column to sort by.")
     ] = "name",
@@ -74,13 +83,15 @@ def command(
     If LEFT is "no agent", NODE says why no agent can claim the next run.
     """
     from dcron.cli import json_output
+    from dcron.policy.ownership import is_drifted
     from dcron.store.search_terms import Term
 
     flags = {"failed": failed, "dead": dead, "paused": paused}
+    chosen = {**flags, "source": source is not None, "drifted": drifted}
     if sort not in ORDERS:
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
-    if at and (failed or dead or sort not in ("name", "next", "schedule")):
-        raise UsageError("--at shows tasks without their runs; leave out --failed, --dead and this --sort")
+    if at and (failed or dead or drifted or source is not None or sort not in ("name", "next", "schedule")):
+        raise UsageError("--at shows tasks without their runs; leave out --failed and such, and this --sort")
     with opened_crontab(db) as crontab:
         now = crontab.now()
         if at:
@@ -88,7 +99,10 @@ def command(
             now, views = past.at, _past_rows(past, sort, reverse=reverse, paused=paused)
         else:
             terms = [Term(flag) for flag, given in flags.items() if given]
+            terms += [] if source is None else [Term("source", source)]
             views = crontab.list_tasks(terms, sort, reverse=reverse)
+            if drifted:
+                views = (view for view in views if is_drifted(view.task))
         if as_json and names:
             console.emit_list(view.task.name for view in views)
         elif as_json:
@@ -101,7 +115,7 @@ def command(
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*COLUMNS, COMMAND] if output else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                console.note("there was no such task then" if at else _empty(flags))
+                console.note("there was no such task then" if at else _empty(chosen))
             elif idle:
                 console.note(idle)
 

@@ -213,6 +213,7 @@ def _checked(task: Definition, calendars: dict[str, Any]) -> Subject:
 
 def _print_json(subject: Subject, window: Window) -> None:
     from dcron.cli import json_output
+    from dcron.json_values import instant
     from dcron.presentation import next_runs
 
     task = subject.task
@@ -221,7 +222,7 @@ def _print_json(subject: Subject, window: Window) -> None:
     warnings = [*subject.remarks(), *next_runs.warnings(task, window.now, subject.rules)]
     shape = json_output.preview_shape(task.schedule, task.timezone, next_runs.explanation(task), warnings)
     shape["clock_changes"] = [
-        {"at": json_output.instant(change.at), "local": change.local.isoformat(), "text": change.text}
+        {"at": instant(change.at), "local": change.local.isoformat(), "text": change.text}
         for change in _clock_changes(task, after, subject.rules, found)
     ]
     console.emit_streaming(shape, "occurrences", map(json_output.occurrence_shape, found))

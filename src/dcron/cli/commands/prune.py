@@ -136,7 +136,7 @@ def others(numbers: Mapping[str, int]) -> Iterator[str]:
 
 
 def _shape(amount: "Amount", task: str | None, dry_run: bool, freed: int | None) -> dict[str, Any]:
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     return {
         "dry_run": dry_run,

@@ -20,6 +20,7 @@ def command(names: WholeNames, force: Force = False, db: Db = None) -> None:
 
     Records of past runs are kept. Active runs continue. Either all of the tasks are removed or none.
     """
+    from dcron.cli.warnings import print_owned
     from dcron.presentation.humanize import plural
 
     with opened_crontab(db) as crontab:
@@ -33,3 +34,4 @@ def command(names: WholeNames, force: Force = False, db: Db = None) -> None:
         crontab.remove(*found)
         for task in found:
             console.data(f"removed  {task.name}")
+        print_owned(found)

@@ -72,6 +72,8 @@ def command(
 
     -e, --need and --limit add a value or replace the value of the same name. --require replaces all tags.
     """
+    from dcron.cli import warnings
+
     with opened_crontab(db) as crontab:
         tasks = all_to_change(crontab, "set", targets)
         if options["name"] is not None and len(tasks) > 1:
@@ -90,6 +92,7 @@ def command(
             print_json(crontab, changed)
         for before, after in zip(tasks, changed, strict=True):
             _report(crontab, after, before=before, as_json=as_json)
+        warnings.print_owned(after for before, after in zip(tasks, changed, strict=True) if before != after)
 
 
 def _tried(crontab: "Crontab", run_id: int, tasks: "Sequence[Task]") -> dict[str, Any]:

@@ -50,7 +50,7 @@ def command(
 
 
 def _when_shape(when_: "datetime | Span | None") -> dict[str, str | None]:
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     if when_ is None or isinstance(when_, datetime):
         return {"when": instant(when_), "until": None}
@@ -58,7 +58,7 @@ def _when_shape(when_: "datetime | Span | None") -> dict[str, str | None]:
 
 
 def _shape(cause: "Cause") -> dict[str, Any]:
-    from dcron.cli.json_output import instant
+    from dcron.json_values import instant
 
     facts = {
         name: instant(value) if isinstance(value, datetime) else value for name, value in cause.facts.items()

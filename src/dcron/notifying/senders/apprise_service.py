@@ -27,7 +27,7 @@ def send(channel: Channel, message: Message) -> None:
         raise SendError(MISSING) from None
     last = _LastWarning()
     logging.getLogger("apprise").addHandler(last)
-    # Plugins of a home directory or of an environment variable are code that nobody has chosen here.
+    # Plugins in a home directory or named by an environment variable are code that the owner never chose.
     services: Any = apprise.Apprise(asset=apprise.AppriseAsset(plugin_paths=[], secure_logging=True))
     urls = channel.options["url"]
     for url in urls if isinstance(urls, list) else [urls]:

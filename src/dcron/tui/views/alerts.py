@@ -107,7 +107,7 @@ class AlertsPane(TablePane):
         message.stop()
         row = self.table.cursor_row
         if row and row.alert.task_id is not None:
-            self.host.open_runs(words.name(row.alert), task_id=row.alert.task_id)
+            self.host.open_task(row.alert.task_id, words.name(row.alert))
         elif row and row.alert.subject.startswith("node:"):
             self.host.show_view("nodes")
 

@@ -15,6 +15,7 @@ from dcron.services.dashboard import ORDERS, Dashboard, TaskDetail, TaskRows
 from dcron.services.task_rows import TaskRow
 from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.actions import runs, tasks
+from dcron.tui.actions.why import explain
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column
 from dcron.tui.detail import detail_facts
@@ -46,6 +47,7 @@ class TasksPane(TablePane):
         Binding("D", "delete", "delete", id="tasks.delete", show=False),
         Binding("h", "history", "history", id="tasks.history", show=False),
         Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
+        Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
     ]
     title = "Tasks"
@@ -224,7 +226,11 @@ class TasksPane(TablePane):
     def _open(self, message: RowTable.Chosen) -> None:
         message.stop()
         if row := self.table.cursor_row:
-            self.host.open_runs(row.task.name, task_id=row.task.id)
+            self.host.open_task(row.task.id, row.task.name)
+
+    def action_why(self) -> None:
+        if row := self.table.cursor_row:
+            explain(self.host, row.task.name)
 
     def action_log(self) -> None:
         row = self.table.cursor_row

@@ -1,0 +1,114 @@
+"""`forecast` and `quiet`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dcron.database import Database
+from dcron.services.crontab import Crontab
+from dcron.store import nodes
+from tests.support.cli import Dcron
+from tests.support.definitions import line
+from tests.support.statistics import ended_run, insert_runs
+from tests.unit.policy.test_load import node
+
+
+@contextmanager
+def opened(dcron: Dcron) -> Iterator[Database]:
+    database = Database(dcron.url)
+    yield database
+    database.close()
+
+
+def add_agent(dcron: Dcron, name: str, slots: int) -> None:
+    now = datetime.now(UTC)
+    values: dict[str, Any] = {"host": name, "pid": 1, "version": "1", "tzdata": "x", "started_at": now}
+    with opened(dcron) as database, database.write() as connection:
+        nodes.register(connection, node(name, slots, alive_until=now + timedelta(days=1), **values))
+
+
+@pytest.fixture
+def crowd(sqlite: Dcron) -> Dcron:
+    """Twelve tasks of one minute, each a minute long, one that overlaps, and an agent with three slots."""
+    sqlite.environment["TZ"] = "Europe/Berlin"
+    minute = (datetime.now(UTC) + timedelta(minutes=90)).minute // 5 * 5 + 2  # not with `etl`
+    dumps = [line(f"{minute} */6 * * *", f"dump-{number:02}") for number in range(12)]
+    with opened(sqlite) as database:
+        crontab = Crontab(database, "ann@desk")
+        crontab.import_tasks([*dumps, line("*/5 * * * *", "etl")])
+        rows = [
+            ended_run(datetime.now(UTC), seconds=400 if each.name == "etl" else 60, task_id=each.id)
+            for each in crontab.tasks()
+        ]
+        insert_runs(database, rows * 10)
+    add_agent(sqlite, "web-1", 3)
+    return sqlite
+
+
+def test_the_table_has_hours_and_what_follows_from_them(crowd: Dcron) -> None:
+    lines = crowd.done("forecast").out.splitlines()
+    assert lines[0].startswith("HOUR (Europe/Berlin)  STARTS")
+    assert "OF 3 SLOTS" in lines[0]
+    assert any("dump-" in line and " more" in line for line in lines)
+    text = "\n".join(lines)
+    assert "on 3 slots of 1 agent" in text
+    assert "overlaps  etl takes 6m 40s (p95) and runs every 5m 0s: " in text
+    assert "helps" in text
+    assert "--jitter " in text
+    assert "on 12 tasks at " in text
+
+
+def test_json_has_the_same(crowd: Dcron) -> None:
+    found = crowd.done("forecast", "--json").json
+    assert (found["slots"], found["agents"], found["timezone"]) == (3, 1, "Europe/Berlin")
+    assert sum(hour["starts"] for hour in found["hours"]) == found["starts"]
+    assert found["worst"]["task"].startswith("dump-")
+    (overlap,) = (each for each in found["skipped"] if each["code"] == "overlap")
+    assert (overlap["task"], overlap["every"], overlap["p95"]) == ("etl", 300, 400)
+    assert {each["kind"] for each in found["reliefs"]} >= {"jitter", "slots"}
+    assert all(each["longest_wait_after"] * 2 <= each["longest_wait_before"] for each in found["reliefs"])
+    (minute, *_) = found["crowded_minutes"]
+    assert minute["longest_wait"] == found["worst"]["wait"]
+
+
+def test_more_slots_or_fewer_agents_change_the_forecast(crowd: Dcron) -> None:
+    add_agent(crowd, "web-2", 40)
+    assert crowd.done("forecast", "--json").json["crowded_minutes"] == []
+    assert crowd.done("forecast", "--without", "web-2", "--json").json["crowded_minutes"]
+    assert crowd.done("forecast", "--without", "web-2", "--slots", "40", "--json").json["slots"] == 40
+
+
+def test_bad_options_are_errors(crowd: Dcron) -> None:
+    assert crowd("forecast", "--without", "web-9").code == 4
+    assert crowd("forecast", "--until", "2020-01-01").code == 2
+    assert crowd("forecast", "--slots", "0").code == 2
+    assert crowd("quiet", "soon").code == 2
+
+
+def test_what_is_left_out_is_said(crowd: Dcron) -> None:
+    crowd.done("add", "-n", "event", "@on push", "true")
+    crowd.done("pause", "dump-00")
+    answer = crowd.done("forecast")
+    assert "left out: 1 paused task, the starts of 1 task by events and new agents" in answer.err
+    assert crowd.done("forecast", "--json").json["left_out"]["unforeseen"] == ["event"]
+
+
+def test_quiet_times_come_with_what_still_runs(crowd: Dcron) -> None:
+    answer = crowd.done("quiet", "2m", "--until", "+1h")
+    header, *rows = answer.out.splitlines()
+    assert header.startswith("QUIET (Europe/Berlin)")
+    assert 3 <= len(rows) <= 13
+    assert any("etl " in row for row in rows)
+    found = crowd.done("quiet", "2m", "--until", "+1h", "--json").json
+    assert all(each["seconds"] >= 120 for each in found["times"])
+
+
+def test_without_a_quiet_time_the_longest_is_said(crowd: Dcron) -> None:
+    answer = crowd("quiet", "20m", "--until", "+1h")
+    assert (answer.code, answer.out) == (1, "")
+    assert "there is no time of 20m without a start until" in answer.err
+    assert "the longest begins at" in answer.err
+    assert crowd("quiet", "20m", "--until", "+1h", "--json").json["times"] == []

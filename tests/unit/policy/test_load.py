@@ -1,0 +1,159 @@
+"""The queueing simulation: what waits, what is skipped, and where it runs."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dcron.model import Node, SkipCode
+from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask, play
+from tests.support.definitions import NOON, line
+
+MINUTE = timedelta(minutes=1)
+UNTIL = NOON + timedelta(hours=1)
+
+
+def at(minutes: float) -> datetime:
+    return NOON + minutes * MINUTE
+
+
+def task(name: str, *minutes: float, seconds: float | None = 60.0, **fields: Any) -> LoadTask:
+    upstream, delay = fields.pop("upstream", ()), fields.pop("delay", None)
+    overdue = fields.pop("overdue", None)
+    definition = line(name=name, **fields)
+    took = () if seconds is None else (seconds,)
+    return LoadTask(definition, [at(each) for each in minutes], overdue, took, upstream, delay)
+
+
+def node(name: str = "web-1", slots: int = 1, *, draining: bool = False, **facts: Any) -> Node:
+    known: dict[str, Any] = dict.fromkeys(Node.__dataclass_fields__)
+    values = {"tags": (), "queues": (), "channels": (), "capacity": {}, "name": name, **facts}
+    return Node(**{**known, **values, "id": f"{name}-00000000", "slots": slots, "draining": draining})
+
+
+def played(*tasks: LoadTask, nodes: tuple[Node, ...] = (), **fleet: Any) -> Load:
+    return play(tasks, LoadFleet(nodes or (node(),), **fleet), NOON, UNTIL)
+
+
+def starts(load: Load) -> dict[str, list[float]]:
+    """Return the minutes in which the runs of each task start."""
+    found: dict[str, list[float]] = {}
+    for run in sorted(load.runs, key=lambda run: run.started_at):
+        found.setdefault(run.task, []).append((run.started_at - NOON) / MINUTE)
+    return found
+
+
+def skipped(load: Load) -> list[tuple[str, SkipCode, float]]:
+    return [(each.task, each.code, (each.due_at - NOON) / MINUTE) for each in load.skipped]
+
+
+def test_runs_wait_for_a_slot_in_the_order_of_their_due_times() -> None:
+    load = played(task("a", 1), task("b", 1.5), task("c", 1.25))
+    assert starts(load) == {"a": [1], "c": [2], "b": [3]}
+    assert [run.wait for run in load.runs] == [0, 45, 90]
+
+
+def test_priority_goes_first_and_two_slots_take_two() -> None:
+    tasks = (task("a", 1), task("low", 2, priority="low"), task("b", 2), task("high", 2, priority="high"))
+    assert starts(played(*tasks)) == {"a": [1], "high": [2], "b": [3], "low": [4]}
+    assert starts(played(*tasks, nodes=(node(slots=2),)))["b"] == [2]
+
+
+def test_an_overlapping_run_is_skipped_only_when_a_slot_is_free_for_it() -> None:
+    load = played(task("a", 1, 2, 3, 4, seconds=90), nodes=(node(slots=2),))
+    assert starts(load) == {"a": [1, 3]}
+    assert skipped(load) == [("a", SkipCode.OVERLAP, 2), ("a", SkipCode.OVERLAP, 4)]
+
+
+def test_overlapping_runs_queue_or_replace() -> None:
+    two = (node(slots=2),)
+    queued = played(task("a", 1, 2, 3, seconds=90, overlap="queue"), nodes=two)
+    assert starts(queued) == {"a": [1, 2.5, 4]}
+    replaced = played(task("a", 1, 2, 3, seconds=90, overlap="replace"), nodes=two)
+    assert starts(replaced) == {"a": [1, 2, 3]}
+    assert [(run.ended_at - run.started_at) / MINUTE for run in replaced.runs] == [1, 1, 1.5]
+
+
+def test_occurrences_that_pass_while_the_run_waits_for_a_slot_are_caught_up_as_the_task_says() -> None:
+    busy = task("busy", 0.5, seconds=300)
+    last = played(busy, task("a", 1, 2, 3, seconds=1))
+    assert starts(last)["a"] == [5.5]
+    assert [code for _, code, _ in skipped(last)] == [SkipCode.MISSED, SkipCode.MISSED]
+    every = played(busy, task("a", 1, 2, 3, seconds=60, catch_up="all"))
+    assert starts(every)["a"] == [5.5, 6.5, 7.5]
+    none = played(busy, task("a", 1, 2, 3, seconds=1, catch_up="skip"))
+    assert "a" not in starts(none)
+
+
+def test_a_run_that_comes_too_late_for_its_deadline_is_skipped() -> None:
+    load = played(task("busy", 0.5, seconds=300), task("a", 1, deadline=60.0))
+    assert skipped(load) == [("a", SkipCode.EXPIRED, 1)]
+
+
+def test_a_queue_starts_no_more_runs_than_its_limit() -> None:
+    tasks = [task(name, 1, queue="mail") for name in "abc"]
+    load = played(*tasks, task("d", 1), nodes=(node(slots=8),), queue_limits={"mail": 2})
+    assert starts(load) == {"a": [1], "b": [1], "c": [2], "d": [1]}
+
+
+def test_runs_start_only_where_tags_and_capacity_are() -> None:
+    nodes = (node("web-1", 8), node("web-2", 8, tags=("gpu",), capacity={"mem": 3.0}))
+    tasks = [task(name, 1, require=("gpu",), need={"mem": 2.0}) for name in "ab"]
+    load = played(*tasks, task("c", 1, require=("eu",)), task("d", 1), nodes=nodes)
+    assert starts(load) == {"a": [1], "b": [2], "d": [1]}
+    assert load.unserved == {"c": "no agent has the tag eu"}
+
+
+def test_a_draining_node_takes_nothing() -> None:
+    load = played(task("a", 1), nodes=(node(draining=True),))
+    assert load.unserved == {"a": "every agent is draining"}
+
+
+def test_every_node_gets_a_run_of_its_own() -> None:
+    load = played(task("a", 1, every_node=True), nodes=(node("web-1"), node("web-2"), node("web-3")))
+    assert starts(load) == {"a": [1, 1, 1]}
+
+
+def test_a_run_follows_when_all_its_upstream_tasks_have_succeeded() -> None:
+    load = played(
+        task("a", 1, seconds=60),
+        task("b", 1, seconds=120),
+        task("c", upstream=("a", "b")),
+        task("d", upstream=("c",)),
+        nodes=(node(slots=4),),
+    )
+    assert starts(load) == {"a": [1], "b": [1], "c": [3], "d": [4]}
+
+
+def test_a_delay_counts_from_the_end_of_the_run_before() -> None:
+    load = played(task("a", 1, seconds=60, delay=20 * MINUTE))
+    assert starts(load) == {"a": [1, 22, 43]}
+
+
+def test_runs_that_are_alive_keep_their_slots_for_as_long_as_such_runs_take() -> None:
+    alive = [LiveRun("a", "web-1-00000000", 90.0)]
+    load = played(task("a", 10, seconds=240), task("b", 1), alive=alive)
+    assert starts(load) == {"b": [2.5], "a": [10]}
+    assert [(run.task, (run.ended_at - NOON) / MINUTE) for run in load.alive] == [("a", 2.5)]
+
+
+def test_a_run_that_is_overdue_goes_first() -> None:
+    load = played(task("a", overdue=at(-5)), task("b", 0.5))
+    assert starts(load) == {"a": [0], "b": [1]}
+
+
+def test_runs_of_unknown_duration_take_no_time() -> None:
+    load = played(task("a", 1, seconds=None), task("b", 1))
+    assert starts(load) == {"a": [1], "b": [1]}
+
+
+@pytest.mark.parametrize("number", [2, 5, 50])
+def test_all_durations_of_the_history_come_equally_often(number: int) -> None:
+    seconds = [float(each) for each in range(number)]
+    about = LoadTask(line(name="a"), [at(each / 100) for each in range(10 * number)], None, seconds)
+    fast = play([about], LoadFleet([node()]), NOON, UNTIL)
+    assert len(fast.runs) + len(fast.skipped) == 10 * number
+    unlimited = LoadTask(line(name="a", max_running=None), about.starts, None, seconds)
+    load = play([unlimited], LoadFleet([node(slots=1000)]), NOON, UNTIL)
+    took = sum((run.ended_at - run.started_at).total_seconds() for run in load.runs)
+    assert took / len(load.runs) == pytest.approx(sum(seconds) / number, rel=0.05)
