@@ -137,7 +137,7 @@ class HistoryPane(TablePane):
         self.call_after_refresh(self.cursor_rests)
 
     def action_facts(self) -> None:
-        self.screen.toggle_class("-hide-facts")
+        self.toggle_class("-alone")
         self.call_after_refresh(self.cursor_rests)
 
     def _about(self) -> Content:
