@@ -11,8 +11,8 @@ from dcron.services.dashboard import Dashboard
 from dcron.store import output
 from dcron.store.output import Chunk
 from dcron.tui.sections import Fact, Section, SectionColumn
-from dcron.tui.task_sections import task_sections
 from dcron.tui.task_page.page import TaskPage
+from dcron.tui.task_sections import task_sections
 from tests.support.alerts import insert_alert
 from tests.support.statistics import ended_run, insert_runs
 from tests.support.tui import Screen, Stage
