@@ -71,7 +71,8 @@ def test_values_wrap_behind_their_names_and_are_inert() -> None:
     facts = [Fact("a", "one two three"), Fact("none", ""), Fact("a long name", EVIL), wide]
     column.show([Section("Title", 0, facts)])
     lines = ["".join(text for text, _ in line) for line in column._lines(20)]
-    assert lines[:4] == ["Title", "a         one two", "          three", "a long name"]
+    assert lines[0].startswith("Title ─")
+    assert lines[1:4] == ["a         one two", "          three", "a long name"]
     assert all(character.isprintable() for line in lines for character in line)
     assert lines[-2:] == ["wide      日本日本日", "          本"]
 

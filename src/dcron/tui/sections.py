@@ -3,7 +3,6 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
@@ -12,7 +11,6 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from dcron.safetext import cells, safe_lines
-from dcron.tui.host import Host
 from dcron.tui.log.lines import breaks
 
 NAME_CELLS = 10
@@ -21,8 +19,6 @@ COLUMNS_FROM = (0, 100, 165)
 """Widths from which on there are one, two and three columns."""
 PLACES = ((0, 0, 0), (0, 1, 0), (0, 1, 2))
 """For one, two and three columns: where the sections of each column of three are shown."""
-RULES = {True: "─", False: "-"}
-"""What follows a title, with Unicode and without."""
 Part = tuple[str, str]
 """A text and its style."""
 
@@ -114,7 +110,7 @@ class SectionColumn(Widget):
         for number, section in enumerate(self._sections):
             if number:
                 yield []
-            rule = RULES[cast("Host", self.app).settings.unicode] * (width - cells(section.title) - 1)
+            rule = "─" * (width - cells(section.title) - 1)
             yield [(section.title, "bold $text-primary"), (f" {rule}", "$track")]
             for fact in section.facts:
                 if fact.value:
