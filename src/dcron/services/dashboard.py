@@ -33,13 +33,14 @@ from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
 from dcron.store import alert_causes, alert_list, dependencies, finished_runs, listings, nodes, tasks
 from dcron.store.alert_list import UnacknowledgedAlerts
-from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
+from dcron.store.listings import DeadLettersPage, DeadTask, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
 from dcron.store.retention import EARLIEST
 from dcron.store.search_terms import TASK_ORDERS, Term
 
 MOST_ALIVE = 1000
 MOST_ALERTS = 500
+MOST_DEAD_TASKS = 1000
 ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
 """The orders of tasks."""
 OCCURRENCES = 5
@@ -270,18 +271,28 @@ class Dashboard:
             now = self.database.now(connection)
             return listings.finished_runs(connection, only, after, limit, now)
 
-    def dead_letters(self, terms: Sequence[Term], since_id: int | None, limit: int) -> FirstDeadLetters:
+    def dead_tasks(self) -> list[DeadTask]:
+        """Return the tasks with dead letters, those with the newest first, up to MOST_DEAD_TASKS."""
+        with self.database.read() as connection:
+            return listings.dead_tasks(connection, MOST_DEAD_TASKS)
+
+    def dead_letters(
+        self, terms: Sequence[Term], since_id: int | None, limit: int, task_id: int | None = None
+    ) -> FirstDeadLetters:
         """Return the newest dead letters that match all terms, and the ids of all from `since_id` on."""
         with self.database.read() as connection:
             now = self.database.now(connection)
             dead_ids = set() if since_id is None else listings.dead_ids(connection, since_id)
-            return FirstDeadLetters(listings.dead_letters(connection, terms, None, limit, now), dead_ids)
+            page = listings.dead_letters(connection, terms, None, limit, now, task_id)
+            return FirstDeadLetters(page, dead_ids)
 
-    def more_dead_letters(self, terms: Sequence[Term], before_id: int, limit: int) -> DeadLettersPage:
+    def more_dead_letters(
+        self, terms: Sequence[Term], before_id: int, limit: int, task_id: int | None = None
+    ) -> DeadLettersPage:
         """Return the page of dead letters with ids below `before_id`."""
         with self.database.read() as connection:
             now = self.database.now(connection)
-            return listings.dead_letters(connection, terms, before_id, limit, now)
+            return listings.dead_letters(connection, terms, before_id, limit, now, task_id)
 
     def alerts(self) -> list[AlertFacts]:
         """Return the newest open alerts, up to MOST_ALERTS."""

@@ -21,6 +21,7 @@ from dcron.tui.host import Host
 from dcron.tui.keynames import key_name
 from dcron.tui.main_screen import MainScreen
 from dcron.tui.messages import MessagingApp
+from dcron.tui.pane import Pane
 from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
@@ -224,6 +225,10 @@ class DcronApp(MessagingApp[Exception]):
         from dcron.tui.views.runs import RunsPane
 
         self.main.drill(RunsPane(task_id, node_id, node_since, title))
+
+    def open_pane(self, pane: Pane) -> None:
+        """Show a pane, inside the present view."""
+        self.main.drill(pane)
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""

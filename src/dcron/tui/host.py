@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
     from dcron.services.dashboard import Dashboard
     from dcron.tui.acts import Act, Outcome
+    from dcron.tui.pane import Pane
 
 T = TypeVar("T")
 
@@ -98,6 +99,9 @@ class Host(Protocol):
         node_since: datetime | None = None,
     ) -> None:
         """Show the runs of a task or of a node, inside the present view."""
+
+    def open_pane(self, pane: "Pane") -> None:
+        """Show a pane, inside the present view."""
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""
