@@ -55,7 +55,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "import": "Import a crontab file.",
-        "export": "Print the crontab as a crontab file.",
+        "export": "Print the crontab as a file: a crontab, JSON or TOML.",
         "prune": "Delete history that is older than settings and tasks say.",
         "hold": "Keep a run, or all runs of a task, from being pruned.",
         "unhold": "Let a run, or all runs of a task, be pruned again.",

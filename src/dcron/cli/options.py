@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -48,6 +48,10 @@ SelectorOption = Annotated[
     typer.Option(
         "-l", "--selector", metavar="SELECTOR", help="Tasks with these labels: team=shop,tier!=gold."
     ),
+]
+FileFormat = Annotated[
+    Literal["text", "json", "toml"] | None,
+    typer.Option("--format", metavar="text|json|toml", help="Format of the files [default: by their names]."),
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Do not ask for confirmation.")]
 _UNIQUE_PREFIX = typer.Argument(
