@@ -7,7 +7,8 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -15,6 +16,7 @@ from dcron import policy
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task, Trigger
 from dcron.policy.start_times import (
+    MINUTE,
     Filled,
     Minutes,
     StartSpan,
@@ -31,8 +33,19 @@ from dcron.services import recent_statistics, task_rows
 from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
-from dcron.store import alert_causes, alert_list, dependencies, finished_runs, listings, nodes, tasks
+from dcron.store import (
+    alert_causes,
+    alert_list,
+    dependencies,
+    finished_runs,
+    fleet_figures,
+    listings,
+    nodes,
+    queues,
+    tasks,
+)
 from dcron.store.alert_list import UnacknowledgedAlerts
+from dcron.store.fleet_figures import DueRuns
 from dcron.store.listings import DeadLettersPage, DeadTask, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
 from dcron.store.retention import EARLIEST
@@ -46,6 +59,11 @@ ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
 OCCURRENCES = 5
 LAST_RUNS = 8
 WAITING_RUNS = 20
+HOUR = timedelta(hours=1)
+MOST_STARTING = 5000
+"""Most tasks whose starts of the next hour are counted."""
+COUNTING_SECONDS = 0.2
+"""Seconds for which they are counted."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +154,30 @@ class FirstDeadLetters:
 
     page: DeadLettersPage
     dead_ids: set[int]
+
+
+class QueueUse(NamedTuple):
+    """A queue with its living runs, its limit and its due runs."""
+
+    name: str
+    alive: int
+    limit: int | None
+    due: int
+
+
+@dataclass(frozen=True)
+class FleetFigures:
+    """What all nodes together have to do."""
+
+    due: DueRuns
+    queues: Sequence[QueueUse]
+    """Those with a limit, living runs or due runs."""
+    begin: datetime
+    """The minute with which `starts` begins."""
+    starts: Sequence[int]
+    """How many tasks start by the clock in each minute of the next hour."""
+    has_more: bool
+    """Whether not all tasks were counted."""
 
 
 @dataclass(frozen=True)
@@ -299,6 +341,28 @@ class Dashboard:
         with self.database.read() as connection:
             found = alert_list.page(connection, closed=False, limit=MOST_ALERTS)
             return alert_causes.read(connection, found, self.database.now(connection))
+
+    def fleet(self) -> FleetFigures:
+        """Return the queues, the due runs, and the starts of the next hour as far as they can be counted."""
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            due = fleet_figures.due_runs(connection, now)
+            known = {queue.name: queue for queue in queues.listing(connection)}
+            ids = fleet_figures.starting_tasks(connection, now + HOUR, MOST_STARTING)
+        span = StartSpan(now.replace(second=0, microsecond=0), MINUTE, HOUR // MINUTE)
+        minutes = Minutes()
+        found = self.count_starts(minutes, ids, now, span.end, COUNTING_SECONDS)
+        used = [
+            QueueUse(
+                name,
+                known[name].alive if name in known else 0,
+                known[name].max_running if name in known else None,
+                due.by_queue.get(name, 0),
+            )
+            for name in sorted({*known, *due.by_queue})
+        ]
+        has_more = found.counted < len(ids) or len(ids) >= MOST_STARTING
+        return FleetFigures(due, used, span.begin, minutes.in_cells(span), has_more)
 
     def nodes(self) -> list[Node]:
         """Return the living nodes, and those that ended within a day."""

@@ -9,8 +9,10 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.widget import Widget
 
 from dcron.errors import DcronError
+from dcron.model import Node
 from dcron.safetext import safe
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.connections import Connections
@@ -226,15 +228,21 @@ class DcronApp(MessagingApp[Exception]):
 
         self.main.drill(RunsPane(task_id, node_id, node_since, title))
 
-    def open_pane(self, pane: Pane) -> None:
+    def open_pane(self, pane: Widget) -> None:
         """Show a pane, inside the present view."""
-        self.main.drill(pane)
+        self.main.drill(cast("Pane", pane))
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""
         from dcron.tui.task_page.page import TaskPage
 
         self.main.drill(TaskPage(task_id, name))
+
+    def open_node(self, node: Node) -> None:
+        """Show the page of a node, inside the present view."""
+        from dcron.tui.node_page import NodePage
+
+        self.main.drill(NodePage(node))
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""
