@@ -36,6 +36,7 @@ DOCUMENTS = {
     "why": ("why", "nightly"),
     "db url": ("db", "url"),
     "import": ("import", "-", "--user", "root"),
+    "apply": ("apply", "-F", "-", "--source", "shop/cron"),
 }
 
 
@@ -45,7 +46,7 @@ def test_the_keys_of_each_document_are_those_of_the_page(sqlite: Dcron) -> None:
     shown = {}
     for document, words in DOCUMENTS.items():
         as_json = ("--format", "json") if document == "report" else ("--json",)
-        found = sqlite(*words, *as_json, stdin=b"@daily date\n").json
+        found = sqlite(*words, *as_json, stdin=b"#dcron: name=date\n@daily date\n").json
         shown[document] = set(found[0] if isinstance(found, list) else found)
     assert shown == {document: _documented(document) for document in DOCUMENTS}
 

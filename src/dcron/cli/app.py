@@ -54,6 +54,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "undrain": "Let a drained node claim runs again.",
         "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
+        "diff": "Show what `apply` would change.",
+        "apply": "Make the tasks of a source what its files say.",
         "import": "Import a crontab file.",
         "export": "Print the crontab as a file: a crontab, JSON or TOML.",
         "prune": "Delete history that is older than settings and tasks say.",
@@ -87,7 +89,7 @@ VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.i
 COMMAND_LAST = ("add", "at", "in")
 WRITING = (
     *("set", "edit", "rm", "pause", "resume", "run", "cancel", "retry", "backfill"),
-    *("import", "restore", "drain", "undrain", "hold", "unhold", "undo"),
+    *("apply", "import", "restore", "drain", "undrain", "hold", "unhold", "undo"),
 )
 """Further verbs that change the crontab and take a reason."""
 

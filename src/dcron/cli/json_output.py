@@ -38,6 +38,8 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 
 def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
     """A task with its next and last run."""
+    from dcron.policy.ownership import is_drifted
+
     task = view.task
     holder = view.alive[-1] if view.alive else None
     fields = {FIELDS[name].key: FIELDS[name].kind.to_json(getattr(task, name)) for name in DEFINITION_FIELDS}
@@ -57,6 +59,7 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "late": view.is_late(now),
         "dead": view.dead,
         "source": task.source,
+        "drifted": is_drifted(task),
         "unserved": view.unserved,
         "alerts": [alert_shape(alert) for alert in view.alerts],
         **fields,

@@ -157,5 +157,5 @@ def _task(change: RecordedChange, state: TaskState) -> Task:
         error=None,
         changed_at=change.at,
         changed_by=change.actor,
-        source=state.source,
+        **state.ownership._asdict(),
     )

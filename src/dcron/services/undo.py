@@ -129,6 +129,7 @@ class Undo(Service):
                     problems[step.subject] = error
             if not left or len(left) == len(tried):
                 break
+        problems |= {name: Refused(text) for name, text in attempt.dependency_problems().items()}
         if len(problems) == 1:
             raise next(iter(problems.values()))
         if problems:
@@ -158,7 +159,7 @@ class _Attempt:
         self._connection = connection
         self._undo = undo
         self._force = force
-        self._writer = TaskWriter(connection, undo.database, undo.author)
+        self._writer = TaskWriter(connection, undo.database, undo.author, postpones=True)
 
     def undo(self, step: Step) -> None:
         """Restore the state before the step. Raises LaterChanges, Refused or UsageError."""
@@ -169,6 +170,10 @@ class _Attempt:
         elif self._undo_other(step):
             self.others.append(step.last)
 
+    def dependency_problems(self) -> dict[str, str]:
+        """Return, by name, what would be wrong with the dependencies of these tasks."""
+        return self._writer.dependency_problems()
+
     def _undo_task(self, step: Step) -> TaskChange | None:
         task_id = step.last.task_id
         assert task_id is not None
@@ -177,7 +182,9 @@ class _Attempt:
         target = _without_past_pause(step.first.state_before, self._writer.now)
         if _is_same(present, target):
             return None
-        if not self._force and not _is_same(present, step.last.state_after):
+        # Earlier versions recorded the source of an adopted task as it was before.
+        owned_alike = "applied" in (step.last.after or {})
+        if not self._force and not _is_same(present, step.last.state_after, owned_alike=owned_alike):
             later = changes.of_task_after(self._connection, task_id, step.last.id)
             raise LaterChanges(step.subject, later)
         if target is None:
@@ -273,8 +280,8 @@ def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:
     yield from sorted(steps.values(), key=lambda step: -step.last.id)
 
 
-def _is_same(state: TaskState | None, other: TaskState | None) -> bool:
-    return other is None if state is None else state.is_like(other)
+def _is_same(state: TaskState | None, other: TaskState | None, *, owned_alike: bool = True) -> bool:
+    return other is None if state is None else state.is_like(other, owned_alike=owned_alike)
 
 
 def _without_past_pause(state: TaskState | None, now: datetime) -> TaskState | None:

@@ -27,7 +27,7 @@ from dcron.tui.pane import Pane
 from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
-from dcron.tui.theme import CSS, THEMES
+from dcron.tui.theme import CSS, OWN_THEMES, THEMES, VARIABLES
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -85,6 +85,8 @@ class DcronApp(MessagingApp[Exception]):
         self.main = MainScreen(lambda: self._refresher.status, self._start)
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
+        for theme in OWN_THEMES:
+            self.register_theme(theme)
         self.theme = THEMES[settings.theme]
 
     # Threads ----------------------------------------------------------------------------------------
@@ -330,6 +332,10 @@ class DcronApp(MessagingApp[Exception]):
     def get_key_display(self, binding: Binding) -> str:
         """Return the name of the key."""
         return binding.key_display or key_name(binding.key)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return the colours that Textual's own themes do not define."""
+        return dict(VARIABLES)
 
     def get_system_commands(self, screen: Any) -> Any:
         """Return none of Textual's own commands."""

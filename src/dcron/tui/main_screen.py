@@ -117,6 +117,8 @@ class MainScreen(Screen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Hide what does not fit."""
         self.set_class(event.size.width >= WIDE, "-wide")
+        if self.has_class("-wide"):
+            self.remove_class("-show-detail")
         self.set_class(event.size.height < SHORT, "-short")
 
     def on_screen_resume(self) -> None:
@@ -146,6 +148,15 @@ class MainScreen(Screen[None]):
             self._leave()
             self.view = view
         self._show()
+
+    def action_show_tasks(self, filter_text: str) -> None:
+        """Show the tasks that match this filter."""
+        self.action_view(VIEWS[0].name)
+        while self._pop():
+            pass
+        if self.pane:
+            self.pane.set_filter(filter_text)
+        self.redraw_header()
 
     def drill(self, pane: Pane) -> None:
         """Show this pane; Esc goes back to the one before."""

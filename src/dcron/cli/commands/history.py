@@ -83,12 +83,19 @@ def _rows(found: "Iterable[RecordedChange]", now: datetime) -> Iterator[list[str
             str(each.id),
             humanize.ago(each.at, now),
             each.author,
-            each.via or "",
+            _via(each),
             each.subject,
             what(each),
             each.batch or "",
             each.note or "",
         ]
+
+
+def _via(change: "RecordedChange") -> str:
+    """Return the way of a change; with the source, if it was applied."""
+    if change.via != "apply":
+        return change.via or ""
+    return f"apply {(change.after or change.before or {}).get('source') or ''}".strip()
 
 
 def _print_patches(found: "Iterable[RecordedChange]") -> int:
@@ -104,7 +111,7 @@ def _print_patches(found: "Iterable[RecordedChange]") -> int:
             [
                 ("change", f"{each.id}, batch {each.batch or each.id}"),
                 ("when", humanize.full(each.at.astimezone(here))),
-                ("who", f"{each.author}, {each.via}" if each.via else each.author),
+                ("who", f"{each.author}, {_via(each)}" if each.via else each.author),
                 ("why", each.note),
                 ("what", [f"{each.subject}: {what(each)}", *lines]),
             ]

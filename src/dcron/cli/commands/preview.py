@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector, selected
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import At, Db, Json, takes, whole_number
+from dcron.cli.options import At, Db, Json, SelectorOption, takes, whole_number
 from dcron.cli.past_crontab import read_past
 from dcron.cli.task_options import RuleOptions
 from dcron.errors import NotFound, ScheduleError, UsageError
@@ -18,6 +19,7 @@ from dcron.model import Definition, Task
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dcron.policy.selectors import Selector
     from dcron.policy.start_times import TaskStart
     from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
@@ -50,6 +52,7 @@ def command(
             metavar="SCHEDULE|NAME", help="Schedule in quotes, or name of a task.", show_default=False
         ),
     ] = None,
+    selector: SelectorOption = None,
     every: Annotated[bool, typer.Option("--all", help="Show all tasks in one list.")] = False,
     tz: Annotated[
         str | None,
@@ -82,7 +85,11 @@ def command(
     dcron preview '30 2 * * *' -z Europe/Berlin --from 2027-03-27 -n 3
     dcron preview backup --fold both
     dcron preview --all --until tomorrow
+    dcron preview --all -l team=shop
     """
+    chooser = read_selector(selector, what)
+    if chooser and not every:
+        raise UsageError("-l chooses among all tasks; add --all")
     if every == (what is not None):
         raise UsageError("give a schedule, the name of a task, or --all")
     if at and every:
@@ -94,7 +101,7 @@ def command(
     elif not options.is_empty:
         raise UsageError("--all shows the tasks unchanged; give other rules only with a schedule or a name")
     else:
-        _preview_all(tz, window, db, as_json=as_json)
+        _preview_all(tz, window, db, chooser, as_json=as_json)
 
 
 class Window:
@@ -281,7 +288,9 @@ def _why_none(task: Definition) -> str:
     return "" if next_runs.schedule_of(task).timed else f": it runs {next_runs.explanation(task)}"
 
 
-def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: bool) -> None:
+def _preview_all(
+    tz: str | None, window: Window, db: str | None, chooser: "Selector | None", *, as_json: bool
+) -> None:
     from dcron.cli import agenda
     from dcron.cli.progress import watched
     from dcron.schedule import zone
@@ -289,11 +298,12 @@ def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: boo
     timezone = own_zone() if tz is None else zone(tz).key
     after, until, count = window.bounds(timezone, MOST_OF_ALL)
     with opened_crontab(db) as crontab:
-        lines = [task for task in watched(crontab.tasks(), "reading tasks") if task.enabled]
+        found = selected(crontab, chooser) if chooser else watched(crontab.tasks(), "reading tasks")
+        lines = [task for task in found if task.enabled]
         planned = crontab.planned_occurrences([task.id for task in lines if task.jitter])
     planned = planned if after >= window.now else {}
-    found = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL)
+    starts = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL)
     show = agenda.print_json if as_json else agenda.print_agenda
-    shown = show(found, lines, zone(timezone), window.now)
+    shown = show(starts, lines, zone(timezone), window.now)
     if until and shown >= count:
         console.note(f"there are more than {shown:,} starts until then; the rest is left out")

@@ -15,7 +15,7 @@ from dcron.store.listings import DeadTask
 from dcron.store.search_terms import Term
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell
-from dcron.tui.columns import Column
+from dcron.tui.columns import Column, name_column
 from dcron.tui.host import Host
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
@@ -46,7 +46,7 @@ class DeadTasksPane(TablePane):
         """Return the columns. The task and the number are always shown."""
         return (
             Column("sign", "", 1, lambda row, _: Cell(self.host.signs["failed"], "failed")),
-            Column("task", "task", 14, _name, most=40, grows=True, order="name"),
+            name_column("task", "task", _name, order="name"),
             Column("count", "letters", 8, lambda row, _: Cell(f"{row.count:,}"), right=True, order="count"),
             Column("first", "first", 8, lambda row, now: _ended(row.first, now), rank=1, order="first"),
             Column("last", "last", 8, lambda row, now: _ended(row.last, now), order="last"),
