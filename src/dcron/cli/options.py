@@ -107,6 +107,11 @@ def alert_number(text: str) -> int:
     return _row_number(text, "an alert; `dcron alerts`")
 
 
+def freeze_number(text: str) -> int:
+    """Return a freeze's number. Raises BadParameter, to which typer adds the name of the option."""
+    return _row_number(text, "a freeze; `dcron freezes`")
+
+
 def _row_number(text: str, row: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise typer.BadParameter(f"{text!r} is not the number of {row} shows the numbers")

@@ -40,7 +40,7 @@ class DeadLetters(Service):
             require_runnable(task)
             if other := runs.superseded_by(connection, run):
                 raise Refused(_why_replaced(other, run))
-            retried = runs.add(connection, new_runs.retry_of(run, task, now))
+            retried = runs.add(connection, new_runs.requested_retry_of(run, task, now))
             runs.dismiss(connection, [run_id])
             detail = {"run": retried.id, "retry_of": run_id}
             audit_log.record_run(connection, now, self.author, "retry", task.id, task.name, detail)

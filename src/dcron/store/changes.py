@@ -66,7 +66,7 @@ class RecordedChange:
     actor: str
     action: str
     kind: str
-    """What was changed: task, run, calendar, queue, setting, node, alert or database."""
+    """What was changed: task, run, calendar, queue, setting, node, freeze, alert or database."""
     task_id: int | None
     task: str | None
     version: int | None

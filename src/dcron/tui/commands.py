@@ -9,7 +9,7 @@ from dcron.model import Node, Run, Task
 from dcron.services.alerts import Alerts
 from dcron.services.dashboard import Dashboard
 from dcron.services.name_prefix import NotExact
-from dcron.tui.actions import alerts, nodes, runs, tasks
+from dcron.tui.actions import alerts, freezes, nodes, runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.completion import MOST_NAMES, Completion, among
 from dcron.tui.filters import complete_from_database, node_names
@@ -179,6 +179,10 @@ COMMANDS = {
         Command("dismiss", "RUN", "Dismiss a dead letter.", _on_run(runs.dismiss)),
         Command("drain", "NODE", "Let a node take no new runs.", _drain),
         Command("ack", "TASK", "Acknowledge the open alerts of a task.", _ack),
+        Command(
+            "freeze", "", "Let nothing start by itself, on any node.", lambda host, _: freezes.freeze(host)
+        ),
+        Command("thaw", "", "End the freezes that hold.", lambda host, _: freezes.thaw(host)),
         Command("undrain", "NODE", "Let a drained node take runs again.", _undrain),
         Command(
             "filter",

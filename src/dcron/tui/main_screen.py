@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
+from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
 from dcron.tui.pane import Pane
@@ -58,6 +59,7 @@ class MainScreen(Screen[None]):
         self.prompt = Prompt()
         self._bar = Bar(status)
         self._alerts = AlertLine(status)
+        self._freeze = FreezeLine(status)
         self._tabs = Tabs(self.location)
         self._start = start
         self._stacks: dict[str, list[Pane]] = {}
@@ -98,6 +100,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield self._bar
+        yield self._freeze
         yield self._alerts
         yield self._tabs
         yield Container(id="body")
@@ -137,6 +140,7 @@ class MainScreen(Screen[None]):
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
         self.redraw_bar()
+        self._freeze.update_freeze()
         self._alerts.update_alerts()
         self.redraw_tabs()
 

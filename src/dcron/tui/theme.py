@@ -90,13 +90,15 @@ THEMES: Mapping[str, str] = {
 
 CSS = """
 Screen { layout: vertical; overflow: hidden; }
-Bar, AlertLine, Tabs, Hints { height: 1; background: $panel; color: $foreground; }
+Bar, FreezeLine, AlertLine, Tabs, Hints { height: 1; background: $panel; color: $foreground; }
 * {
     scrollbar-size-vertical: 1; scrollbar-color: $scrollbar; scrollbar-background: $scrollbar-background;
     scrollbar-color-hover: $scrollbar-hover; scrollbar-background-hover: $scrollbar-background-hover;
     scrollbar-color-active: $scrollbar-active; scrollbar-background-active: $scrollbar-background-active;
 }
 AlertLine { color: $text-error; text-style: bold; }
+FreezeLine { color: $text-warning; text-style: bold; }
+.-grey FreezeLine { color: $foreground; text-style: bold; }
 .-grey AlertLine { color: $foreground; text-style: bold reverse; }
 Tabs { background: $surface; }
 #body { height: 1fr; }

@@ -15,7 +15,7 @@ from dcron.cli.options import At, Db, Json, SelectorOption
 from dcron.cli.past_crontab import read_past
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.task_table import COLUMNS, row
-from dcron.cli.warnings import living_nodes, why_idle
+from dcron.cli.warnings import living_nodes, print_frozen, why_idle
 from dcron.errors import UsageError
 from dcron.presentation import humanize
 
@@ -124,6 +124,8 @@ def command(
                 console.note("there was no such task then" if at else _empty(chosen, chooser))
             elif idle:
                 console.note(idle)
+            if not at:
+                print_frozen(crontab)
 
 
 def _past_rows(

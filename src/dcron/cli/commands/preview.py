@@ -19,6 +19,7 @@ from dcron.model import Definition, Task
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dcron.policy.freezes import FrozenTime
     from dcron.policy.selectors import Selector
     from dcron.policy.start_times import TaskStart
     from dcron.schedule import ClockTransition, Rules
@@ -131,6 +132,8 @@ class Subject:
 
     task: Definition
     rules: "Rules"
+    frozen: "FrozenTime | None" = None
+    """When the crontab is frozen; None for a schedule without a task."""
     settled_until: datetime | None = None
     """The time up to which the task's occurrences do not start any more; None if that is not known."""
 
@@ -178,6 +181,7 @@ def _task(
 ) -> Subject:
     from dcron.fields.names import NAME
     from dcron.schedule import zone
+    from dcron.services.freezes import Freezes
 
     if not NAME.fullmatch(name):
         raise error
@@ -196,7 +200,8 @@ def _task(
         task = replace(task, **asked)
         other = {"except_calendar", "only_calendar"} & asked.keys()
         subject = _checked(task, _calendars(crontab, task) if other else {})
-        return replace(subject, settled_until=settled_until)
+        frozen = None if at else Freezes(crontab).frozen_time()
+        return replace(subject, settled_until=settled_until, frozen=frozen)
 
 
 def _calendars(crontab: "Crontab", task: Definition) -> dict[str, Any]:
@@ -238,12 +243,19 @@ def _print_json(subject: Subject, window: Window) -> None:
 def _starts(
     subject: Subject, after: datetime, until: datetime | None, count: int, window: Window
 ) -> "Iterator[TaskStart]":
+    from dcron.policy.freezes import NEVER
     from dcron.presentation import next_runs
 
     # In the past all occurrences are shown, whatever became of them.
     settled_until = subject.settled_until if after >= window.now else None
     return next_runs.starts(
-        subject.task, after, subject.rules, count=count, until=until, settled_until=settled_until
+        subject.task,
+        after,
+        subject.rules,
+        count=count,
+        until=until,
+        settled_until=settled_until,
+        frozen=subject.frozen or NEVER,
     )
 
 
@@ -294,6 +306,7 @@ def _preview_all(
     from dcron.cli import agenda
     from dcron.cli.progress import watched
     from dcron.schedule import zone
+    from dcron.services.freezes import Freezes
 
     timezone = own_zone() if tz is None else zone(tz).key
     after, until, count = window.bounds(timezone, MOST_OF_ALL)
@@ -301,8 +314,9 @@ def _preview_all(
         found = selected(crontab, chooser) if chooser else watched(crontab.tasks(), "reading tasks")
         lines = [task for task in found if task.enabled]
         planned = crontab.planned_occurrences([task.id for task in lines if task.jitter])
+        frozen = Freezes(crontab).frozen_time()
     planned = planned if after >= window.now else {}
-    starts = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL)
+    starts = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL, frozen)
     show = agenda.print_json if as_json else agenda.print_agenda
     shown = show(starts, lines, zone(timezone), window.now)
     if until and shown >= count:
