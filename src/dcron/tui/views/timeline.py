@@ -67,6 +67,8 @@ class TimelinePane(TasksPane):
         self.foot = Foot()
         self.load = LoadLine()
         self._is_heat = False
+        self._last_change: datetime | None = None
+        """The clock change that a key went to last."""
         self._counting: tuple[object, ...] = ()
         """The span, the number of tasks and the change token of the count."""
         self._begun_at = 0.0
@@ -252,11 +254,13 @@ class TimelinePane(TasksPane):
 
     def action_clock_change(self) -> None:
         now, here = self.host.health.now(), self._jump_zone()
-        after = now + self._shift + STEP if self._shift else now
+        shown = self._last_change  # a second key goes on from there
+        after = shown if shown and self._span.begin <= shown < self._span.end else now + self._shift
         change = next(clock(here).transitions(after, now + FARTHEST + STEP), None)
         if change is None:
             self.host.report(f"the clocks of {safe(str(here))} do not change within a year")
             return
+        self._last_change = change.at
         self._shift_to(max(now, change.at - STEP))
         local = change.at.astimezone(here)
         self.host.report(f"the clocks of {safe(str(here))} change on {local:%a %Y-%m-%d}")
