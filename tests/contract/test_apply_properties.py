@@ -24,7 +24,7 @@ SOURCES = ["shop/cron", "web/cron"]
 @st.composite
 def definitions(draw: st.DrawFn) -> list[Definition]:
     """A file: some tasks with few different values, some after others."""
-    found = []
+    found: list[Definition] = []
     for name in draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=5)):
         upstream = draw(st.sampled_from([None, None, None, *NAMES[:1], *(each.name for each in found)]))
         schedule = f"@after {upstream}" if upstream else draw(st.sampled_from(["@daily", "@hourly"]))
