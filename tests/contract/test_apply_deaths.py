@@ -1,4 +1,4 @@
-"""`dcron apply` dies before any of its statements; applying again leads to the state of an undisturbed apply."""
+"""`dcron apply` dies before any statement; applying again leads to the state of an undisturbed apply."""
 
 import os
 from contextlib import suppress
