@@ -258,8 +258,9 @@ class _Simulation:
     def _arrive(self, state: _TaskState, at: datetime) -> None:
         """Let an occurrence of the task, or a run after another one, come due."""
         if not state.lane.nodes:
-            lacks = why_unschedulable(state.lane.lane, self._fleet.nodes)
-            self._load.unserved.setdefault(state.about.name, lacks or "")
+            if state.about.name not in self._load.unserved:
+                lacks = why_unschedulable(state.lane.lane, self._fleet.nodes)
+                self._load.unserved[state.about.name] = lacks or ""
         elif state.about.task.every_node:
             for each in state.lane.nodes:
                 lane = self._lane(state.lane.lane.on(each.node.id))
