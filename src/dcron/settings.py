@@ -193,11 +193,26 @@ MONITOR_TASKS = Setting(
     "5000",
     _task_count,
 )
+ALLOW, REFUSE = "allow", "refuse"
+
+
+def _allowed(value: Any) -> str:
+    if value not in (ALLOW, REFUSE):
+        raise UsageError(f"edits.owned: give {ALLOW} or {REFUSE}, not {str(value)[:60]!r}")
+    return str(value)
+
+
+OWNED_EDITS = Setting(
+    "edits.owned",
+    "Whether tasks that a source owns may be changed otherwise than by `dcron apply`: allow or refuse.",
+    ALLOW,
+    _allowed,
+)
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         each.name: each
         for each in (
-            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS),
+            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, OWNED_EDITS),
             *(_keep_setting(*kept) for kept in _KEPT.items()),
             *(_expect_setting(name, *about) for name, about in _EXPECTED.items()),
             *_NOTIFY,

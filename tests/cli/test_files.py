@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dcron.sources import FORMATS, Format, parse, write
 from tests.support.cli import Dcron
 
 CRONTAB = """\
@@ -144,6 +145,19 @@ def test_what_is_exported_can_be_imported(dcron: Dcron, sqlite: Dcron) -> None:
 
 def test_an_unknown_format_is_wrong_usage(sqlite: Dcron) -> None:
     assert sqlite("export", "--format", "yaml").code == 2
+    refused = sqlite("export", "--format", "json", "--system")
+    assert (refused.code, "--system is for crontabs" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_of_an_export_has_the_same_tasks(sqlite: Dcron, format: Format) -> None:
+    sqlite.done("add", "-n", "a", "--timeout", "5m", "--label", "team=shop", "@every 90s", "ls")
+    sqlite.done("add", "-n", "b", "-z", "Asia/Tokyo", "-e", "A=ünï\x1b", "0 4 * * *", "two\nlines")
+    text = sqlite.done("export", "--format", format).out
+    assert "\x1b" not in text
+    tasks = [task.definition for task in parse(text, file="export", timezone="UTC").tasks]
+    assert write(tasks, "text") == sqlite.done("export").out
+    assert sqlite.done("lint", "-", stdin=text.encode()).err == "no warnings\n"
 
 
 def test_an_export_of_a_system_crontab_names_the_accounts(sqlite: Dcron) -> None:

@@ -122,3 +122,36 @@ def test_accounts_and_files_that_cannot_be_read(sqlite: Dcron, tmp_path: Path) -
     assert "imported" not in refused.err
     assert sqlite("lint", str(tmp_path / "none")).code == 2
     assert sqlite("lint", "--system").code == 2
+
+
+def test_a_directory_is_checked_as_a_whole(sqlite: Dcron, tmp_path: Path) -> None:
+    (tmp_path / "a.cron").write_text("#dcron: name=fine\n0 9 * * * x\n#dcron: name=thrice\n* 3 * * * x\n")
+    (tmp_path / "b.json").write_text('[{"name": "never", "schedule": "0 0 30 2 *", "command": "x"}]')
+    (tmp_path / "c.toml").write_text('[task.bad]\nschedule = "@daily"\ncommand = "x"\nshell = "sh"\n')
+    found = sqlite("lint", str(tmp_path), "--json")
+    assert found.code == 1
+    assert [(each["file"], each["line"], each["task"], each["code"]) for each in found.json[1:]] == [
+        (f"{tmp_path}/a.cron", 4, "thrice", "every-minute-of-hour"),
+        (f"{tmp_path}/b.json", 1, "never", "never-fires"),
+        (f"{tmp_path}/c.toml", 1, "bad", "not-runnable"),
+    ]
+    assert f"{tmp_path}/b.json:1: never: " in sqlite("lint", str(tmp_path)).out
+    (tmp_path / "a.cron").write_text("0 9 * * * x\n")
+    (tmp_path / "c.toml").write_text("[task.bad]\n")
+    refused = sqlite("lint", str(tmp_path))
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"{tmp_path}/a.cron:1: the task has no name; write this line above it: #dcron: name=x\n"
+        f"{tmp_path}/c.toml:1: bad: there is no schedule\n"
+        f"{tmp_path}/c.toml:1: bad: there is no command\n"
+    )
+
+
+def test_stdin_is_of_the_format_that_is_named_or_seen(sqlite: Dcron) -> None:
+    toml = b'task.a = {schedule = "@daily", command = "x"}'
+    assert sqlite("lint", "-", stdin=toml).code == 0  # an assignment of a crontab
+    bad = b'task.a = {schedule = "@daily"}'
+    refused = sqlite("lint", "-", "--format", "toml", stdin=bad)
+    assert (refused.code, refused.err) == (2, "<stdin>:1: a: there is no command\n")
+    assert sqlite("lint", "-", stdin=b'[{"name": "a"}]').code == 2
+    assert sqlite("lint", "--format", "json").code == 2

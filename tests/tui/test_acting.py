@@ -125,7 +125,8 @@ def test_a_waiting_run_is_cancelled(stage: Stage) -> None:
 
     async def look() -> None:
         async with stage.screen() as screen:
-            await screen.press("enter")
+            await screen.press("enter", "tab")
+            await screen.shows("waiting")
             await screen.until(lambda: len(screen.table.ids) == 2 and screen.table.has_focus)
             await screen.press("K")
             await screen.shows("cancel run 2 of backup?")

@@ -52,10 +52,15 @@ SECTIONS: dict[str, dict[str, str]] = {
         "nodes": "List the running agents, and those that ended within the last day.",
         "drain": "Stop a node from claiming runs; its active runs continue.",
         "undrain": "Let a drained node claim runs again.",
+        "freeze": "Start no run by itself, on any node, until the crontab is thawed.",
+        "thaw": "End a freeze: runs start by themselves again.",
+        "freezes": "List freezes: active, planned and past ones, the newest first.",
         "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
+        "diff": "Show what `apply` would change.",
+        "apply": "Make the tasks of a source what its files say.",
         "import": "Import a crontab file.",
-        "export": "Print the crontab as a crontab file.",
+        "export": "Print the crontab as a file: a crontab, JSON or TOML.",
         "prune": "Delete history that is older than settings and tasks say.",
         "hold": "Keep a run, or all runs of a task, from being pruned.",
         "unhold": "Let a run, or all runs of a task, be pruned again.",
@@ -87,7 +92,7 @@ VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.i
 COMMAND_LAST = ("add", "at", "in")
 WRITING = (
     *("set", "edit", "rm", "pause", "resume", "run", "cancel", "retry", "backfill"),
-    *("import", "restore", "drain", "undrain", "hold", "unhold", "undo"),
+    *("apply", "import", "restore", "drain", "undrain", "freeze", "thaw", "hold", "unhold", "undo"),
 )
 """Further verbs that change the crontab and take a reason."""
 

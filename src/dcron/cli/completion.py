@@ -160,6 +160,12 @@ def _queues(ctx: Any, beginning: str) -> list[Offer]:
     return _plain(["default", *_query(ctx, ask)])
 
 
+def _sources(ctx: Any, beginning: str) -> list[Offer]:
+    from dcron.services.apply import Apply
+
+    return _plain(_query(ctx, lambda crontab: Apply(crontab).sources()))
+
+
 def _tags(ctx: Any, beginning: str) -> list[Offer]:
     from dcron.services.fleet import Fleet
 
@@ -216,6 +222,7 @@ _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
     "QUEUE": _queues,
     "RUN": _runs,
     "SCHEDULE": _schedules,
+    "SOURCE": _sources,
     "STATE": _states,
     "TAG": _tags,
     "USER": _accounts,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcron.fields import FIELDS
 from dcron.json_values import instant, numbers, seconds
-from dcron.model import DEFINITION_FIELDS, Alert, Event, Node, Queue, Run
+from dcron.model import DEFINITION_FIELDS, Alert, Event, Freeze, Node, Queue, Run
 from dcron.presentation import alerts
 from dcron.presentation.alerts import AlertFacts
 from dcron.presentation.humanize import offset_of
@@ -38,6 +38,8 @@ _FIRST = ("name", "schedule", "timezone", "command", "argv")
 
 def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
     """A task with its next and last run."""
+    from dcron.policy.ownership import is_drifted
+
     task = view.task
     holder = view.alive[-1] if view.alive else None
     fields = {FIELDS[name].key: FIELDS[name].kind.to_json(getattr(task, name)) for name in DEFINITION_FIELDS}
@@ -57,6 +59,7 @@ def task_shape(view: "TaskRow", now: datetime) -> dict[str, Any]:
         "late": view.is_late(now),
         "dead": view.dead,
         "source": task.source,
+        "drifted": is_drifted(task),
         "unserved": view.unserved,
         "alerts": [alert_shape(alert) for alert in view.alerts],
         **fields,
@@ -364,6 +367,23 @@ def chunk_shape(chunk: "Chunk") -> dict[str, Any]:
         "stream": chunk.stream,
         "at": instant(chunk.at),
         "text": chunk.data.decode("utf-8", errors="replace"),
+    }
+
+
+def freeze_shape(freeze: Freeze, now: datetime) -> dict[str, Any]:
+    """A freeze."""
+    from dcron.policy.freezes import state_of
+
+    return {
+        "id": freeze.id,
+        "state": state_of(freeze, now),
+        "from_at": instant(freeze.from_at),
+        "until_at": instant(freeze.until_at),
+        "reason": freeze.reason,
+        "created_at": instant(freeze.created_at),
+        "created_by": freeze.created_by,
+        "thawed_at": instant(freeze.thawed_at),
+        "thawed_by": freeze.thawed_by,
     }
 
 

@@ -5,12 +5,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dcron.cli import console
+from dcron.cli.context import own_zone
 from dcron.model import Definition, Node, Task
 
 if TYPE_CHECKING:
     from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
     from dcron.services.task_rows import TaskRow
+
+NAMES_SHOWN = 5
+"""Names within a sentence."""
 
 
 def print_warnings(task: Definition, now: datetime, rules: "Rules | None" = None) -> None:
@@ -48,6 +52,23 @@ def print_crowd(view: "TaskRow", same_minute: Sequence[Task], now: datetime) -> 
         minute = view.next_run.due_at.replace(second=0, microsecond=0)
         more = len(same_minute) == COUNTED
         print_doubts(next_runs.crowd(view.task, same_minute, minute, now, more=more))
+
+
+def print_owned(changed: Iterable[Task]) -> None:
+    """Print a note about tasks that a source owns: the change belongs there, too."""
+    from dcron.policy.ownership import is_owned
+    from dcron.presentation.humanize import first_few
+
+    by_source: dict[str, list[str]] = {}
+    for task in changed:
+        if is_owned(task):
+            by_source.setdefault(task.source or "", []).append(task.name)
+    for source, names in by_source.items():
+        belongs = "belongs" if len(names) == 1 else "belong"
+        named = first_few(names, NAMES_SHOWN)
+        console.note(
+            f"{named} {belongs} to {source}: make the change there, too, or `dcron apply` finds a conflict"
+        )
 
 
 def print_unserved(view: "TaskRow", fleet: Sequence[Node]) -> None:
@@ -96,3 +117,14 @@ def print_idle(fleet: Sequence[Node]) -> None:
     """Print why none of the living nodes claims new runs, if none does."""
     if cause := why_idle(fleet):
         console.note(cause)
+
+
+def print_frozen(crontab: "Crontab") -> None:
+    """Print who froze the crontab, until when and why, if it is frozen."""
+    from dcron.presentation.freezes import sentence
+    from dcron.schedule import zone
+    from dcron.services.freezes import Freezes
+
+    if freeze := Freezes(crontab).active():
+        said = sentence(freeze, zone(own_zone()), crontab.now())
+        console.note(f"{said}; nothing starts by itself until `dcron thaw {freeze.id}`")

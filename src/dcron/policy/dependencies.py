@@ -36,6 +36,46 @@ def cycles(graph: Graph) -> Iterator[list[str]]:
             return
 
 
+def groups_in_order(graph: Graph) -> list[list[str]]:
+    """Return the names in groups, each after the groups that it depends on.
+
+    Names that depend on each other, in a circle, are one group (Tarjan's strongly connected components).
+    """
+    groups: list[list[str]] = []
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    ungrouped: dict[str, None] = {}
+    for start in graph:
+        path = [] if start in number else [(start, iter(graph[start]))]
+        while path:
+            name, upstream = path[-1]
+            if name not in number:
+                number[name] = lowest[name] = len(number)
+                ungrouped[name] = None
+            for each in upstream:
+                if each in graph and each not in number:
+                    path.append((each, iter(graph[each])))
+                    break
+                if each in ungrouped:
+                    lowest[name] = min(lowest[name], number[each])
+            else:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    lowest[above] = min(lowest[above], lowest[name])
+                if lowest[name] == number[name]:
+                    groups.append(_take_from(ungrouped, name))
+    return groups
+
+
+def _take_from(ungrouped: dict[str, None], name: str) -> list[str]:
+    """Remove this name and all later ones; return them."""
+    group = []
+    while name in ungrouped:
+        group.append(ungrouped.popitem()[0])
+    return group
+
+
 def _path_to(name: str, path: Mapping[str, str], start: str) -> list[str]:
     cycle = [start, name] if name != start else [start]
     while name != start:

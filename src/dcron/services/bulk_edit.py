@@ -18,6 +18,7 @@ from dcron.model import Task
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules
 from dcron.services.crontab import Crontab
+from dcron.services.owned_tasks import require_changes_allowed
 from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import (
     BadText,
@@ -94,6 +95,7 @@ class BulkEdit:
         edits = [TaskEdit(each.before, each.after and each.after.definition()) for each in changes.changes]
         with self._crontab.database.write() as connection:
             self._guard_order(connection, edits)
+            require_changes_allowed(connection, [edit.before for edit in edits if edit.before])
             overtaken = [
                 *self._changed_meanwhile(connection, edits),
                 *self._taken(connection, edits).values(),
@@ -124,6 +126,7 @@ class BulkEdit:
         """Return what would change: write the tasks, read them, and roll back."""
         with self._crontab.database.write() as connection, connection.begin_nested() as attempt:
             self._guard_order(connection, edits)
+            require_changes_allowed(connection, [edit.before for edit in edits if edit.before])
             if overtaken := self._changed_meanwhile(connection, edits):
                 raise EditConflict(overtaken)
             taken = self._taken(connection, edits)

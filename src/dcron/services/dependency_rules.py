@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.database import Database
 from dcron.errors import Refused, ScheduleError
-from dcron.model import Definition, Task
+from dcron.model import Definition
 from dcron.policy.dependencies import Graph, find_cycle
 from dcron.store import dependencies, tasks
 
@@ -54,13 +54,13 @@ def problem_of(
     return f"@after: these tasks would wait for each other: {' -> '.join(cycle)}" if cycle else None
 
 
-def require_no_downstream(connection: Connection, task: Task, removed: Collection[str] = ()) -> None:
-    """Raise Refused while tasks outside `removed`, the tasks being removed, run after this one."""
-    found = dependencies.directly_downstream(connection, task.name)
+def require_no_downstream(connection: Connection, name: str, removed: Collection[str] = ()) -> None:
+    """Raise Refused while tasks run after the one of this name, unless they are being `removed`, too."""
+    found = dependencies.directly_downstream(connection, name)
     downstream = [name for name in found if name not in removed]
     if downstream:
         raise Refused(
-            f"{', '.join(downstream)} {'comes' if len(downstream) == 1 else 'come'} after {task.name};"
+            f"{', '.join(downstream)} {'comes' if len(downstream) == 1 else 'come'} after {name};"
             f" change that first: dcron set {downstream[0]} --schedule ..."
         )
 

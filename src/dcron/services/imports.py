@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.errors import Conflict, Refused, UsageError
 from dcron.model import Definition, Task
+from dcron.policy.ownership import Ownership
 from dcron.presentation.humanize import first_few
 from dcron.services import sources
 from dcron.services.task_writer import NAMES_COMPARED, TaskWriter
@@ -90,10 +91,14 @@ def write(
     unchanged: list[Task] = []
     expired: list[str] = []
     problems: dict[str, str] = {}
-    for definition, task in ((each.definition, each.task) for each in matches):
+    adopted: list[Task] = []
+    ownership = Ownership(source)
+    for definition, task, other in ((each.definition, each.task, each.other) for each in matches):
         try:
             if task and task.definition() == definition:
                 unchanged.append(task)
+                if task is not other:
+                    adopted.append(task)
                 continue
             require_runnable(definition)
             if policy.has_ended(definition, writer.now):
@@ -103,14 +108,13 @@ def write(
             if task is None:
                 added.append(definition)
             elif not problems:
-                changes.append((task, writer.replace(task, definition)))
+                changes.append((task, writer.replace(task, definition, ownership)))
         except UsageError as error:
             problems[definition.name] = str(error)
     if not problems:
-        problems = writer.add_many(added, source)
-        # Also of tasks that are adopted.
-        matched = [task for each in matches if (task := each.task) and task is not each.other]
-        writer.set_source(matched, source, recorded=unchanged)
+        problems = writer.add_many(added, lambda _: ownership)
+        for task in adopted:
+            writer.set_ownership(task, ownership)
     written = [*added, *(after for _, after in changes)]
     imported = Imported(
         [definition.name for definition in added],

@@ -1,6 +1,6 @@
 """Write tasks inside one transaction: check them, plan their next runs, and record who changed what."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from dcron.database import Database
 from dcron.errors import Conflict, NoCalendar, NotFound, Refused, ScheduleError, UsageError
 from dcron.model import Definition, Run, Task
 from dcron.policy.dependencies import Graph
+from dcron.policy.ownership import Ownership, ownership_of
 from dcron.services import dependency_rules, sources
 from dcron.store import audit_log, planning, tasks
 from dcron.store.audit_log import Author
@@ -37,8 +38,14 @@ class TaskWriter:
     The caller has called `dependency_rules.lock_if_affected` before.
     """
 
-    def __init__(self, connection: Connection, database: Database, author: Author) -> None:
-        """Write through this connection; all changes bear the database's time of now."""
+    def __init__(
+        self, connection: Connection, database: Database, author: Author, *, postpones: bool = False
+    ) -> None:
+        """Write through this connection; all changes bear the database's time of now.
+
+        With `postpones`, tasks may be written in any order: the caller asks for `dependency_problems` at the
+        end, and rolls back if there are any.
+        """
         self.connection = connection
         self.now: datetime = database.now(connection)
         self._database = database
@@ -46,6 +53,11 @@ class TaskWriter:
         """The id of the change that the following ones undo."""
         self._author = author
         self._actor = author.name
+        self._postpones = postpones
+        self._postponed: set[int] = set()
+        """The ids of tasks whose upstream tasks have to be checked."""
+        self._freed: dict[str, None] = {}
+        """The names of tasks for which no other task may wait any more."""
 
     def add_valid(
         self, definition: Definition, *, once: bool, numbered: bool, since: datetime | None
@@ -81,7 +93,9 @@ class TaskWriter:
     def _insert(self, definition: Definition, once: bool) -> Task | None:
         return tasks.add(self.connection, self._database, definition, self.now, self._actor, once=once)
 
-    def add_many(self, definitions: Sequence[Definition], source: str | None) -> dict[str, str]:
+    def add_many(
+        self, definitions: Sequence[Definition], ownership: Callable[[Definition], Ownership]
+    ) -> dict[str, str]:
         """Add tasks with their first runs, a page at a time. Return, by name, what is wrong with which.
 
         Raises Conflict when one of the names is taken.
@@ -90,8 +104,8 @@ class TaskWriter:
         for start in range(0, len(definitions), PAGE):
             try:
                 with self.connection.begin_nested():
-                    page = definitions[start : start + PAGE]
-                    written = tasks.add_many(self.connection, page, self.now, self._actor, source)
+                    page = [(each, ownership(each)._asdict()) for each in definitions[start : start + PAGE]]
+                    written = tasks.add_with_state(self.connection, page, self.now, self._actor)
             except IntegrityError:
                 raise Conflict("a task of one of these names was added meanwhile; repeat it") from None
             for task in written:
@@ -100,29 +114,28 @@ class TaskWriter:
                 except UsageError as error:
                     problems[task.name] = str(error)
             valid = [task for task in written if task.name not in problems]
+            self._postponed.update(task.id for task in valid)
             planning.plan_new(self.connection, valid, self.now)
             audit_log.record_added(self.connection, self.now, self._author, valid)
         # Only now: a task may run after one that is added later in this batch.
-        graphs: dict[str, Graph] = {}
-        for definition in definitions:
-            if definition.name not in problems and (
-                problem := dependency_rules.problem_of(self.connection, definition, graphs)
-            ):
-                problems[definition.name] = problem
+        if not self._postpones:
+            valid_ones = [each for each in definitions if each.name not in problems]
+            self._require_upstream(valid_ones, problems)
         self._database.notify(self.connection)
         return problems
 
-    def replace(self, task: Task, definition: Definition) -> Task:
-        """Give the task this definition and plan it anew.
+    def replace(self, task: Task, definition: Definition, ownership: Ownership | None = None) -> Task:
+        """Give the task this definition and plan it anew. With `ownership`, say whose it is, too.
 
         Raises UsageError, Refused when a new name is taken or other tasks need the old one, and Conflict when
         the task is no longer as it was read.
         """
         if definition == task.definition():
-            return task
+            return self.set_ownership(task, ownership) if ownership else task
+        state = ownership._asdict() if ownership else None
         try:
             with self.connection.begin_nested():
-                replaced = tasks.replace(self.connection, task, definition, self.now, self._actor)
+                replaced = tasks.replace(self.connection, task, definition, self.now, self._actor, state)
         except IntegrityError:
             if definition.name == task.name or tasks.by_name(self.connection, definition.name) is None:
                 raise
@@ -130,16 +143,18 @@ class TaskWriter:
         if not replaced:
             raise self.conflict(task)
         if definition.name != task.name or definition.every_node:
-            dependency_rules.require_no_downstream(self.connection, task)
+            self._require_no_downstream(task)
         return self._settle(task, "set")
 
-    def set_source(self, matched: Sequence[Task], source: str | None, *, recorded: Collection[Task]) -> None:
-        """Set the source of these tasks. Record it for those in `recorded`: the others have a change."""
-        tasks.set_source(self.connection, [task.id for task in matched], source)
-        ids = {task.id for task in recorded}
-        for task in matched:
-            if task.id in ids and task.source != source:
-                self._record("set", before=task, after=replace(task, source=source))
+    def set_ownership(self, task: Task, ownership: Ownership) -> Task:
+        """Say whose the task is. Raises Conflict when it is no longer as it was read."""
+        if ownership == ownership_of(task):
+            return task
+        if not tasks.set_ownership(self.connection, task, ownership):
+            raise self.conflict(task)
+        owned = replace(task, **ownership._asdict())
+        self._record("set", before=task, after=owned)
+        return owned
 
     def revert(self, task: Task, state: TaskState) -> Task:
         """Give the task a former state, with its pause. Raises as `replace` does."""
@@ -147,12 +162,12 @@ class TaskWriter:
         renamed = state.definition.name != task.name
         if renamed and tasks.by_name(self.connection, state.definition.name):
             raise _name_taken(state.definition.name)
-        pause = self._pause(state)
-        if not tasks.replace(self.connection, task, state.definition, self.now, self._actor, pause):
+        columns = self._pause(state) | state.ownership._asdict()
+        if not tasks.replace(self.connection, task, state.definition, self.now, self._actor, columns):
             raise self.conflict(task)
         if renamed or state.definition.every_node:
-            dependency_rules.require_no_downstream(self.connection, task)
-        if state.definition != task.definition():
+            self._require_no_downstream(task)
+        if state.definition != task.definition() or state.ownership != ownership_of(task):
             action = "set"
         else:
             action = "pause" if state.pause else "resume"
@@ -172,7 +187,7 @@ class TaskWriter:
             task_id,
             version,
             state.definition,
-            {"once": state.once, "source": state.source, **self._pause(state)},
+            {"once": state.once, **state.ownership._asdict(), **self._pause(state)},
             self.now,
             self._actor,
         )
@@ -203,7 +218,7 @@ class TaskWriter:
         `removed` are the names of all tasks that this transaction removes. Raises Refused while other tasks
         run after this one, and Conflict when it is no longer as it was read.
         """
-        dependency_rules.require_no_downstream(self.connection, task, removed)
+        self._require_no_downstream(task, removed)
         if not tasks.remove(self.connection, task):
             raise self.conflict(task)
         planning.withdraw(self.connection, task, self.now, self._actor)
@@ -250,10 +265,40 @@ class TaskWriter:
         taken = tasks.names_beginning(self.connection, beginning, limit=NAMES_COMPARED)
         return sources.free_name(name, set(taken))
 
+    def dependency_problems(self) -> dict[str, str]:
+        """Return, by name, what is wrong with the dependencies that a writer with `postpones` has changed."""
+        problems: dict[str, str] = {}
+        self._require_upstream(tasks.by_ids(self.connection, self._postponed), problems)
+        freed = list(self._freed)
+        present = {task.name: task for task in tasks.by_names(self.connection, freed)}
+        for name in freed:
+            if (task := present.get(name)) is None or task.every_node:
+                try:
+                    dependency_rules.require_no_downstream(self.connection, name)
+                except Refused as error:
+                    problems.setdefault(name, str(error))
+        return problems
+
     def _require_dependencies(self, task: Task) -> None:
         """Raise ScheduleError where the task waits for a missing task, or for itself."""
-        if problem := dependency_rules.problem_of(self.connection, task):
+        if self._postpones:
+            self._postponed.add(task.id)
+        elif problem := dependency_rules.problem_of(self.connection, task):
             raise ScheduleError(problem)
+
+    def _require_no_downstream(self, task: Task, removed: Collection[str] = ()) -> None:
+        """Raise Refused while tasks run after this one that is renamed, removed, or on every node now."""
+        if self._postpones:
+            self._freed[task.name] = None
+        else:
+            dependency_rules.require_no_downstream(self.connection, task.name, removed)
+
+    def _require_upstream(self, written: Sequence[Definition], problems: dict[str, str]) -> None:
+        """Add to `problems`, by name, what is wrong with the upstream tasks of these tasks."""
+        graphs: dict[str, Graph] = {}
+        for each in written:
+            if problem := dependency_rules.problem_of(self.connection, each, graphs):
+                problems[each.name] = problem
 
     def _change(self, task: Task, values: dict[str, Any], action: str) -> Task:
         if not tasks.change(self.connection, task, values, self.now, self._actor):

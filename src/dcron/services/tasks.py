@@ -11,9 +11,11 @@ from sqlalchemy import Connection
 
 from dcron.errors import UsageError
 from dcron.model import Definition, Task
+from dcron.policy.selectors import Selector
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules, imports, task_names, task_rows
 from dcron.services.imports import Imported, InvalidTasks, NotAgreed
+from dcron.services.owned_tasks import require_changes_allowed
 from dcron.services.service import Service
 from dcron.services.task_rows import TaskRow
 from dcron.services.task_writer import TaskWriter
@@ -70,7 +72,10 @@ class Tasks(Service):
         self, terms: Sequence[Term] = (), order: str = "name", *, reverse: bool = False
     ) -> Iterator[TaskRow]:
         """Yield the same tasks with their runs; each page is a short transaction of its own."""
-        ids = self.task_ids(terms, order, reverse=reverse)
+        return self.rows(self.task_ids(terms, order, reverse=reverse))
+
+    def rows(self, ids: Sequence[int]) -> Iterator[TaskRow]:
+        """Yield the tasks of these ids with their runs; each page is a short transaction of its own."""
         for start in range(0, len(ids), PAGE):
             with self.database.read() as connection:
                 now = self.database.now(connection)
@@ -85,6 +90,11 @@ class Tasks(Service):
         """Return the tasks of these ids, by id; removed tasks are left out."""
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
+
+    def selected(self, selector: Selector) -> list[Task]:
+        """Return the tasks that the selector chooses, in the order of names."""
+        with self.database.read() as connection:
+            return tasks.selected(connection, selector)
 
     def planned_occurrences(self, task_ids: Sequence[int]) -> dict[int, datetime]:
         """Return the occurrences of the scheduled runs of these tasks, by task id, where there is one."""
@@ -150,6 +160,7 @@ class Tasks(Service):
                 require_valid(definitions[task.id], writer.now, task)
             changes = [(task, definitions[task.id]) for task, _ in edits]
             dependency_rules.lock_if_affected(connection, self.database, changes)
+            require_changes_allowed(connection, [task for task, _ in edits])
             locked = _locked(connection, [task for task, _ in edits])
             edited = {task.id: writer.replace(task, definitions[task.id]) for task in locked}
         return [edited[task.id] for task, _ in edits]
@@ -159,6 +170,7 @@ class Tasks(Service):
         """Remove the tasks; their waiting runs are skipped. Raises Refused or Conflict."""
         with self.database.write() as connection:
             dependency_rules.lock_if_affected(connection, self.database, [(task, None) for task in removed])
+            require_changes_allowed(connection, removed)
             writer = self._writer(connection)
             names = {task.name for task in removed}
             for task in _locked(connection, removed):
@@ -225,6 +237,9 @@ class Tasks(Service):
             matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
             changes = ((each.task, each.definition) for each in matches)
             dependency_rules.lock_if_affected(connection, self.database, changes)
+            require_changes_allowed(
+                connection, [each.task for each in matches if each.task and not each.other]
+            )
             imported, problems = imports.write(writer, matches, source)
             if problems:
                 raise InvalidTasks(imports.by_file_name(matches, problems))
@@ -236,10 +251,11 @@ class Tasks(Service):
                 attempt.rollback()
         return imported
 
-    def export_tasks(self) -> list[Definition]:
-        """Return the definitions of all tasks but one-offs, in the order of names."""
+    def export_tasks(self, selector: Selector | None = None) -> list[Definition]:
+        """Return the definitions of all tasks but one-offs, in the order of names; or of those selected."""
         with self.database.read() as connection:
-            return [task.definition() for task in tasks.every(connection) if not task.once]
+            found = tasks.every(connection) if selector is None else tasks.selected(connection, selector)
+            return [task.definition() for task in found if not task.once]
 
     # ------------------------------------------------------------------------------------------------
 

@@ -15,10 +15,10 @@ from dcron.services.history import batch_of
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import TaskChange
-from dcron.store import audit_log, calendars, changes, nodes, queues, settings, tasks
+from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, tasks
 from dcron.store.changes import RecordedChange, TaskState, state_of
 
-OTHERS = ("calendar", "queue", "setting", "node")
+OTHERS = ("calendar", "queue", "setting", "node", "freeze")
 """Kinds that can be undone beside tasks."""
 
 
@@ -33,7 +33,7 @@ class LaterChanges(Conflict):
 
 @dataclass(frozen=True)
 class Step:
-    """What undoes the changes of one task, calendar, queue, setting or node in a batch."""
+    """What undoes the changes of one task, calendar, queue, setting, node or freeze in a batch."""
 
     first: RecordedChange
     """The earliest of these changes; its state before is restored."""
@@ -52,7 +52,7 @@ class Undone:
 
     tasks: Sequence[TaskChange]
     others: Sequence[RecordedChange]
-    """The changes of calendars, queues, settings and nodes that were undone."""
+    """The changes of calendars, queues, settings, nodes and freezes that were undone."""
 
 
 class Undo(Service):
@@ -115,6 +115,8 @@ class Undo(Service):
 
     def _undo(self, connection: Connection, found: Sequence[RecordedChange], *, force: bool) -> Undone:
         steps = list(_steps(found))
+        if any(step.first.kind == "freeze" for step in steps):
+            self.database.lock_out_starts(connection)
         self._lock(connection, steps)
         attempt = _Attempt(connection, self, force=force)
         left, problems = steps, dict[str, UsageError | Refused]()
@@ -129,6 +131,7 @@ class Undo(Service):
                     problems[step.subject] = error
             if not left or len(left) == len(tried):
                 break
+        problems |= {name: Refused(text) for name, text in attempt.dependency_problems().items()}
         if len(problems) == 1:
             raise next(iter(problems.values()))
         if problems:
@@ -158,7 +161,7 @@ class _Attempt:
         self._connection = connection
         self._undo = undo
         self._force = force
-        self._writer = TaskWriter(connection, undo.database, undo.author)
+        self._writer = TaskWriter(connection, undo.database, undo.author, postpones=True)
 
     def undo(self, step: Step) -> None:
         """Restore the state before the step. Raises LaterChanges, Refused or UsageError."""
@@ -169,6 +172,10 @@ class _Attempt:
         elif self._undo_other(step):
             self.others.append(step.last)
 
+    def dependency_problems(self) -> dict[str, str]:
+        """Return, by name, what would be wrong with the dependencies of these tasks."""
+        return self._writer.dependency_problems()
+
     def _undo_task(self, step: Step) -> TaskChange | None:
         task_id = step.last.task_id
         assert task_id is not None
@@ -177,7 +184,9 @@ class _Attempt:
         target = _without_past_pause(step.first.state_before, self._writer.now)
         if _is_same(present, target):
             return None
-        if not self._force and not _is_same(present, step.last.state_after):
+        # Earlier versions recorded the source of an adopted task as it was before.
+        owned_alike = "applied" in (step.last.after or {})
+        if not self._force and not _is_same(present, step.last.state_after, owned_alike=owned_alike):
             later = changes.of_task_after(self._connection, task_id, step.last.id)
             raise LaterChanges(step.subject, later)
         if target is None:
@@ -191,7 +200,7 @@ class _Attempt:
         return TaskChange(task, self._writer.revert(task, target))
 
     def _undo_other(self, step: Step) -> bool:
-        """Restore a calendar, a queue, a setting or a node; return whether it was different."""
+        """Restore a calendar, a queue, a setting, a node or a freeze; return whether it was different."""
         kind, name = step.first.kind, step.subject
         target = _values(step.first.before, kind, name)
         present = _present(self._connection, kind, name)
@@ -216,6 +225,8 @@ class _Attempt:
         action = "rm" if target is None else "add" if present is None else "set"
         if kind == "node":
             action = "drain" if target and target["draining"] else "undrain"
+        if kind == "freeze":
+            action = "freeze" if target else "thaw"
         audit_log.record_other(
             connection, now, author, kind, action, name, before=present, after=target, undoes=undoes
         )
@@ -251,12 +262,24 @@ class _Attempt:
             raise Refused(f"node {name} is gone")
         nodes.drain(self._connection, name, draining=bool(values and values["draining"]))
 
+    def _write_freeze(self, name: str, values: Mapping[str, Any] | None) -> None:
+        freeze = freezes.by_name(self._connection, name)
+        if freeze is None:
+            raise Refused(f"{name} is gone")
+        if values is None:
+            freezes.thaw(self._connection, [freeze.id], self._writer.now, self._undo.actor)
+        elif freeze.until_at is not None and freeze.until_at <= self._writer.now:
+            raise Refused(f"{name} would be over by now")
+        else:
+            freezes.reopen(self._connection, freeze.id)
+
 
 _WRITERS = {
     "calendar": _Attempt._write_calendar,
     "queue": _Attempt._write_queue,
     "setting": _Attempt._write_setting,
     "node": _Attempt._write_node,
+    "freeze": _Attempt._write_freeze,
 }
 
 
@@ -273,8 +296,8 @@ def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:
     yield from sorted(steps.values(), key=lambda step: -step.last.id)
 
 
-def _is_same(state: TaskState | None, other: TaskState | None) -> bool:
-    return other is None if state is None else state.is_like(other)
+def _is_same(state: TaskState | None, other: TaskState | None, *, owned_alike: bool = True) -> bool:
+    return other is None if state is None else state.is_like(other, owned_alike=owned_alike)
 
 
 def _without_past_pause(state: TaskState | None, now: datetime) -> TaskState | None:
@@ -294,13 +317,16 @@ def _values(recorded: Mapping[str, Any] | None, kind: str, name: str) -> dict[st
 
 
 def _present(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
-    """Return the present values of a calendar, a queue, a setting or a node; None if there are none."""
+    """Return the present values of a calendar, queue, setting, node or freeze; None if there are none."""
     if kind == "setting":
         setting = settings.by_name(connection, name)
         return {"value": setting.value} if setting else None
     if kind == "calendar":
         calendar = calendars.by_name(connection, name)
         return {"content": calendar.content} if calendar else None
+    if kind == "freeze":
+        freeze = freezes.by_name(connection, name)
+        return freezes.values_of(freeze) if freeze and freeze.thawed_at is None else None
     if kind == "queue":
         return {"max_running": queues.limits(connection).get(name)}
     draining = nodes.is_draining(connection, name)

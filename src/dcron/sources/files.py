@@ -48,8 +48,8 @@ def read_in_directory(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     if not stat.S_ISREG(mode):
-        what = "a directory" if stat.S_ISDIR(mode) else "no regular file"
-        raise UsageError(f"{path} is {what}; a source is the files of one directory")
+        what = "a directory within a directory" if stat.S_ISDIR(mode) else "no regular file"
+        raise UsageError(f"{path}: this is {what}, and is not read; rename or remove it")
     return read(path)
 
 

@@ -13,17 +13,16 @@ SUFFIXES: Mapping[str, Format] = MappingProxyType(
 )
 """The formats by the ends of file names. A directory's other files are not read."""
 BYTE_ORDER_MARK = "\ufeff"
-_FIRST_LINE = re.compile(r"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t\r]*+(?P<line>[^\n]*+)")
-_JSON_ARRAY = re.compile(r"\[\s*+(?:[{\]]|$)")
+_JSON = re.compile(r"\s*+(?:\{|\[\s*+[{\]])")
+_TABLE = re.compile(r"^[ \t]*+\[[^\]\n]*+\]", re.MULTILINE)
+"""The first line of a table of TOML. No line of a crontab begins with a bracket."""
 
 
 def format_of(path: Path, text: str) -> Format:
-    """Return the format of a file, by its name or else by its first line that is no comment."""
+    """Return the format of a file, by its name or else by its contents."""
     by_suffix = SUFFIXES.get(path.suffix)
     if by_suffix is not None:
         return by_suffix
-    match = _FIRST_LINE.match(text.removeprefix(BYTE_ORDER_MARK))
-    line = match["line"] if match else ""
-    if line.startswith("{") or _JSON_ARRAY.match(line):
+    if _JSON.match(text):
         return "json"
-    return "toml" if line.startswith("[") else "text"
+    return "toml" if _TABLE.search(text) else "text"

@@ -21,14 +21,17 @@ _ESCAPED = re.compile(f'["\\\\]|{UNPRINTABLE.pattern}')
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r"}
 
 
-def write(definitions: Sequence[Definition], format: Format) -> str:
-    """Return the tasks in this order, in a format that `read` knows."""
+def write(definitions: Sequence[Definition], format: Format, *, system: bool = False) -> str:
+    """Return the tasks in this order, in a format that `read` knows.
+
+    With `system`, each line of a crontab names its account, as in /etc/cron.d.
+    """
     match format:
         case "json":
             return _json(definitions)
         case "toml":
             return "\n".join([TOML_HEADER, *map(_toml, definitions)])
-    return crontabfile.write(definitions)
+    return crontabfile.write(definitions, system=system)
 
 
 def _json(definitions: Iterable[Definition]) -> str:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import StatementError
 
 from dcron.errors import ROW_ERRORS
 from dcron.model import DEFINITION_FIELDS, SPEC_DEFAULTS, Definition, Task
+from dcron.policy.ownership import ownership_of
 from dcron.schema import changes
 
 TASK_ACTIONS = ("add", "set", "rm", "pause", "resume", "restore", "retire")
@@ -163,7 +164,7 @@ def record_other(
     after: Mapping[str, Any] | None = None,
     undoes: int | None = None,
 ) -> None:
-    """Record a change of a calendar, a queue or a node, with its values."""
+    """Record a change of a calendar, a queue, a node or a freeze, with its values."""
     states = {key: value and {"name": name, **value} for key, value in (("before", before), ("after", after))}
     values = _by(now, author, action) | {"kind": kind, "undoes": undoes} | states
     connection.execute(insert(changes).values(values))
@@ -249,7 +250,8 @@ def _state_of(task: Task | None) -> dict[str, Any] | None:
     if task is None:
         return None
     values = {name: _text(getattr(task, name)) for name in DEFINITION_FIELDS}
-    return {**values, "pause": _pause_of(task), "once": task.once, "source": task.source}
+    values |= {"pause": _pause_of(task), "once": task.once, **ownership_of(task)._asdict()}
+    return values
 
 
 def _pause_of(task: Task) -> dict[str, Any] | None:

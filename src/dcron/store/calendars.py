@@ -1,8 +1,9 @@
 """Read and write calendars: named sets of dates for `--except` and `--only`."""
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, union, update
+from sqlalchemy import Connection, Row, Text, delete, insert, select, type_coerce, union, update
 
 from dcron.model import StoredCalendar
 from dcron.schedule import is_calendar_json
@@ -22,6 +23,13 @@ def by_name(connection: Connection, name: str) -> StoredCalendar | None:
     """Return the calendar of this name."""
     row = connection.execute(select(*COLUMNS).where(calendars.c.name == name)).first()
     return _from(row) if row else None
+
+
+def contents(connection: Connection, names: Collection[str]) -> dict[str, str]:
+    """Return the contents of the calendars of these names as text, by name, as tasks have them."""
+    content = type_coerce(calendars.c.content, Text())
+    rows = connection.execute(select(calendars.c.name, content).where(calendars.c.name.in_(names)))
+    return {row[0]: row[1] for row in rows}
 
 
 def page(connection: Connection, after: str, limit: int) -> list[StoredCalendar]:

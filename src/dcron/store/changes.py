@@ -1,6 +1,6 @@
 """Queries of the audit log for `dcron history`, `undo` and `--at`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -8,10 +8,14 @@ from sqlalchemy import Connection, Select, func, or_, select
 
 from dcron.errors import ROW_ERRORS
 from dcron.model import DEFINITION_FIELDS, Definition, Task
+from dcron.policy.ownership import UNOWNED, Ownership, ownership_of
+from dcron.policy.selectors import Selector
 from dcron.schema import changes, crontab
+from dcron.store import selectors
 from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
 from dcron.store.tasks import begins_with
 
+APPLIED = "applied"
 PAGE = 500
 """Ids in one statement."""
 
@@ -38,11 +42,13 @@ class TaskState:
     pause: Pause | None = None
     """None: it was not paused."""
     once: bool = False
-    source: str | None = None
+    ownership: Ownership = UNOWNED
 
-    def is_like(self, other: "TaskState | None") -> bool:
-        """Return whether the other state is the same. Its source does not count: an import adopts tasks."""
+    def is_like(self, other: "TaskState | None", *, owned_alike: bool = True) -> bool:
+        """Return whether the other state is the same; with `owned_alike`, also whose the task is."""
         if other is None or self.definition != other.definition or self.once != other.once:
+            return False
+        if owned_alike and self.ownership != other.ownership:
             return False
         return self.pause.is_like(other.pause) if self.pause else other.pause is None
 
@@ -50,7 +56,7 @@ class TaskState:
 def state_of(task: Task) -> TaskState:
     """Return the present state of a task."""
     pause = Pause(task.paused_reason, task.paused_by, task.paused_at, task.paused_until)
-    return TaskState(task.definition(), None if task.enabled else pause, task.once, task.source)
+    return TaskState(task.definition(), None if task.enabled else pause, task.once, ownership_of(task))
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class RecordedChange:
     actor: str
     action: str
     kind: str
-    """What was changed: task, run, calendar, queue, setting, node, alert or database."""
+    """What was changed: task, run, calendar, queue, setting, node, freeze, alert or database."""
     task_id: int | None
     task: str | None
     version: int | None
@@ -103,17 +109,18 @@ class RecordedChange:
         if self.action == "pause" and "schedule" not in (self.after or {}):  # as earlier versions wrote it
             before = _state(self.before)
             pause = Pause(reason=(self.after or {}).get("reason"), by=self.actor, at=self.at)
-            return before and TaskState(before.definition, pause, before.once, before.source)
+            return before and replace(before, pause=pause)
         return _state(self.after)
 
     @property
     def fields(self) -> list[str]:
-        """The names of what it changed: fields, `pause` and `source`."""
+        """The names of what it changed: fields, `pause` and `source`; `applied` if it is the only one."""
         before, after = self.before or {}, self.after or {}
         if not before or not after:
             return []
-        names = (*DEFINITION_FIELDS, "pause", "source") if self.has_states else after.keys()
-        return [name for name in names if before.get(name) != after.get(name)]
+        names = (*DEFINITION_FIELDS, "pause", "source", APPLIED) if self.has_states else after.keys()
+        found = [name for name in names if before.get(name) != after.get(name)]
+        return found if found == [APPLIED] else [name for name in found if name != APPLIED]
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,7 @@ class ChangeFilter:
     """The beginning of the actor's name, or the database login."""
     since: datetime | None = None
     batch: str | None = None
+    selector: Selector | None = None
 
 
 _COLUMNS = [changes.c[name] for name in RecordedChange.__dataclass_fields__]
@@ -145,6 +153,8 @@ def page(
         query = query.where(changes.c.at >= criteria.since)
     if criteria.batch is not None:
         query = query.where(changes.c.batch == criteria.batch)
+    if criteria.selector:
+        query = query.where(selectors.condition(criteria.selector, changes.c.task_id))
     if before_id is not None:
         query = query.where(changes.c.id < before_id)
     return [_change(row) for row in connection.execute(query.limit(limit))]
@@ -173,6 +183,12 @@ def last_of_task(connection: Connection, task_id: int) -> RecordedChange | None:
     query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
     row = connection.execute(query.limit(1)).first()
     return _change(row) if row else None
+
+
+def latest_of_task(connection: Connection, task_id: int, limit: int) -> list[RecordedChange]:
+    """Return the latest changes that have the state of this task, the latest first."""
+    query = _newest().where(changes.c.task_id == task_id, changes.c.action.in_(TASK_ACTIONS))
+    return [_change(row) for row in connection.execute(query.limit(limit))]
 
 
 def of_task_after(connection: Connection, task_id: int, change_id: int) -> list[RecordedChange]:
@@ -235,7 +251,8 @@ def _state(written: dict[str, Any] | None) -> TaskState | None:
         if definition is None or written is None:
             return None
         pause = _pause(written.get("pause"))
-        return TaskState(definition, pause, bool(written.get("once")), written.get("source"))
+        ownership = Ownership(written.get("source"), written.get("applied"))
+        return TaskState(definition, pause, bool(written.get("once")), ownership)
     except ROW_ERRORS:
         return None
 

@@ -28,8 +28,10 @@ from sqlalchemy import (
 from dcron import policy
 from dcron.database import Database, locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
+from dcron.policy.ownership import Ownership
+from dcron.policy.selectors import Selector
 from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
-from dcron.store import audit_log
+from dcron.store import audit_log, selectors
 from dcron.unreadable import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
@@ -105,13 +107,6 @@ def put_back(
     query = database.insert_if_absent(crontab).values(**_values(definition), **state, **about)
     row = connection.execute(query.returning(crontab.c.id)).first()
     return by_id(connection, row.id) if row else None
-
-
-def add_many(
-    connection: Connection, definitions: Sequence[Definition], now: datetime, actor: str, source: str | None
-) -> list[Task]:
-    """Write new tasks, not yet planned, and return them. Raises IntegrityError if a name is taken."""
-    return add_with_state(connection, [(each, {"source": source}) for each in definitions], now, actor)
 
 
 def add_with_state(
@@ -242,12 +237,19 @@ def of_source(connection: Connection, source: str) -> list[Task]:
     return [task_from(row) for row in connection.execute(query)]
 
 
-def set_source(connection: Connection, task_ids: Sequence[int], source: str | None) -> None:
-    """Set the source of these tasks. Their versions stay: what they do has not changed."""
-    for start in range(0, len(task_ids), PAGE):
-        ids = task_ids[start : start + PAGE]
-        different = crontab.c.source.is_distinct_from(source)
-        connection.execute(update(crontab).where(crontab.c.id.in_(ids), different).values(source=source))
+def sources(connection: Connection) -> list[str]:
+    """Return the sources that tasks have, in order."""
+    source = crontab.c.source
+    return list(connection.scalars(select(source).where(source.is_not(None)).distinct().order_by(source)))
+
+
+def set_ownership(connection: Connection, task: Task, ownership: Ownership) -> bool:
+    """Set whose the task is, if its version is still the one read. Return whether it was.
+
+    The version stays: what the task does has not changed.
+    """
+    query = update(crontab).where(crontab.c.id == task.id, crontab.c.version == task.version)
+    return connection.execute(query.values(ownership._asdict())).rowcount == 1
 
 
 def lock(connection: Connection, task_ids: Collection[int]) -> None:
@@ -279,6 +281,12 @@ def every(connection: Connection, *, paused: bool = False, page_size: int = 1000
     while found := page(connection, after, page_size, paused=paused):
         yield from found
         after = found[-1].name
+
+
+def selected(connection: Connection, selector: Selector) -> list[Task]:
+    """Return the tasks that the selector chooses, in the order of names."""
+    query = select(*COLUMNS).where(selectors.condition(selector)).order_by(crontab.c.name)
+    return [task_from(row) for row in connection.execute(query)]
 
 
 def count(connection: Connection) -> int:

@@ -24,7 +24,7 @@ from dcron.tui.messages import MessagingApp
 from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
-from dcron.tui.theme import CSS, THEMES
+from dcron.tui.theme import CSS, OWN_THEMES, THEMES, VARIABLES
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -82,6 +82,8 @@ class DcronApp(MessagingApp[Exception]):
         self.main = MainScreen(lambda: self._refresher.status, self._start)
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
+        for theme in OWN_THEMES:
+            self.register_theme(theme)
         self.theme = THEMES[settings.theme]
 
     # Threads ----------------------------------------------------------------------------------------
@@ -110,8 +112,8 @@ class DcronApp(MessagingApp[Exception]):
         if self.health.lost_at is not None:
             self._refresher.forget_token()
         self.redraw_header()
-        if self.main.pane:
-            self.main.pane.tick()
+        if self.main.page:
+            self.main.page.tick()
 
     # The screen -------------------------------------------------------------------------------------
 
@@ -129,8 +131,8 @@ class DcronApp(MessagingApp[Exception]):
     def _tick(self) -> None:
         if self.screen is self.main:
             self.main.redraw_bar()
-            if self.main.pane:
-                self.main.pane.tick()
+            if self.main.page:
+                self.main.page.tick()
             self._refresher.tick()
 
     @property
@@ -140,10 +142,10 @@ class DcronApp(MessagingApp[Exception]):
 
     def refresh_rows(self) -> bool:
         """Read the visible rows again; return False if the main screen is not visible."""
-        pane = self.main.pane if self.screen is self.main else None
-        if pane:
-            pane.refresh_data()
-        return pane is not None
+        page = self.main.page if self.screen is self.main else None
+        if page:
+            page.refresh_data()
+        return page is not None
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
@@ -224,6 +226,12 @@ class DcronApp(MessagingApp[Exception]):
         from dcron.tui.views.runs import RunsPane
 
         self.main.drill(RunsPane(task_id, node_id, node_since, title))
+
+    def open_task(self, task_id: int, name: str) -> None:
+        """Show the page of a task, inside the present view."""
+        from dcron.tui.task_page.page import TaskPage
+
+        self.main.drill(TaskPage(task_id, name))
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""
@@ -311,6 +319,10 @@ class DcronApp(MessagingApp[Exception]):
     def get_key_display(self, binding: Binding) -> str:
         """Return the name of the key."""
         return binding.key_display or key_name(binding.key)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return the colours that Textual's own themes do not define."""
+        return dict(VARIABLES)
 
     def get_system_commands(self, screen: Any) -> Any:
         """Return none of Textual's own commands."""

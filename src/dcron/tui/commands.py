@@ -4,21 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from textual.content import Content
-
 from dcron.errors import UsageError
 from dcron.model import Node, Run, Task
-from dcron.safetext import safe
 from dcron.services.alerts import Alerts
-from dcron.services.dashboard import Dashboard, TaskDetail
+from dcron.services.dashboard import Dashboard
 from dcron.services.name_prefix import NotExact
-from dcron.tui.actions import alerts, nodes, runs, tasks
+from dcron.tui.actions import alerts, freezes, nodes, runs, tasks
+from dcron.tui.actions.why import explain
 from dcron.tui.completion import MOST_NAMES, Completion, among
-from dcron.tui.detail import detail_facts
-from dcron.tui.detail_panel import facts_content
 from dcron.tui.filters import complete_from_database, node_names
 from dcron.tui.host import Host
-from dcron.tui.modals import NoticeDialog
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
 
@@ -61,32 +56,13 @@ def _runs(host: Host, name: str) -> None:
     )
 
 
-def _details(host: Host, name: str) -> None:
-    def show(detail: TaskDetail | None) -> None:
-        if detail:
-
-            def draw() -> Content:
-                return facts_content(detail_facts(detail, host.health.now()))
-
-            host.push_screen(NoticeDialog(detail.row.task.name, draw))
-
-    host.fetch(lambda board: board.task_detail(board.crontab.find(name).id), show)
+def _page(host: Host, name: str) -> None:
+    host.fetch(lambda board: board.crontab.find(name), lambda task: host.open_task(task.id, task.name))
 
 
 def _why(host: Host, text: str) -> None:
-    from dcron.services.why import Cause, Why
-
     name, _, when = text.partition(" ")
-
-    def causes(board: Dashboard) -> list[Cause]:
-        asked = Why(board.crontab)
-        return asked.explain(name, asked.meant(name, when) if when.strip() else None)
-
-    def show(found: list[Cause]) -> None:
-        content = Content("\n\n").join(Content(safe(cause.sentence)) for cause in found)
-        host.push_screen(NoticeDialog(f"why {text}", lambda: content))
-
-    host.fetch(causes, show)
+    explain(host, name, when)
 
 
 def _node(host: Host, name: str) -> None:
@@ -193,7 +169,7 @@ COMMANDS = {
         ),
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
         Command("node", "NODE", "Show the runs of a node.", _node),
-        Command("view", "TASK", "Show all about a task.", _details),
+        Command("view", "TASK", "Show the page of a task.", _page),
         Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
         Command("logs", "RUN|TASK", "Show the output of a run.", _log),
         Command("new", "", "Add a task.", lambda host, _: tasks.new(host)),
@@ -207,6 +183,10 @@ COMMANDS = {
         Command("dismiss", "RUN", "Dismiss a dead letter.", _on_run(runs.dismiss)),
         Command("drain", "NODE", "Let a node take no new runs.", _drain),
         Command("ack", "TASK", "Acknowledge the open alerts of a task.", _ack),
+        Command(
+            "freeze", "", "Let nothing start by itself, on any node.", lambda host, _: freezes.freeze(host)
+        ),
+        Command("thaw", "", "End the freezes that hold.", lambda host, _: freezes.thaw(host)),
         Command("undrain", "NODE", "Let a drained node take runs again.", _undrain),
         Command(
             "filter",

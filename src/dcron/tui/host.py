@@ -64,6 +64,9 @@ class Host(Protocol):
     def report_error(self, error: DcronError) -> None:
         """Show an error for some seconds."""
 
+    def copy(self, text: str) -> None:
+        """Put a text, made inert, into the clipboard of the terminal."""
+
     def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
         """Ask a question whose default answer is No."""
 
@@ -95,6 +98,9 @@ class Host(Protocol):
         node_since: datetime | None = None,
     ) -> None:
         """Show the runs of a task or of a node, inside the present view."""
+
+    def open_task(self, task_id: int, name: str) -> None:
+        """Show the page of a task, inside the present view."""
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""

@@ -12,10 +12,12 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
+from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
 from dcron.tui.pane import Pane
 from dcron.tui.prompt import Prompt
+from dcron.tui.tabbed_page import TabbedPage
 from dcron.tui.views import VIEWS, View
 
 FIRST_PAINT = 0.03
@@ -57,6 +59,7 @@ class MainScreen(Screen[None]):
         self.prompt = Prompt()
         self._bar = Bar(status)
         self._alerts = AlertLine(status)
+        self._freeze = FreezeLine(status)
         self._tabs = Tabs(self.location)
         self._start = start
         self._stacks: dict[str, list[Pane]] = {}
@@ -67,10 +70,15 @@ class MainScreen(Screen[None]):
         return cast("Host", self.app)
 
     @property
-    def pane(self) -> Pane | None:
-        """The visible pane; None before the first one is opened."""
+    def page(self) -> Pane | None:
+        """What fills the screen: a pane, or a page whose tabs are panes; None before the first is opened."""
         stack = self._stacks.get(self.view.name)
         return stack[-1] if stack else None
+
+    @property
+    def pane(self) -> Pane | None:
+        """The pane that has the keys: the page itself, or the tab in front of it."""
+        return self.page.front if self.page else None
 
     @property
     def has_keys(self) -> bool:
@@ -92,6 +100,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield self._bar
+        yield self._freeze
         yield self._alerts
         yield self._tabs
         yield Container(id="body")
@@ -111,12 +120,14 @@ class MainScreen(Screen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Hide what does not fit."""
         self.set_class(event.size.width >= WIDE, "-wide")
+        if self.has_class("-wide"):
+            self.remove_class("-show-detail")
         self.set_class(event.size.height < SHORT, "-short")
 
     def on_screen_resume(self) -> None:
         """Read the rows again after a dialog or a log."""
-        if self.pane:
-            self.pane.refresh_data()
+        if self.page:
+            self.page.refresh_data()
 
     def redraw_bar(self) -> None:
         """Draw the header again."""
@@ -129,6 +140,7 @@ class MainScreen(Screen[None]):
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
         self.redraw_bar()
+        self._freeze.update_freeze()
         self._alerts.update_alerts()
         self.redraw_tabs()
 
@@ -140,6 +152,15 @@ class MainScreen(Screen[None]):
             self._leave()
             self.view = view
         self._show()
+
+    def action_show_tasks(self, filter_text: str) -> None:
+        """Show the tasks that match this filter."""
+        self.action_view(VIEWS[0].name)
+        while self._pop():
+            pass
+        if self.pane:
+            self.pane.set_filter(filter_text)
+        self.redraw_header()
 
     def drill(self, pane: Pane) -> None:
         """Show this pane; Esc goes back to the one before."""
@@ -171,23 +192,34 @@ class MainScreen(Screen[None]):
 
     def _leave(self) -> None:
         """Hide the pane and drop the focus: the next keys are for the next pane."""
-        if self.pane:
-            self.pane.display = False
+        if self.page:
+            self.page.display = False
             self.set_focus(None)
 
     def _show(self) -> None:
         stack = self._stacks.setdefault(self.view.name, [])
         if not stack:
             stack.append(self.view.open())
-        pane = stack[-1]
-        if pane.is_attached:
-            pane.display = True
-            pane.refresh_data()
-            self._focus(pane)
+        page = stack[-1]
+        if page.is_attached:
+            page.display = True
+            page.refresh_data()
+            self._focus(page.front)
         else:
-            self.query_one("#body").mount(pane)
-            self.call_after_refresh(self._focus, pane)
+            self.query_one("#body").mount(page)
+            self.call_after_refresh(self._focus, page.front)
         self.redraw_header()
+
+    def on_tabbed_page_switched(self, message: TabbedPage.Switched) -> None:
+        """Focus the tab that is in front now."""
+        message.stop()
+        if self.pane:
+            self._focus(self.pane)
+        self.redraw_header()
+
+    def action_tab(self, number: int) -> None:
+        if isinstance(self.page, TabbedPage):
+            self.page.show_tab(number)
 
     def _focus(self, pane: Pane) -> None:
         """Focus the pane, unless the prompt is open."""

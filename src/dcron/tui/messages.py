@@ -30,6 +30,11 @@ class MessagingApp(OrderedApp[Result]):
             markup=False,
         )
 
+    def copy(self, text: str) -> None:
+        """Put a text, made inert, into the clipboard of the terminal."""
+        self.copy_to_clipboard(safe_lines(text))
+        self.report(f"copied {text}")
+
     def report_error(self, error: DcronError) -> None:
         """Show an error for some seconds."""
         self.report(str(error), error=True)

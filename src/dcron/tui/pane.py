@@ -41,9 +41,18 @@ class Pane(Widget):
         return cast("Host", self.app)
 
     @property
+    def front(self) -> "Pane":
+        """The pane that has the keys: this one, or the tab in front of it."""
+        return self
+
+    @property
     def is_ready(self) -> bool:
         """Whether keys can act on the shown rows."""
         return True
+
+    def on_unmount(self) -> None:
+        """Drop the questions and their answers."""
+        self.host.reads.forget_all(self)
 
     def ask(
         self, topic: Hashable, question: "Callable[[Dashboard], T]", receive: Callable[[T], None]
@@ -138,10 +147,6 @@ class TablePane(Pane):
         self._show_order()
         self.refresh_data()
 
-    def on_unmount(self) -> None:
-        """Drop the questions and their answers."""
-        self.host.reads.forget_all(self)
-
     def tick(self) -> None:
         """Draw what the time has changed."""
         self.table.set_old(self.host.health.is_old)
@@ -230,8 +235,7 @@ class TablePane(Pane):
 
     def action_copy(self) -> None:
         if (text := self.copied()) is not None:
-            self.app.copy_to_clipboard(safe(text))
-            self.host.report(f"copied {text}")
+            self.host.copy(text)
 
     def copied(self) -> str | None:
         """Return the text that `y` copies."""

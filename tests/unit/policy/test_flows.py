@@ -3,12 +3,15 @@
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dcron.policy.dependencies import (
     cannot_run,
     cycles,
     downstream_of,
     find_cycle,
+    groups_in_order,
     missing,
     roots,
     upstream_of,
@@ -91,3 +94,32 @@ def test_circles_are_found_wherever_they_are() -> None:
         assert circle[0] == circle[-1]
         assert all(up in graph[down] for up, down in pairwise(circle))
     assert list(cycles(DIAMOND)) == list(cycles({})) == []
+
+
+def test_names_come_after_those_they_depend_on() -> None:
+    graph = {"report": ["load", "clean"], "clean": ["load"], "load": [], "alone": ["elsewhere"]}
+    assert groups_in_order(graph) == [["load"], ["clean"], ["report"], ["alone"]]
+
+
+def test_names_that_depend_on_each_other_are_one_group() -> None:
+    graph = {"d": ["b"], "a": ["b"], "b": ["c"], "c": ["a"], "self": ["self"]}
+    (circle, *rest) = groups_in_order(graph)
+    assert sorted(circle) == ["a", "b", "c"]
+    assert rest == [["d"], ["self"]]
+
+
+def test_a_long_chain_is_put_in_order() -> None:
+    chain = {str(number): [str(number + 1)] for number in range(20_000)}
+    assert groups_in_order(chain)[0] == ["19999"]
+
+
+@given(st.dictionaries(st.sampled_from("abcdefg"), st.sets(st.sampled_from("abcdefg"), max_size=4)))
+def test_groups_are_the_circles_of_any_graph_in_order(graph: dict[str, set[str]]) -> None:
+    groups = groups_in_order(graph)
+    assert sorted(name for group in groups for name in group) == sorted(graph)
+    place = {name: at for at, group in enumerate(groups) for name in group}
+    for name in graph:
+        reached = upstream_of(graph, [name])
+        assert all(place[each] <= place[name] for each in reached if each in graph)
+        together = {each for each in reached if name in upstream_of(graph, [each])} | {name}
+        assert set(groups[place[name]]) == together

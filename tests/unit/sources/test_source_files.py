@@ -104,8 +104,8 @@ def test_what_is_no_file_is_refused_in_a_directory(folder: Path) -> None:
     (folder / "e.json").write_bytes(b"[\0]")
     text = refused(folder).replace(f"{folder}/", "")
     assert text.split("\n") == [
-        "a.cron is no regular file; a source is the files of one directory",
-        "b.json is a directory; a source is the files of one directory",
+        "a.cron: this is no regular file, and is not read; rename or remove it",
+        "b.json: this is a directory within a directory, and is not read; rename or remove it",
         "cannot read c.toml: Too many levels of symbolic links",
         "d.cron:2:8: this is not UTF-8",
         "e.json:1:2: this is not JSON: expecting value",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dcron.crontabfile.directive import UNPRINTABLE
 from dcron.model import Definition
 from dcron.sources import FORMATS, Format, parse, read, write
-from dcron.sources.formats import SUFFIXES
+from dcron.sources.formats import SUFFIXES, format_of
 from tests.support.random_definitions import definitions
 from tests.support.task_fields import EXAMPLES
 
@@ -120,3 +120,19 @@ def test_a_file_says_its_format(tmp_path: Path) -> None:
             file = tmp_path / f"tasks-{format}{suffix}"
             file.write_text(write([SHOP], format))
             assert [task.definition for task in read([file], timezone="UTC").tasks] == [SHOP]
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        ('{"tasks": []}', "json"),
+        ("\n [\n\n {}]", "json"),
+        ("[]", "json"),
+        ("# x\n\n[task.a]\n", "toml"),
+        ('timezone = "UTC"\r\n [task."a.b"]\r\n', "toml"),
+        ("# [task.a]\nA=1\n@daily [ -f x ]\n", "text"),
+        ("", "text"),
+    ],
+)
+def test_contents_say_their_format(text: str, format: Format) -> None:
+    assert format_of(Path("-"), text) == format

@@ -48,6 +48,7 @@ def command(
     The editor is $VISUAL or $EDITOR. dcron checks the saved text, shows the changes with the next runs of
     each changed schedule, and asks. Either all changes are applied or none.
     """
+    from dcron.cli.warnings import print_owned
     from dcron.editor import TextFile
     from dcron.services.bulk_edit import BulkEdit
 
@@ -59,6 +60,7 @@ def command(
             changes = _edited(crontab, editing, draft, file, force=force)
             if changes.changes:
                 editing.apply(changes)
+                print_owned(each.before for each in changes.changes if each.before)
     console.data(_summary(changes) if changes.changes else "no change")
 
 

@@ -1,23 +1,25 @@
 """`lint`: warn of probable mistakes in the shared crontab, or in a file before its import."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json
+from dcron.cli.options import Db, FileFormat, Json, SelectorOption
 from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
 from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.text_input import read_text
 
 if TYPE_CHECKING:
-    from dcron.crontabfile import CrontabFile
+    from dcron.policy.selectors import Selector
     from dcron.schedule import Advice
+    from dcron.sources import Place, SourceText
 
 
 SUSPENDED, NO_CALENDAR, NO_CHANNEL, NO_UPSTREAM, CIRCLE, NOT_RUNNABLE, CRONTAB_LINE = (
@@ -38,20 +40,24 @@ class LintWarning(NamedTuple):
     task: str | None
     code: str
     message: str
-    line: int | None = None
+    place: "Place | None" = None
 
 
 def command(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="FILE|-", help="Crontab file to check [default: the shared crontab].", show_default=False
+            metavar="FILE|DIR|-",
+            help="Files to check: crontab, JSON, TOML [default: the shared crontab].",
+            show_default=False,
         ),
     ] = None,
+    selector: SelectorOption = None,
     system: Annotated[
         bool,
         typer.Option("--system", help="Read an account in each line, as in /etc/crontab and /etc/cron.d."),
     ] = False,
+    form: FileFormat = None,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -61,34 +67,38 @@ def command(
     dcron lint
     crontab -l | dcron lint -
     dcron lint --system /etc/crontab
+    dcron lint cron/
 
-    Checks every task of the shared crontab, or a file before its import. The exit code is 1 if there are
-    warnings, and 2 if the file cannot be read.
+    Checks every task of the shared crontab, or files before they are imported or applied. The exit code is 1
+    if there are warnings, and 2 if a file cannot be read.
     """
+    chooser = read_selector(selector, file)
     if file is not None:
-        found = _of_file(file, system=system)
-    elif system:
-        raise UsageError("--system needs a file")
+        found = _of_source(_read(file, form, system=system))
+    elif system or form:
+        raise UsageError(f"{'--system' if system else '--format'} needs a file")
     else:
-        found = _of_crontab(db)
-    count = _print_json(found, with_line=file is not None) if as_json else _print(found, file)
+        found = _of_crontab(db, chooser)
+    count = _print_json(found, with_place=file is not None) if as_json else _print(found, file)
     if count:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _of_crontab(db: str | None) -> Iterator[LintWarning]:
+def _of_crontab(db: str | None, chooser: "Selector | None") -> Iterator[LintWarning]:
     from dcron.cli.progress import watched
     from dcron.services.channels import Channels
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        tasks = list(watched(crontab.tasks(), "reading tasks"))
+        every = list(watched(crontab.tasks(), "reading tasks"))
+        tasks = [task for task in every if chooser is None or chooser.matches(task.labels)]
         unsendable = Channels(crontab).unsendable(name for task in tasks for name in task.notify)
     rows_show_progress = console.is_terminal()
     for task in tasks if rows_show_progress else watched(tasks, "looking at tasks", len(tasks)):
         yield from _of_task(task, now)
         yield from _of_channels(task, unsendable)
-    yield from _of_order(tasks)
+    names = {task.name for task in tasks}
+    yield from (each for each in _of_order(every) if each.task is None or each.task in names)
     yield from _of_all([task for task in tasks if task.enabled], now)
 
 
@@ -151,18 +161,20 @@ def _of_all(tasks: Sequence[Definition], now: datetime) -> Iterator[LintWarning]
         yield LintWarning(None, each.code, each.message)
 
 
-def _of_file(file: str, *, system: bool) -> Iterator[LintWarning]:
-    content = _read(file, system=system)
+def _of_source(source: "SourceText") -> Iterator[LintWarning]:
     now = datetime.now(UTC)
-    names = {line: name for name, line in content.lines.items()}
-    remarks = [
-        LintWarning(names.get(notice.line), CRONTAB_LINE, notice.message, notice.line)
-        for notice in content.warnings
+    found = [
+        LintWarning(notice.task, CRONTAB_LINE, notice.message, notice.place) for notice in source.notices
     ]
-    for task in content.definitions:
-        remarks += [each._replace(line=content.lines[task.name]) for each in _of_definition(task, now)]
-    yield from sorted(remarks, key=lambda each: each.line or 0)
-    yield from _of_all(content.definitions, now)
+    for task in source.tasks:
+        found += [each._replace(place=task.place) for each in _of_definition(task.definition, now)]
+    order = {file: number for number, file in enumerate(source.files)}
+    yield from sorted(found, key=lambda each: _order(each, order))
+    yield from _of_all([task.definition for task in source.tasks], now)
+
+
+def _order(found: LintWarning, files: Mapping[str, int]) -> tuple[int, int]:
+    return (files.get(found.place.file, -1), found.place.line) if found.place else (-1, 0)
 
 
 def _of_definition(task: Definition, now: datetime) -> Iterator[LintWarning]:
@@ -184,38 +196,37 @@ def _advice(task: Definition, now: datetime) -> "list[Advice]":
     return advise(schedule_of(task.schedule, task.name), zone(task.timezone), now, rules_of(task))
 
 
-def _read(file: str, *, system: bool) -> "CrontabFile":
-    from dcron.crontabfile import MAX_BYTES, read
+def _read(file: str, form: FileFormat, *, system: bool) -> "SourceText":
+    from dcron import sources
 
-    text = read_text(file, "lint", MAX_BYTES)
+    path = Path(file)
     try:
-        return read(text, source=_source(file), timezone=own_zone(), system=system)
+        return sources.read(
+            [path], timezone=own_zone(), format=form, system=system, needs_names=sources.is_directory(path)
+        )
     except CrontabFileError as error:
         console.note(str(error))
         raise typer.Exit(ExitCode.USAGE) from None
 
 
-def _source(file: str) -> str:
-    return "<stdin>" if file == "-" else file
-
-
-def _print_json(found: Iterable[LintWarning], *, with_line: bool) -> int:
-    shapes = [_shape(each, with_line=with_line) for each in found]
+def _print_json(found: Iterable[LintWarning], *, with_place: bool) -> int:
+    shapes = [_shape(each, with_place=with_place) for each in found]
     console.emit_list(shapes)
     return len(shapes)
 
 
-def _shape(remark: LintWarning, *, with_line: bool) -> dict[str, Any]:
-    shape = {"task": remark.task, "code": remark.code, "message": remark.message}
-    return {**shape, "line": remark.line} if with_line else shape
+def _shape(found: LintWarning, *, with_place: bool) -> dict[str, Any]:
+    shape = {"task": found.task, "code": found.code, "message": found.message}
+    if not with_place:
+        return shape
+    file, line = (found.place.file, found.place.line) if found.place else (None, None)
+    return {**shape, "line": line, "file": file}
 
 
 def _print(found: Iterable[LintWarning], file: str | None) -> int:
     count = 0
     for count, each in enumerate(found, 1):  # noqa: B007 - used below
-        place = (
-            "" if file is None else f"{_source(file)}:{each.line}: " if each.line else f"{_source(file)}: "
-        )
+        place = "" if file is None else f"{each.place or ('<stdin>' if file == '-' else file)}: "
         about = f"{each.task}: " if each.task else ""
         console.data(f"{safe(place)}{safe(about)}{safe(each.message)} [{each.code}]")
     console.note(

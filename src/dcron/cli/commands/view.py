@@ -21,6 +21,7 @@ from dcron.presentation.graph import graph_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dcron.model import Task
     from dcron.presentation.alerts import AlertFacts
     from dcron.services.crontab import Crontab
     from dcron.services.history import PastCrontab
@@ -151,11 +152,17 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield from _of_the_command(view)
     yield from _of_the_times(view)
     yield from _of_the_runs(view, around, now)
-    yield "source", task.source
+    yield "source", _source(task)
     yield (
         "changed",
         f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'unknown'}",
     )
+
+
+def _source(task: "Task") -> str | None:
+    from dcron.policy.ownership import is_drifted
+
+    return f"{task.source}, changed by hand since it was applied" if is_drifted(task) else task.source
 
 
 def _alert(facts: "AlertFacts", now: datetime) -> str:

@@ -1,0 +1,127 @@
+"""`apply`: make the tasks of a source what its files say."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, whole_number
+from dcron.cli.source_options import (
+    Adopt,
+    FileFormat,
+    Files,
+    Overwrite,
+    Prune,
+    Source,
+    TakeFrom,
+    places_printed,
+    plan_shape,
+    print_warnings,
+    read_files,
+    show_plan,
+    summary,
+)
+
+if TYPE_CHECKING:
+    from dcron.services.apply import Apply
+    from dcron.services.source_plan import Plan
+
+
+def command(
+    file: Files,
+    source: Source,
+    prune: Prune = False,
+    adopt: Adopt = False,
+    overwrite: Overwrite = False,
+    take_from: TakeFrom = None,
+    max_removed: Annotated[
+        int | None,
+        typer.Option(
+            "--max-removed",
+            metavar="N",
+            help="Most tasks that --prune removes [default: 10, or a fifth of them].",
+            parser=whole_number(0),
+        ),
+    ] = None,
+    format: FileFormat = None,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only try what would be done.")] = False,
+    force: Annotated[
+        bool, typer.Option("-f", "--force", help="Remove as many tasks as --prune finds.")
+    ] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Make the tasks of a source what its files say.
+
+    \b
+    dcron apply -F cron/ --source shop/cron
+    dcron apply -F cron/ --source shop/cron --prune -m "release 42"
+    dcron export -c staging | dcron apply -c prod -F - --source shop/cron
+
+    Adds tasks, and changes those of this source; with --prune, removes those that the files lost. Tasks of
+    other sources, and of none, are never touched. If a task was changed by hand since, nothing is applied
+    (exit code 5). It does not ask: `dcron diff` shows the changes before.
+    """
+    from dcron.policy.ownership import Permissions
+    from dcron.services.apply import Apply, Request
+
+    with opened_crontab(db, creates=True) as crontab, places_printed():
+        content = read_files(crontab, file, format)
+        service = Apply(crontab)
+        allowed = Permissions(prune, overwrite, adopt, take_from)
+        plan = service.check(content.tasks, Request(source, allowed, max_removed, force))
+        batch = service.author.batch if plan.writes and not dry_run else None
+        is_possible = not (plan.conflicts or plan.refused or plan.obstacle)
+        if not as_json:
+            show_plan(plan, crontab.now())
+        elif not is_possible:
+            console.emit(plan_shape(plan, content, None, dry_run=dry_run))
+        if plan.removed and console.consent.protected and is_possible and not dry_run:
+            console.require_consent(f"remove {len(plan.removed):,} tasks", force=force)
+        with _progress(service, plan, is_quiet=as_json or dry_run) as written:
+            service.apply(plan, dry_run=dry_run, written=written)
+    if as_json:
+        console.emit(plan_shape(plan, content, batch, dry_run=dry_run))
+        return
+    print_warnings(plan, content)
+    console.data(summary(plan))
+    if dry_run:
+        console.data("nothing was changed")
+    elif batch:
+        console.data(f"applied; `dcron undo --batch {batch}` takes it back")
+
+
+class _Progress:
+    """Counts the changes that were made, and shows them on a terminal."""
+
+    def __init__(self, total: int, *, is_quiet: bool) -> None:
+        self.done = 0
+        self.total = total
+        self._is_shown = not is_quiet and sys.stderr.isatty()
+
+    def __call__(self, number: int) -> None:
+        """Count the changes of one transaction."""
+        self.done += number
+        if self._is_shown and number < self.total:
+            sys.stderr.write(f"\r{self.done:,} of {self.total:,} changes" + "\n" * (self.done >= self.total))
+            sys.stderr.flush()
+
+
+@contextmanager
+def _progress(service: "Apply", plan: "Plan", *, is_quiet: bool) -> Iterator[_Progress]:
+    """Yield the counter of changes. If they end half-way, print how to go on."""
+    progress = _Progress(len(plan.writes), is_quiet=is_quiet)
+    try:
+        yield progress
+    except BaseException:
+        if 0 < progress.done < progress.total:
+            batch = service.author.batch
+            console.complain(
+                f"{progress.done:,} of {progress.total:,} changes were made; apply it again to make the"
+                f" others, or `dcron undo --batch {batch}` takes them back"
+            )
+        raise

@@ -1,0 +1,187 @@
+"""What `diff` and `apply` share: their options, and how a plan is printed."""
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import new_task_zone
+from dcron.errors import CrontabFileError, UsageError
+from dcron.json_values import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from dcron.services.crontab import Crontab
+    from dcron.services.source_plan import Plan, PlannedTask
+    from dcron.sources import SourceText
+
+SHOWN = 20
+"""Tasks of one kind that are printed; further ones are counted."""
+LONGEST = 1_000
+"""Characters of a line in a difference."""
+
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "-F",
+        "--file",
+        metavar="FILE|DIR|-",
+        help="File with tasks, the directory of such files, or - for stdin; repeatable.",
+        show_default=False,
+    ),
+]
+Source = Annotated[
+    str,
+    typer.Option(
+        metavar="SOURCE",
+        help="Name of the source that owns the tasks, such as shop/cron.",
+        show_default=False,
+    ),
+]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Remove the source's tasks that the files do not have any more.")
+]
+Adopt = Annotated[bool, typer.Option("--adopt", help="Take over tasks that belong to no source.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Discard changes that were made by hand.")]
+TakeFrom = Annotated[
+    str | None, typer.Option("--take-from", metavar="SOURCE", help="Take over tasks of this source.")
+]
+FileFormat = Annotated[
+    Literal["text", "json", "toml"] | None,
+    typer.Option("--format", metavar="text|json|toml", help="Format of the files [default: by their names]."),
+]
+
+
+def read_files(crontab: "Crontab", files: Sequence[str], format: Any) -> "SourceText":
+    """Return the contents of the files. Raises CrontabFileError with all mistakes."""
+    from dcron import sources
+
+    return sources.read([Path(name) for name in files], timezone=new_task_zone(crontab).name, format=format)
+
+
+@contextmanager
+def places_printed() -> "Iterator[None]":
+    """Print mistakes in the files with their places, for editors to jump to, before the verb ends with 2."""
+    try:
+        yield
+    except CrontabFileError as error:
+        console.note(str(error))
+        raise UsageError("nothing was changed") from None
+
+
+def show_plan(plan: "Plan", now: "datetime") -> None:
+    """Print what applying changes, as `edit` does, and what it cannot apply."""
+    from dcron.cli.task_differences import show
+    from dcron.services.text_edits import Changes
+
+    for each in plan.adopted[:SHOWN]:
+        before = each.before.source if each.before else None
+        console.data(f"adopted  {each.name}, which belongs to {before or 'no source'}")
+    _print_rest(plan.adopted)
+    show(Changes([each.change for each in plan.writes if _is_defined_anew(each)]), now)
+    for each in plan.extra[:SHOWN]:
+        console.data(f"extra    {each.name} is not in the files; --prune removes it")
+    _print_rest(plan.extra)
+    for each in plan.conflicts[:SHOWN]:
+        _print_conflict(each)
+    _print_rest(plan.conflicts)
+    for each in plan.refused[:SHOWN]:
+        console.data(f"refused  {each.problem}")
+    _print_rest(plan.refused)
+    if plan.obstacle:
+        console.data(f"refused  {plan.obstacle}")
+
+
+def summary(plan: "Plan") -> str:
+    """Return how many tasks there are of each kind."""
+    kinds = ("added", "changed", "removed", "adopted", "unchanged", "extra", "conflicts", "refused")
+    counts = {kind: len(getattr(plan, kind)) for kind in kinds}
+    words = {"conflicts": "in conflict"}
+    shown = [
+        f"{count:,} {words.get(kind, kind)}" for kind, count in counts.items() if count or kind == "unchanged"
+    ]
+    return f"{plan.source}: {', '.join(shown)}"
+
+
+def print_warnings(plan: "Plan", content: "SourceText") -> None:
+    """Print the warnings about what applying changes."""
+    for place, message in _warnings(plan, content):
+        console.note(f"{place}: warning: {message}")
+
+
+def plan_shape(plan: "Plan", content: "SourceText", batch: str | None, *, dry_run: bool) -> dict[str, Any]:
+    """Return what applying does, or would do, as JSON."""
+    kinds = ("added", "changed", "removed", "adopted", "extra", "unchanged")
+    renamed = {each.name: each.before.name for each in plan.changed if each.before and each.is_renamed}
+    return {
+        "source": plan.source,
+        "dry_run": dry_run,
+        **{kind: [each.name for each in getattr(plan, kind)] for kind in kinds},
+        "renamed": renamed,
+        "conflicts": [_conflict_shape(each) for each in plan.conflicts],
+        "refused": [_refusal_shape(each) for each in plan.refused],
+        "obstacle": plan.obstacle,
+        "warnings": [{"place": place, "message": message} for place, message in _warnings(plan, content)],
+        "batch": batch,
+    }
+
+
+def _is_defined_anew(planned: "PlannedTask") -> bool:
+    """Return whether the task is added or removed, or its definition changes."""
+    before, after = planned.before, planned.after
+    return not (before and after) or before.definition() != after.definition()
+
+
+def _print_rest(tasks: "Sequence[PlannedTask]") -> None:
+    if len(tasks) > SHOWN:
+        console.data(f"         … and {len(tasks) - SHOWN:,} more")
+
+
+def _print_conflict(planned: "PlannedTask") -> None:
+    from dcron.cli.tables import print_facts
+
+    lines = [planned.problem]
+    for title, difference in (("by hand:", planned.hand_difference), ("the files:", _difference(planned))):
+        if difference:
+            lines += [title, *(f"  {line[:LONGEST]}" for line in difference)]
+    print_facts([("conflict", lines)])
+    console.data()
+
+
+def _difference(planned: "PlannedTask") -> list[str]:
+    return planned.change.difference() if planned.after else []
+
+
+def _conflict_shape(planned: "PlannedTask") -> dict[str, Any]:
+    edit = planned.edit
+    return {
+        "name": planned.name,
+        "message": planned.problem,
+        "by": edit.by if edit else None,
+        "at": instant(edit.at) if edit else None,
+        "note": edit.note if edit else None,
+        "by_hand": planned.hand_difference,
+        "difference": planned.change.difference(),
+    }
+
+
+def _refusal_shape(planned: "PlannedTask") -> dict[str, Any]:
+    source = planned.before.source if planned.before else None
+    return {"name": planned.name, "message": planned.problem, "source": source}
+
+
+def _warnings(plan: "Plan", content: "SourceText") -> list[tuple[str, str]]:
+    """Return the warnings with their places; those about tasks that stay as they are are left out."""
+    written = {each.name for each in plan.writes}
+    found = [
+        (str(notice.place), notice.message)
+        for notice in content.notices
+        if notice.task is None or notice.task in written
+    ]
+    passed = "its last time has passed, so it will not run"
+    return found + [(str(each.place), f"{each.name}: {passed}") for each in plan.expired]

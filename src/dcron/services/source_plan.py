@@ -1,0 +1,210 @@
+"""What applying a source would change, and in which order. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dcron import policy
+from dcron.crontabfile.revising import difference
+from dcron.errors import ScheduleError
+from dcron.model import Definition, Task
+from dcron.policy.dependencies import groups_in_order
+from dcron.policy.ownership import Decision, Owner
+from dcron.services.text_edits import TaskChange
+from dcron.sources import Place
+
+PAGE = 250
+"""Changes in one transaction, where they are too many for one."""
+
+
+@dataclass(frozen=True)
+class HandEdit:
+    """A change of an owned task that did not come from its source."""
+
+    by: str | None
+    """Who made it; None if it was made with plain SQL."""
+    at: datetime | None
+    note: str | None
+    applied: Definition | None
+    """The task as it was applied; None if the history does not have it any more."""
+
+
+@dataclass(frozen=True)
+class PlannedTask:
+    """A task of a source, or of the crontab, and what applying does to it."""
+
+    decision: Decision
+    before: Task | None
+    """The task as it is."""
+    after: Task | None
+    """The task as the source has it; the id of a task to be added is not final."""
+    owner: Owner
+    place: Place | None = None
+    """Where the source has it."""
+    edit: HandEdit | None = None
+    """For a conflict: the change by hand that would be lost."""
+
+    @property
+    def name(self) -> str:
+        """The name in the source; of a task that it does not have, the name in the crontab."""
+        task = self.after or self.before
+        assert task
+        return task.name
+
+    @property
+    def change(self) -> TaskChange:
+        """What would be written."""
+        return TaskChange(self.before, self.after)
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether the task gets another name."""
+        return bool(self.before and self.after and self.before.name != self.after.name)
+
+    @property
+    def hand_difference(self) -> list[str]:
+        """What was changed by hand, as a unified diff; empty if it is unknown."""
+        known = self.edit and self.edit.applied
+        return difference(known, self.before) if known else []
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be applied, and what would allow it; empty for other decisions."""
+        assert self.before
+        if self.decision is Decision.CONFLICT:
+            does = "removes it all the same" if self.after is None else "takes what the files say"
+            edited = f"{self.before.name} was changed by hand since it was applied ({self._edited()})"
+            return f"{edited}; --overwrite {does}"
+        if self.decision is not Decision.REFUSE:
+            return ""
+        match self.owner:
+            case Owner.UNOWNED:
+                return f"there is a task {self.name} that belongs to no source; --adopt takes it over"
+            case Owner.ONE_OFF:
+                return f"{self.name} is a one-off, which no source can own; choose another name"
+        return f"{self.name} belongs to {self.before.source}; --take-from {self.before.source} takes it over"
+
+    def _edited(self) -> str:
+        if self.edit is None or self.edit.by is None or self.edit.at is None:
+            return "with plain SQL: it is unknown by whom"
+        because = f": {self.edit.note}" if self.edit.note else ""
+        return f"{self.edit.by}, {self.edit.at:%Y-%m-%dT%H:%M:%SZ}{because}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What applying a source would do, in the order of its files; tasks that it does not have come last."""
+
+    source: str
+    tasks: Sequence[PlannedTask]
+    obstacle: str | None = None
+    """Why it removes too many tasks."""
+    expired: Sequence[PlannedTask] = ()
+    """The added or changed tasks whose last time has passed."""
+
+    def of(self, *decisions: Decision) -> list[PlannedTask]:
+        """Return the tasks with one of these decisions."""
+        return [each for each in self.tasks if each.decision in decisions]
+
+    @property
+    def added(self) -> list[PlannedTask]:
+        """The tasks to add."""
+        return self.of(Decision.ADD)
+
+    @property
+    def changed(self) -> list[PlannedTask]:
+        """The tasks of the source to change."""
+        return self.of(Decision.CHANGE)
+
+    @property
+    def removed(self) -> list[PlannedTask]:
+        """The tasks to remove."""
+        return self.of(Decision.REMOVE)
+
+    @property
+    def adopted(self) -> list[PlannedTask]:
+        """The tasks of no source, or of another one, to take over."""
+        return self.of(Decision.ADOPT)
+
+    @property
+    def extra(self) -> list[PlannedTask]:
+        """The tasks of the source that its files do not have any more, and that stay."""
+        return self.of(Decision.EXTRA)
+
+    @property
+    def conflicts(self) -> list[PlannedTask]:
+        """The tasks whose changes by hand would be lost."""
+        return self.of(Decision.CONFLICT)
+
+    @property
+    def refused(self) -> list[PlannedTask]:
+        """The tasks whose names belong to others."""
+        return self.of(Decision.REFUSE)
+
+    @property
+    def unchanged(self) -> list[PlannedTask]:
+        """The tasks that are as the source has them."""
+        return self.of(Decision.KEEP, Decision.NOTE)
+
+    @property
+    def writes(self) -> list[PlannedTask]:
+        """The tasks to which applying writes."""
+        return [each for each in self.tasks if each.decision.writes]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the crontab is not as the source says."""
+        return any((self.added, self.changed, self.removed, self.adopted, self.conflicts, self.refused))
+
+    def definitions(self, crontab: Iterable[Task]) -> Iterator[Definition]:
+        """Yield the tasks of this crontab as they would be."""
+        written = {each.before.id: each.after for each in self.writes if each.before}
+        for task in crontab:
+            if after := written.get(task.id, task):
+                yield after
+        yield from (each.after for each in self.added if each.after)
+
+    def transactions(self, most_at_once: int) -> list[list[PlannedTask]]:
+        """Return what to write in transactions: one, or several if there are more than `most_at_once`.
+
+        A task comes after those that it waits for. Tasks that need each other are in one transaction: a
+        renamed task, and the tasks that wait for it.
+        """
+        writes = self.writes
+        if len(writes) <= most_at_once:
+            return [writes] if writes else []
+        pages: list[list[PlannedTask]] = [[]]
+        for group in groups_in_order(_needs(writes)):
+            if len(pages[-1]) >= PAGE:
+                pages.append([])
+            pages[-1] += (writes[int(number)] for number in group)
+        return pages
+
+
+def _needs(writes: Sequence[PlannedTask]) -> dict[str, set[str]]:
+    """Return, by number, the writes that each of these needs to be done before or together with it."""
+    giving = {each.name: number for number, each in enumerate(writes) if each.after}
+    taking = {
+        each.before.name: number
+        for number, each in enumerate(writes)
+        if each.before and (each.after is None or each.is_renamed or each.after.every_node)
+    }
+    needs: dict[str, set[str]] = {str(number): set() for number in range(len(writes))}
+    for number, each in enumerate(writes):
+        for name in upstream_of(each.after):
+            if name in giving:
+                needs[str(number)].add(str(giving[name]))
+        for name in upstream_of(each.before):
+            if name in taking:
+                needs[str(taking[name])].add(str(number))
+    return needs
+
+
+def upstream_of(task: Definition | None) -> Sequence[str]:
+    """Return the tasks that this one waits for."""
+    if task is None:
+        return ()
+    try:
+        return policy.schedule_of(task.schedule, task.name).after
+    except ScheduleError:  # a task of the crontab whose schedule was written with plain SQL
+        return ()

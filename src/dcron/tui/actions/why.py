@@ -1,0 +1,23 @@
+"""Explain why a task runs, or does not."""
+
+from textual.content import Content
+
+from dcron.safetext import safe
+from dcron.services.dashboard import Dashboard
+from dcron.tui.host import Host
+from dcron.tui.modals import NoticeDialog
+
+
+def explain(host: Host, name: str, when: str = "") -> None:
+    """Show the causes of the last, the present and the next run, or of a time or day."""
+    from dcron.services.why import Cause, Why
+
+    def causes(board: Dashboard) -> list[Cause]:
+        asked = Why(board.crontab)
+        return asked.explain(name, asked.meant(name, when) if when.strip() else None)
+
+    def show(found: list[Cause]) -> None:
+        content = Content("\n\n").join(Content(safe(cause.sentence)) for cause in found)
+        host.push_screen(NoticeDialog(f"why {name} {when}".strip(), lambda: content))
+
+    host.fetch(causes, show)
