@@ -14,11 +14,12 @@ from dcron.model import LATE_AFTER, Definition, Node, Task
 from dcron.policy import forecast, load
 from dcron.policy.forecast import LeftOut, Outlook, QuietForecast
 from dcron.policy.forecast_comparison import ForecastComparison, compare
+from dcron.policy.freezes import FrozenTime
 from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask
 from dcron.policy.relief import reliefs
 from dcron.policy.start_times import due_times
 from dcron.services.service import Service
-from dcron.store import durations, nodes, planning, queues, tasks
+from dcron.store import durations, freezes, nodes, planning, queues, tasks
 
 PAGE = 500
 MOST_STARTS = 1_000_000
@@ -55,15 +56,16 @@ class Forecast(Service):
         until: datetime,
         without: Collection[str] = (),
         slots: int | None = None,
+        edits: Iterable[Edit] = (),
         *,
         here: tzinfo = UTC,
     ) -> Outlook:
         """Return the forecast up to this time, in hours of the zone `here`.
 
-        Leave out the nodes `without`, by name or ID; give each node this many `slots`. Raises UsageError or
-        NotFound.
+        Leave out the nodes `without`, by name or ID; give each node this many `slots`; assume these edits of
+        the crontab. Raises UsageError or NotFound.
         """
-        return outlook(self.situation(until, without, slots), here)
+        return outlook(self._crontab(until).edited(edits).situation(without, slots), here)
 
     def compare(self, edits: Iterable[Edit], until: datetime, *, here: tzinfo = UTC) -> ForecastComparison:
         """Return what these edits of the crontab change in the forecast. Raises UsageError."""
@@ -150,7 +152,7 @@ class _Crontab:
         unforeseen: list[str] = []
         unreadable: list[tuple[str, str]] = []
         running = [each for each in self.known if each.is_enabled]
-        left = MOST_STARTS
+        left, frozen = MOST_STARTS, 0
         for each in running:
             try:
                 made = each.to_play(self.now, self.until)
@@ -161,11 +163,13 @@ class _Crontab:
             left -= len(made.starts)
             if left < 0:
                 raise UsageError(f"--until: there are more than {MOST_STARTS:,} starts; give an earlier time")
-            found.append(made)
+            thawed = _thawed(made, self.fleet.frozen, self.now, self.until) if self.fleet.frozen else made
+            frozen += max(0, len(made.starts) - len(thawed.starts))
+            found.append(thawed)
             if is_unforeseen:
                 unforeseen.append(each.task.name)
         nodes = _nodes(self.fleet.nodes, without, slots, found)
-        left_out = LeftOut(len(self.known) - len(running), unforeseen, unreadable)
+        left_out = LeftOut(len(self.known) - len(running), frozen, unforeseen, unreadable)
         return Situation(found, replace(self.fleet, nodes=nodes), self.now, self.until, left_out)
 
 
@@ -207,6 +211,14 @@ class _Known:
         return LoadTask(task, starts, overdue, _cut(seconds, task.timeout), upstream, delay)
 
 
+def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) -> LoadTask:
+    """Return the task with the runs that start although the crontab is frozen at times."""
+    waits = made.overdue is not None and frozen.at(now) is not None
+    starts = load.after_freezes(made.task, [now, *made.starts] if waits else made.starts, frozen)
+    overdue = None if waits else made.overdue
+    return replace(made, overdue=overdue, starts=[at for at in starts if at <= until])
+
+
 def _cut(seconds: Sequence[float], timeout: float | None) -> Sequence[float]:
     return [min(each, timeout) for each in seconds] if timeout else seconds
 
@@ -232,6 +244,7 @@ def _fleet(connection: Connection, now: datetime) -> LoadFleet:
         nodes.living(connection, now),
         {name: limit for name, limit in limits.items() if limit is not None},
         [LiveRun(*each) for each in durations.of_alive(connection, now)],
+        freezes.frozen_time(connection, now),
     )
 
 
