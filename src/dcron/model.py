@@ -76,6 +76,8 @@ class SkipCode(StrEnum):
     """It was not started before its deadline."""
     PAUSED = "paused"
     """Its task was paused."""
+    FROZEN = "frozen"
+    """The crontab was frozen, and catch-up does not run it."""
     RAN_EARLY = "ran-early"
     """Its occurrence already ran while the database's clock was ahead."""
     CALENDAR = "calendar"

@@ -10,6 +10,8 @@ import unicodedata
 NAME_CELLS = 200
 LINE_CELLS = 4096
 TAB = 8
+LEAST_MIDDLE = 7
+"""Least cells in which the beginning and the end of a text are of use."""
 
 # Every repetition is possessive: no input makes these patterns go back, so the time is linear.
 _SEQUENCE = re.compile(
@@ -79,6 +81,16 @@ def shorten(text: str, limit: int) -> str:
     if len(text) <= limit // 2 or cells(text) <= limit:
         return text
     return _fitting(text, limit - 1) + "…" if limit > 0 else ""
+
+
+def shorten_middle(text: str, limit: int) -> str:
+    """Return safe text in at most `limit` cells, its middle cut out: the ends of names differ most."""
+    if len(text) <= limit // 2 or cells(text) <= limit:
+        return text
+    if limit < LEAST_MIDDLE:
+        return shorten(text, limit)
+    tail = limit // 2
+    return f"{_fitting(text, limit - 1 - tail)}…{_fitting(text[::-1], tail)[::-1]}"
 
 
 def cells(text: str) -> int:

@@ -394,9 +394,9 @@ def cut_commit(world: World, monkeypatch: pytest.MonkeyPatch, *, is_committed: b
     write = world.database.write
 
     @contextmanager
-    def cut() -> Iterator[Connection]:
+    def cut(**options: bool) -> Iterator[Connection]:
         monkeypatch.setattr(world.database, "write", write)
-        with write() as connection:
+        with write(**options) as connection:
             yield connection
             if not is_committed:
                 raise DatabaseError("the connection was cut")

@@ -24,6 +24,7 @@ DOCUMENTS = {
     "channel": ("channel", "list"),
     "queue": ("queue", "list"),
     "node": ("nodes",),
+    "freeze": ("freezes",),
     "calendar": ("calendar", "list"),
     "setting": ("config", "list"),
     "lint": ("lint",),
@@ -54,6 +55,7 @@ def test_the_keys_of_each_document_are_those_of_the_page(sqlite: Dcron) -> None:
 def _fill(dcron: Dcron) -> None:
     """Make a task, a run, a node, a calendar and a queue, and something that `lint` reports."""
     dcron.done("calendar", "add", "holidays", "12-25", "RRULE:FREQ=MONTHLY;BYMONTHDAY=-1")
+    dcron.done("freeze", "--from", "+1d")
     dcron.done("queue", "set", "mail", "--max-running", "2")
     with closing(Database(dcron.url)) as database, database.write() as connection:
         notifications.add_test(connection, "ops", "ann@desk", database.now(connection))

@@ -34,8 +34,8 @@ def stage(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]
     write = stage.database.write
 
     @contextmanager
-    def noted() -> Iterator[Connection]:
-        with write() as connection:
+    def noted(**options: bool) -> Iterator[Connection]:
+        with write(**options) as connection:
             began = time.thread_time()
             try:
                 yield connection

@@ -127,7 +127,7 @@ class Stage:
         """Make one claim as a node with this offer, from the lanes it serves; return each result."""
         offered.setdefault("free", offered.get("capacity", {}))
         offer = Capacity(node_id=node_id, slots=limit, **offered)
-        with self.database.write() as connection:
+        with self.database.write(starts=True) as connection:
             lanes = [head.lane for head in planning.heads(connection) if offer.serves(head.lane)]
             batch = claims.claim(connection, self.database, offer, self.now, lanes)
         if batch.blocked:
@@ -169,12 +169,12 @@ class Stage:
             return take_snapshot(connection, self.database, node_id).cancel_requests
 
     def settle_orphans(self) -> int:
-        with self.database.write() as connection:
+        with self.database.write(starts=True) as connection:
             lanes = [head.lane for head in planning.heads(connection)]
             return unclaimable.skip_orphans(connection, lanes, self.now, 100)
 
     def fail_refused(self) -> list[int]:
-        with self.database.write() as connection:
+        with self.database.write(starts=True) as connection:
             lanes = [head.lane for head in planning.heads(connection)]
             return finishing.fail_refused(connection, self.database, lanes, self.now, 100)
 

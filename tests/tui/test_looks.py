@@ -1,15 +1,30 @@
 """What must be readable: the cursor row in every theme, and failures without colours."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from textual.filter import Monochrome
 
+from dcron.model import RunState
+from dcron.safetext import shorten_middle
+from dcron.services.task_rows import RecentRun
+from dcron.tui.cells import slots_cell, spark
+from dcron.tui.header_footer import Bar, Hints
+from dcron.tui.keynames import CHANGES
+from dcron.tui.keys import binding_ids
+from dcron.tui.settings import has_unicode
 from dcron.tui.theme import THEMES
 from tests.support.tui import Screen, Stage
 
-pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+@pytest.fixture
+def stage(sqlite_url: str) -> Iterator[Stage]:
+    """An empty crontab; the kind of database makes no difference to its looks."""
+    stage = Stage(sqlite_url)
+    yield stage
+    stage.database.close()
 
 
 def play(stage: Stage, do: Any, **settings: Any) -> None:
@@ -82,14 +97,127 @@ def test_the_header_knows_of_runs_as_soon_as_the_rows_do(stage: Stage) -> None:
     from tests.support.stage import Stage as Agents
 
     async def do(screen: Screen) -> None:
-        await screen.shows("R0  no agent is running")
+        await screen.shows("0 running  no agent is running")
         agents = Agents(stage.url)
         stage.crontab.run(stage.crontab.get("backup"))
         agents.now = stage.crontab.now()
         assert agents.take(agents.node("web-1"))
         await screen.shows("running")
-        await screen.shows("R1")
+        await screen.shows("1 running")
         assert "no agent is running" not in screen.lines()[0]
         agents.database.close()
 
     play(stage, do)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"LANG": "en_US.UTF-8"}, True),
+        ({"LANG": "de_DE.utf8", "LC_ALL": ""}, True),
+        ({"LANG": "en_US.UTF-8", "LC_ALL": "C"}, False),
+        ({"LC_CTYPE": "C.UTF-8", "TERM": "xterm"}, True),
+        ({"LANG": "C.UTF-8", "TERM": "linux"}, False),
+        ({}, False),
+    ],
+)
+def test_unicode_is_the_default_of_utf_8_locales(environment: dict[str, str], expected: bool) -> None:
+    assert has_unicode(environment) is expected
+
+
+def test_a_click_on_a_hint_does_what_its_key_does(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        for label, shows in (("new", "new task"), ("edit", "edit backup"), ("log", "has not run yet")):
+            hints = screen.lines()[-1]
+            await screen.pilot.click(Hints, offset=(hints.index(label), 0))
+            await screen.shows(shows)
+            if label != "log":
+                await screen.press("escape")
+                await screen.shows_not(shows)
+
+    play(stage, do)
+
+
+def test_a_read_only_screen_offers_no_changes(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.shows("/ filter")
+        hints = screen.lines()[-1]
+        assert "log" in hints
+        assert not any(word in hints for word in ("edit", "new", "run now", "pause"))
+        await screen.press("question_mark")
+        await screen.shows("keys")
+        assert "tasks.delete" not in screen.text()
+
+    play(stage, do, readonly=True)
+
+
+def test_all_bindings_that_change_something_exist() -> None:
+    assert binding_ids() >= CHANGES
+
+
+def test_below_110_columns_p_opens_the_details_under_the_tasks(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("p")
+        await screen.shows("at 02:30 every day")
+        assert "backup" in screen.lines()[3]
+        await screen.press("p")
+        await screen.shows_not("at 02:30 every day")
+
+    play(stage, do)
+
+
+def test_a_click_on_a_number_of_the_header_shows_these_tasks(stage: Stage) -> None:
+    stage.crontab.pause(stage.add("weekly"), "")
+
+    async def do(screen: Screen) -> None:
+        await screen.shows("1 paused")
+        await screen.pilot.click(Bar, offset=(screen.lines()[0].index("1 paused"), 0))
+        await screen.shows("filter: paused")
+        await screen.shows_not("backup")
+
+    play(stage, do)
+
+
+def test_long_names_keep_both_ends(stage: Stage) -> None:
+    for number in (1, 2):
+        stage.add(f"customer-nightly-reconciliation-of-warehouse-{number:05}-west")
+
+    async def do(screen: Screen) -> None:
+        await screen.shows("00001-west")
+        await screen.shows("customer-nig")
+        assert all(width <= 80 for width in map(len, screen.lines()))
+
+    play(stage, do)
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(20, "0123456789"), (8, "012…6789"), (5, "0123…"), (0, "")])
+def test_a_name_is_shortened_in_its_middle(limit: int, expected: str) -> None:
+    assert shorten_middle("0123456789", limit) == expected
+
+
+def test_the_palette_finds_a_command_by_its_own_word(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("ctrl+p")
+        await screen.type("view")
+        await screen.shows("Show the page of a task")
+        await screen.press("enter")
+        await screen.shows(":view")
+
+    play(stage, do)
+
+
+def test_short_runs_are_flat_and_each_run_has_its_colour() -> None:
+    recent = [
+        RecentRun(RunState.SUCCEEDED, 0.1),
+        RecentRun(RunState.SUCCEEDED, 0.9),
+        RecentRun(RunState.FAILED, 0.2),
+    ]
+    drawn = spark(recent, unicode=True)
+    assert drawn.text == "▁▁×"
+    assert [style for _, style in drawn.parts] == ["bar", "bar", "failed"]
+
+
+@pytest.mark.parametrize(("used", "bar"), [(0, "--------"), (1, "#-------"), (8, "########")])
+def test_slots_are_a_bar(used: int, bar: str) -> None:
+    assert slots_cell(used, 8, unicode=False).text == f"{bar} {used}/8"
+    assert slots_cell(2 * used, 16, unicode=False).text == f"{bar} {2 * used}/16"

@@ -3,7 +3,7 @@
 A run starts only after the commit that writes this node's ID on the locked row and records the start. So two
 nodes never start the same run. If a commit gets no reply, the dispatcher first asks the database which runs
 are its own. It claims nothing while the node drains, while a rollback of the database is suspected, or when
-the tables are of another version.
+the tables are of another version. While the crontab is frozen it claims manual runs only.
 """
 
 import logging
@@ -171,7 +171,10 @@ class Dispatcher:
         capacity = self._capacity()
         snapshot = self._known_snapshot() or self._look()
         elsewhere = [head.lane for head in snapshot.heads if not capacity.serves(head.lane)]
-        snapshot = replace(snapshot, heads=[head for head in snapshot.heads if capacity.serves(head.lane)])
+        served = [head for head in snapshot.heads if capacity.serves(head.lane)]
+        if snapshot.is_frozen:
+            served = [head for head in served if head.lane.is_requested]
+        snapshot = replace(snapshot, heads=served)
         self.next_due = min((head.due_at for head in snapshot.heads), default=None)
         if kept_for := planning.reservation(snapshot.heads, capacity.free, snapshot.now, self._is_full):
             capacity = replace(capacity, free=policy.without(capacity.free, kept_for))
@@ -332,7 +335,7 @@ class Dispatcher:
         """Start these runs, except those that were cancelled or whose tasks changed while they were held."""
         self.look_again()
         self._in_doubt = held
-        with self._counters.start, self._database.write() as connection:
+        with self._counters.start, self._database.write(starts=True) as connection:
             now = self._database.now(connection)
             started = held_claims.start(connection, self._database, self._node_id, now, held)
             if len(started) < len(held):
@@ -391,7 +394,7 @@ class Dispatcher:
     def _claim(self, lanes: list[Lane], capacity: Capacity) -> ClaimResult:
         self._in_doubt = []
         sent = self._lease.clock()
-        with self._counters.claim, self._database.write() as connection:
+        with self._counters.claim, self._database.write(starts=True) as connection:
             now = self._database.now(connection)
             renewed = self._lease.send_renewal(connection, self._database, now)
             due = candidates.lock(connection, self._database, capacity, now, lanes)
@@ -498,7 +501,7 @@ class Dispatcher:
         if self._last_lane:
             pause = 0.0 if self.is_single_pass else _NEXT_LANES_PAUSE
         times = [head.due_at for head in heads if capacity.has_room_for(head.lane)]
-        times += [snapshot.next_resume] if snapshot.next_resume else []
+        times += filter(None, (snapshot.next_resume, snapshot.next_thaw))
         for at in times:
             if snapshot.now - at > LATE:
                 at = max(at, self._late_runs_wait_until or at)

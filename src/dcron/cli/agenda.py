@@ -12,6 +12,7 @@ from dcron.cli.progress import watched
 from dcron.cli.tables import TableColumn, print_table
 from dcron.errors import UsageError
 from dcron.model import Definition, Task
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import Minutes, TaskStart, merged, minute_of, starts_of
 from dcron.presentation import humanize, next_runs
 from dcron.schedule import Advice, Schedule, advise_all, zone
@@ -27,12 +28,13 @@ def starts(
     until: datetime | None,
     count: int,
     most: int,
+    frozen: FrozenTime = NEVER,
 ) -> Iterator[TaskStart]:
     """Yield the starts after `after`, up to `count` that run and `most` in all; they are computed lazily.
 
     `planned` has the occurrences of scheduled runs by task id, for tasks with jitter.
     """
-    found = (_begun(_starts_of(task, planned.get(task.id), after, until)) for task in tasks)
+    found = (_begun(_starts_of(task, planned.get(task.id), after, until, frozen)) for task in tasks)
     return merged(watched(found, "looking ahead", len(tasks)), count, most)
 
 
@@ -42,10 +44,11 @@ def _begun(found: Iterator[TaskStart]) -> Iterator[TaskStart]:
 
 
 def _starts_of(
-    task: Task, planned: datetime | None, after: datetime, until: datetime | None
+    task: Task, planned: datetime | None, after: datetime, until: datetime | None, frozen: FrozenTime
 ) -> Iterator[TaskStart]:
     try:
-        yield from starts_of(task, after, until, settled_until=planned and planned - policy.INSTANT)
+        settled_until = planned and planned - policy.INSTANT
+        yield from starts_of(task, after, until, settled_until=settled_until, frozen=frozen)
     except UsageError as error:
         console.complain(f"warning: {task.name} is omitted: {error}")
 

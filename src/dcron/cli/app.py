@@ -52,6 +52,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "nodes": "List the running agents, and those that ended within the last day.",
         "drain": "Stop a node from claiming runs; its active runs continue.",
         "undrain": "Let a drained node claim runs again.",
+        "freeze": "Start no run by itself, on any node, until the crontab is thawed.",
+        "thaw": "End a freeze: runs start by themselves again.",
+        "freezes": "List freezes: active, planned and past ones, the newest first.",
         "channel": "List the channels that notifications are sent by, and test one.",
         "queue": "Limit how many runs of a queue are active at once, over all nodes.",
         "diff": "Show what `apply` would change.",
@@ -89,7 +92,7 @@ VERBS = {name: verb for section in SECTIONS.values() for name, verb in section.i
 COMMAND_LAST = ("add", "at", "in")
 WRITING = (
     *("set", "edit", "rm", "pause", "resume", "run", "cancel", "retry", "backfill"),
-    *("apply", "import", "restore", "drain", "undrain", "hold", "unhold", "undo"),
+    *("apply", "import", "restore", "drain", "undrain", "freeze", "thaw", "hold", "unhold", "undo"),
 )
 """Further verbs that change the crontab and take a reason."""
 

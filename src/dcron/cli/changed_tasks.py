@@ -26,9 +26,22 @@ def print_changed(done: str, task: "Task", crontab: "Crontab") -> None:
     print_facts([(done, task.name), *facts])
 
 
-def print_json(crontab: "Crontab", changed: "Sequence[Task]") -> None:
-    """Print the tasks as JSON: one as an object, several as an array."""
+def print_json(crontab: "Crontab", changed: "Sequence[Task]", *, as_list: bool = False) -> None:
+    """Print the tasks as JSON: one as an object unless `as_list`, several as an array."""
     from dcron.cli import json_output
 
     now = crontab.now()
-    console.emit_one_or_list([json_output.task_shape(crontab.view(task.name), now) for task in changed])
+    shapes = (json_output.task_shape(row, now) for row in crontab.rows([task.id for task in changed]))
+    if as_list:
+        console.emit_list(shapes)
+    else:
+        console.emit_one_or_list(list(shapes))
+
+
+def print_done(done: str, crontab: "Crontab", changed: "Sequence[Task]", *, as_json: bool) -> None:
+    """Print what was done to tasks that a selector chose: a line each, or an array."""
+    if as_json:
+        print_json(crontab, changed, as_list=True)
+        return
+    for task in changed:
+        console.data(f"{done}  {task.name}")

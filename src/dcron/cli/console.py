@@ -10,6 +10,8 @@ from typing import Any, TextIO
 from dcron.errors import Refused
 from dcron.safetext import safe, safe_lines
 
+MANY = 6
+"""From so many things on, the user types their number to agree."""
 LONGEST_LINE = 2_000
 """Most characters of a line of a message, which may quote what the user typed."""
 
@@ -111,10 +113,11 @@ def is_attended() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def require_consent(what: str, *, force: bool) -> None:
+def require_consent(what: str, *, force: bool, count: int = 1) -> None:
     """Ask for confirmation; the default is no. Raises Refused if the answer is no or there is no terminal.
 
-    In a protected context the answer is the context's name, and --force needs --confirm with that name.
+    About MANY things or more the answer is their `count`. In a protected context the answer is the context's
+    name, and --force needs --confirm with that name.
     """
     name = consent.protected
     if force and (name is None or consent.confirmed == name):
@@ -123,10 +126,12 @@ def require_consent(what: str, *, force: bool) -> None:
         raise Refused(f"{what}: the context {name} is protected; repeat it with --force --confirm {name}")
     if not is_attended():
         raise Refused(f"{what}: there is no terminal to ask on; repeat it with --force")
-    sys.stderr.write(f"{safe(what)} in {name}? type {name} to agree: " if name else f"{safe(what)}? [y/N] ")
+    expected = name or (str(count) if count >= MANY else None)
+    where = f" in {name}" if name else ""
+    sys.stderr.write(f"{safe(what)}{where}? {f'type {expected} to agree:' if expected else '[y/N]'} ")
     sys.stderr.flush()
     reply = sys.stdin.readline()
     if not reply.endswith("\n"):
         sys.stderr.write("\n")
-    if reply.strip() != name if name else reply.strip().lower() not in ("y", "yes"):
+    if reply.strip() != expected if expected else reply.strip().lower() not in ("y", "yes"):
         raise Refused("nothing was done")

@@ -107,6 +107,11 @@ def alert_number(text: str) -> int:
     return _row_number(text, "an alert; `dcron alerts`")
 
 
+def freeze_number(text: str) -> int:
+    """Return a freeze's number. Raises BadParameter, to which typer adds the name of the option."""
+    return _row_number(text, "a freeze; `dcron freezes`")
+
+
 def _row_number(text: str, row: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise typer.BadParameter(f"{text!r} is not the number of {row} shows the numbers")
@@ -126,10 +131,10 @@ def whole_number(least: int, most: int | None = None) -> Callable[[Any], int]:
     return read
 
 
-RunIds = Annotated[
-    list[int],
-    typer.Argument(metavar="RUN...", help="Numbers of runs, as `dcron runs` shows them.", parser=run_number),
-]
+_RUN_IDS = typer.Argument(
+    metavar="RUN...", help="Numbers of runs, as `dcron runs` shows them.", parser=run_number
+)
+OptionalRunIds = Annotated[list[int] | None, _RUN_IDS]
 
 
 NOTE = "dcron.note"

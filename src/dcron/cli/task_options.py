@@ -127,6 +127,17 @@ def cleared(names: Sequence[str], task: Any) -> dict[str, Any]:
     return values
 
 
+def clearable(names: Sequence[str], task: Any) -> list[str]:
+    """Return what `--clear` names, without values by name that this task lacks: one of many may."""
+    return [name for name in names if not _is_absent(name, task)]
+
+
+def _is_absent(name: str, task: Any) -> bool:
+    option, dot, part = name.partition(".")
+    field = _BY_OPTION.get(option)
+    return bool(dot and field and field.kind.is_by_name and part not in getattr(task, field.name))
+
+
 def require_one_wish(names: Sequence[str], given: Mapping[str, Any]) -> None:
     """Raise UsageError where `--clear` names what another option gives: one of the two would be lost.
 

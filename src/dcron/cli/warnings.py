@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dcron.cli import console
+from dcron.cli.context import own_zone
 from dcron.model import Definition, Node, Task
 
 if TYPE_CHECKING:
@@ -116,3 +117,14 @@ def print_idle(fleet: Sequence[Node]) -> None:
     """Print why none of the living nodes claims new runs, if none does."""
     if cause := why_idle(fleet):
         console.note(cause)
+
+
+def print_frozen(crontab: "Crontab") -> None:
+    """Print who froze the crontab, until when and why, if it is frozen."""
+    from dcron.presentation.freezes import sentence
+    from dcron.schedule import zone
+    from dcron.services.freezes import Freezes
+
+    if freeze := Freezes(crontab).active():
+        said = sentence(freeze, zone(own_zone()), crontab.now())
+        console.note(f"{said}; nothing starts by itself until `dcron thaw {freeze.id}`")

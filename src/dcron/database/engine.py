@@ -58,6 +58,8 @@ _OLDEST_TRANSACTION = (
 )
 _LOCK_TABLES_TIMEOUT = 60.0
 """Seconds to wait until no other transaction uses the tables."""
+_STARTS_LOCK = 0x6463726F6E04
+"""Advisory lock that transactions share while they record starts."""
 _DEPENDENCIES_LOCK = 0x6463726F6E02
 _CHANNELS_LOCK = 0x64637204
 """The first half of the advisory locks of channels, which have two of 32 bits."""
@@ -68,14 +70,15 @@ _POSTGRES_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _PLANS_OFF = ("sort", "bitmapscan", "hashjoin", "mergejoin", "seqscan")
 # Settings of one transaction, not of the session: a pooler may give the session to another client.
 _POSTGRES_GUARDS = (
-    "SELECT clock_timestamp(),"
-    " set_config('lock_timeout', '{lock}ms', true), set_config('statement_timeout', '{statement}ms', true),"
+    "SELECT set_config('lock_timeout', '{lock}ms', true),"
+    " set_config('statement_timeout', '{statement}ms', true),"
     " set_config('idle_in_transaction_session_timeout', '{lock}ms', true),"
     " set_config('synchronous_commit', 'on', true),"
     # Each of our statements follows an index. With fresh statistics the planner knows that; after 20,000 runs
     # became due at once it had none, and sorted them all for each claim (21 ms instead of 0.2 ms). While it
     # knew of no run with an owner, it read the whole table to record each batch of ends.
-    + ",".join(f" set_config('enable_{plan}', 'off', true)" for plan in _PLANS_OFF)
+    + "".join(f" set_config('enable_{plan}', 'off', true)," for plan in _PLANS_OFF)
+    + "{lock_starts} clock_timestamp()"  # the last one: the lock may take a while
 )
 
 
@@ -184,13 +187,16 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, starts: bool = False) -> Iterator[Connection]:
         """Open a transaction that writes, committed at the end of the block. Raises DatabaseError.
 
         On SQLite it takes the write lock at once: a reader that becomes a writer half-way fails under load.
         On Postgres, BEGIN, settings and a reading of the clock share the round trip of the first statement.
+        With `starts`, it records starts of runs, and no transaction that has called `lock_out_starts` is open
+        at the same time.
         """
-        with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, self._guards()) as connection:
+        guards = self._guards(lock_starts=starts)
+        with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, guards) as connection:
             yield connection
         self.has_written = True
 
@@ -342,6 +348,17 @@ class Database:
         if not self.is_sqlite:
             self.send(connection, text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _DEPENDENCIES_LOCK})
 
+    def lock_out_starts(self, connection: Connection) -> None:
+        """Wait until no other transaction records starts; none does so until this one ends.
+
+        Call it first. A process that was stopped in such a transaction holds the lock until the server ends
+        its session, after the patience of that process. On SQLite a writer is alone anyway.
+        """
+        if not self.is_sqlite:
+            wait = f"{int(2500 * self._patience)}ms"
+            lock = "SELECT set_config('lock_timeout', :wait, true), pg_advisory_xact_lock(:lock)"
+            connection.execute(text(lock), {"wait": wait, "lock": _STARTS_LOCK})
+
     def lock_channel(self, connection: Connection, channel: str) -> None:
         """Let no other transaction claim notifications of this channel until this one ends.
 
@@ -469,9 +486,10 @@ class Database:
         if path and files.identity(path) != self._file:
             raise DatabaseReplaced(f"the database {path} was replaced: another file is in its place")
 
-    def _guards(self) -> str:
+    def _guards(self, *, lock_starts: bool) -> str:
         milliseconds = int(self._patience * 1000)
-        return _POSTGRES_GUARDS.format(lock=milliseconds, statement=3 * milliseconds)
+        shared = f" pg_advisory_xact_lock_shared({_STARTS_LOCK})," if lock_starts else ""
+        return _POSTGRES_GUARDS.format(lock=milliseconds, statement=3 * milliseconds, lock_starts=shared)
 
     def _time(self) -> ColumnElement[datetime]:
         if self.is_sqlite or self._clock:
@@ -526,8 +544,8 @@ class Database:
 
     def _note_clock(self, cursor: "PipelinedCursor") -> None:
         row = cursor.fetchone() if cursor.description else None
-        if row and isinstance(row[0], datetime):
-            self._server_clock.read(row[0])
+        if row and isinstance(row[-1], datetime):
+            self._server_clock.read(row[-1])
 
     def _make_sqlite_engine(self) -> Engine:
         path = self.address.path

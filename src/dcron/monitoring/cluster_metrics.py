@@ -16,6 +16,11 @@ def metrics_of(figures: ClusterFigures) -> Iterator[Metric]:
     """Yield all metrics of the crontab."""
     yield gauges_by("dcron_tasks", "Tasks, by what the crontab says of them.", "state", figures.tasks)
     yield gauge(
+        "dcron_frozen",
+        "Whether the crontab is frozen: then only manual runs start.",
+        figures.frozen is not None,
+    )
+    yield gauge(
         "dcron_tasks_failed", "Tasks whose last finished run failed or was lost.", figures.tasks_failed
     )
     yield gauge(

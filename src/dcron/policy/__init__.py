@@ -47,7 +47,7 @@ from dcron.policy.retries import (
     retry_at,
     retry_delay,
 )
-from dcron.policy.skip_reasons import Skip, missed_skip, paused_skip
+from dcron.policy.skip_reasons import Skip, frozen_skip, missed_skip, paused_skip
 
 __all__ = [
     "COUNT_LIMIT",
@@ -69,6 +69,7 @@ __all__ = [
     "expiry_of",
     "fires_soon",
     "fits",
+    "frozen_skip",
     "has_ended",
     "has_node",
     "idle",

@@ -3,8 +3,10 @@
 A lane is one text in a column, so one index serves every combination of queue, tags, needs and priority.
 Runs that a node cannot take cost it nothing: it does not read their lanes. The default lane is `default`; a
 complete one is `mail priority=high require=eu,ssd need=gpu:1 user=deploy node=web-1-3f9c2a7e`. A run that
-nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes. The lane of a trial ends in
-`trial`: it is claimed without its task. Agents of earlier releases cannot read this word and leave it alone.
+nodes refused has `not=web-2-1c0ffee5` as well, with the IDs of these nodes. Runs that a person requested have
+lanes of their own, with the word `manual`: nodes find and claim these also while the crontab is frozen. The
+lane of a trial ends in `trial`: it is claimed without its task. Agents of earlier releases cannot read these
+words and leave such runs alone.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,6 +27,7 @@ KEPT_AFTER = timedelta(minutes=10)
 _ALMOST = 1 - 1e-9
 """1 without 0.4 and 0.4 is a little less than 0.2."""
 DRAINING_SHOWN = 5
+_MANUAL = "manual"
 _PLAIN_IN_ACCOUNTS = "@+$\\"
 """Besides letters, digits and `_.-~`. All other characters are escaped, so a lane stays on one line."""
 
@@ -43,7 +46,14 @@ class Lane:
     """The account the command runs as; None is the agent's own."""
     refused_by: tuple[str, ...] = ()
     """The IDs of the nodes that could not start its command, in order; none of them takes it again."""
+    manual: bool = False
+    """Whether a person requested the run."""
     is_trial: bool = False
+
+    @property
+    def is_requested(self) -> bool:
+        """Whether a person requested the run, so that it starts also while the crontab is frozen."""
+        return self.manual or self.is_trial
 
     def __str__(self) -> str:
         return self._text
@@ -63,6 +73,8 @@ class Lane:
             words.append(f"node={self.node}")
         if self.refused_by:
             words.append(f"not={','.join(self.refused_by)}")
+        if self.manual:
+            words.append(_MANUAL)
         if self.is_trial:
             words.append("trial")
         return " ".join(words)
@@ -75,13 +87,17 @@ class Lane:
         """Return the lane for a command that runs as this account."""
         return replace(self, user=user)
 
+    def requested(self, *, manual: bool = True) -> "Lane":
+        """Return the lane of a run that a person requested, or of one that starts by itself."""
+        return self if self.manual is manual else replace(self, manual=manual)
+
     def after_refusals(self, node_ids: Iterable[str]) -> "Lane":
         """Return the lane of a run whose command these nodes could not start."""
         return replace(self, refused_by=tuple(sorted(node_ids)))
 
     def for_trial(self, node_id: str | None, user: str | None) -> "Lane":
         """Return the lane of a trial with these requirements: on this node, or on any for None."""
-        return replace(self, node=node_id, user=user, refused_by=(), is_trial=True)
+        return replace(self, node=node_id, user=user, refused_by=(), manual=False, is_trial=True)
 
     def rank(self, due_at: datetime) -> datetime:
         """Return the rank of a run that is due at this time, over all lanes: the earliest goes first."""
@@ -89,14 +105,15 @@ class Lane:
 
 
 def lane_of(task: Definition, trigger: Trigger = Trigger.SCHEDULE) -> Lane:
-    """Return the lane of a task's runs. Backfills have low priority."""
+    """Return the lane of a task's runs. Backfills have low priority; manual runs have lanes of their own."""
     priority = "low" if trigger is Trigger.BACKFILL else task.priority
+    manual = trigger is Trigger.MANUAL
     if not task.require and not task.need:
-        return _lane(task.queue, priority, (), (), task.user)
+        return _lane(task.queue, priority, (), (), task.user, manual)
     # A row written with SQL may hold anything; planning suspends a task that cannot be read.
     require = sorted({tag for tag in task.require if isinstance(tag, str)})
     need = {name: amount for name, amount in task.need.items() if isinstance(amount, int | float)}
-    return _lane(task.queue, priority, tuple(require), tuple(sorted(need.items())), task.user)
+    return _lane(task.queue, priority, tuple(require), tuple(sorted(need.items())), task.user, manual)
 
 
 @lru_cache(maxsize=1_000)
@@ -106,18 +123,21 @@ def _lane(
     require: tuple[str, ...],
     need: tuple[tuple[str, float], ...],
     user: str | None,
+    manual: bool,
 ) -> Lane:
     """Return the lane. Tasks with the same requirements share it, and its text."""
-    return Lane(queue, priority, require, need, user=user)
+    return Lane(queue, priority, require, need, user=user, manual=manual)
 
 
 def rerouted(lane: Lane | None, task: Definition, trigger: Trigger) -> Lane:
     """Return the lane of a run that waits in `lane` when its task is edited: as the task says now.
 
-    The account that the run copied stays, and so do the nodes that refused it.
+    What stays: the account that the run copied, the nodes that refused it, and that a person requested it.
     """
     current = lane_of(task, trigger)
-    return replace(current, user=lane.user, refused_by=lane.refused_by) if lane else current
+    if lane is None:
+        return current
+    return replace(current, user=lane.user, refused_by=lane.refused_by, manual=lane.manual)
 
 
 @lru_cache(maxsize=10_000)
@@ -134,6 +154,7 @@ def read_lane(text: str) -> Lane | None:
             parts.get("node"),
             unquote(parts["user"]) if "user" in parts else None,
             tuple(parts["not"].split(",")) if "not" in parts else (),
+            parts.get(_MANUAL) == "",
             "trial" in parts,
         )
     except ValueError:

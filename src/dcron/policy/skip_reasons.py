@@ -6,8 +6,9 @@ Sentences that only the claim or the end of a run needs are in `store/claims.py`
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dcron.model import Definition, RunState, SkipCode, Task
+from dcron.model import Definition, Freeze, RunState, SkipCode, Task
 from dcron.policy.catch_up import MissedRange
+from dcron.policy.freezes import reason_of
 from dcron.quantities import format_duration
 
 
@@ -36,6 +37,11 @@ def missed_skip(task: Definition, missed: MissedRange, *, too_old: bool) -> Skip
     elif too_old:
         reason += f" within the catch-up window of {format_duration(task.catch_up_window or 0)}"
     return Skip(SkipCode.MISSED, reason, covers=missed)
+
+
+def frozen_skip(freeze: Freeze, missed: MissedRange | None) -> Skip:
+    """Return the skip of occurrences that were missed while the crontab was frozen."""
+    return Skip(SkipCode.FROZEN, reason_of(freeze), covers=missed)
 
 
 def paused_skip(task: Task, missed: MissedRange | None = None) -> Skip:

@@ -7,7 +7,7 @@ import heapq
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from dcron import policy
 from dcron.model import Definition
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.schedule import Occurrence, Rules, Schedule, next_run, upcoming, zone
 
 MINUTE = timedelta(minutes=1)
@@ -38,9 +39,11 @@ def starts_of(
     rules: Rules | None = None,
     *,
     settled_until: datetime | None = None,
+    frozen: FrozenTime = NEVER,
 ) -> Iterator[TaskStart]:
     """Yield the task's starts after `after`, skipped ones too.
 
+    A start in `frozen` time is skipped: what is caught up afterwards is decided then.
     `rules` are the rules of the task, where it does not have its calendars with it. Occurrences up to
     `settled_until` do not start any more, whatever their jitter: they have run, or came before the task.
     Raises UsageError.
@@ -55,7 +58,13 @@ def starts_of(
         if until and start.at > until:
             return
         if start.at > after:
-            yield start
+            yield _unless_frozen(start, frozen) if frozen else start
+
+
+def _unless_frozen(start: TaskStart, frozen: FrozenTime) -> TaskStart:
+    """Return the start, as a skipped one if the crontab is frozen then."""
+    reason = None if start.occurrence.reason else frozen.reason_at(start.at)
+    return start._replace(occurrence=replace(start.occurrence, reason=reason)) if reason else start
 
 
 def _in_order(task: Definition, coming: Iterable[Occurrence]) -> Iterator[TaskStart]:
@@ -96,7 +105,6 @@ def due_times(
     task: Definition,
     after: datetime,
     until: datetime,
-    rules: Rules | None = None,
     *,
     settled_until: datetime | None = None,
 ) -> Sequence[datetime]:
@@ -105,7 +113,7 @@ def due_times(
     They are in order. Raises UsageError.
     """
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
-    rules = rules or policy.rules_of(task)
+    rules = policy.rules_of(task)
     if not task.jitter:
         return _due_times(schedule, here, rules, after, until)
     early = after - timedelta(seconds=task.jitter)
@@ -148,8 +156,15 @@ def minute_of(at: datetime) -> int:
     return int(at.timestamp() // 60)
 
 
-def minutes_of(task: Definition, begin: datetime, end: datetime) -> Sequence[int]:
+def minutes_of(task: Definition, begin: datetime, end: datetime, frozen: FrozenTime = NEVER) -> Sequence[int]:
     """Return the minutes from `begin` to before `end` in which the task starts. Raises UsageError."""
+    found = _minutes_of(task, begin, end)
+    if not frozen:
+        return found
+    return [minute for minute in found if not frozen.at(datetime.fromtimestamp(60 * minute, UTC))]
+
+
+def _minutes_of(task: Definition, begin: datetime, end: datetime) -> Sequence[int]:
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
     rules = policy.rules_of(task)
     if not task.jitter:
@@ -207,17 +222,23 @@ class Filled(NamedTuple):
     """MOST_IN_CELL at most."""
     has_more: bool = False
     skipped: bool = False
-    """Whether a calendar, the window or a pause skips an occurrence."""
+    """Whether a calendar, the window, a pause or a freeze skips an occurrence."""
 
 
 EMPTY = Filled()
 
 
-def filled(task: Definition, span: StartSpan, paused_until: datetime | None = None) -> Sequence[Filled]:
+def filled(
+    task: Definition, span: StartSpan, paused_until: datetime | None = None, frozen: FrozenTime = NEVER
+) -> Sequence[Filled]:
     """Return what the task does in each cell, with its jitter. Raises UsageError."""
     schedule, name = policy.schedule_of(task.schedule, task.name), task.name if task.jitter else ""
     cells = _filled(schedule, task.timezone, policy.rules_of(task), name, task.jitter, span)
-    return cells if paused_until is None else [_paused(cell, paused_until) for cell in cells]
+    if frozen:
+        cells = [_without(cell, [each for each in cell.starts if not frozen.at(each)]) for cell in cells]
+    if paused_until is None:
+        return cells
+    return [_without(cell, [each for each in cell.starts if each >= paused_until]) for cell in cells]
 
 
 @lru_cache(maxsize=500)
@@ -259,6 +280,7 @@ def _with(cell: Filled, due: datetime, reason: str | None) -> Filled:
     return cell._replace(starts=tuple(sorted((*cell.starts, due))))
 
 
-def _paused(cell: Filled, until: datetime) -> Filled:
-    starts = tuple(each for each in cell.starts if each >= until)
-    return cell._replace(starts=starts, skipped=cell.skipped or len(starts) < len(cell.starts))
+def _without(cell: Filled, starts: Sequence[datetime]) -> Filled:
+    """Return the cell with these of its starts; the others are skipped."""
+    skipped = cell.skipped or len(starts) < len(cell.starts)
+    return cell._replace(starts=tuple(starts), skipped=skipped)

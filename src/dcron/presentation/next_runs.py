@@ -7,6 +7,7 @@ from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS, Definition, Task
 from dcron.policy import rules_of
 from dcron.policy import schedule_of as policy_schedule_of
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.start_times import TaskStart, starts_of, until_ran
 from dcron.presentation import humanize
 from dcron.presentation.humanize import Struck
@@ -65,9 +66,11 @@ def starts(
     count: int,
     until: datetime | None = None,
     settled_until: datetime | None = None,
+    frozen: FrozenTime = NEVER,
 ) -> Iterator[TaskStart]:
     """Return the occurrences in the order of their starts, with jitter, as `starts_of` does."""
-    return until_ran(starts_of(task, after, until, rules, settled_until=settled_until), count)
+    found = starts_of(task, after, until, rules, settled_until=settled_until, frozen=frozen)
+    return until_ran(found, count)
 
 
 def next_runs(

@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 
 from dcron import policy
 from dcron.errors import UsageError
-from dcron.model import Node, Run, Task, Trigger
+from dcron.model import Freeze, Node, Run, Task, Trigger
+from dcron.policy.freezes import FrozenTime
 from dcron.policy.start_times import (
     Filled,
     Minutes,
@@ -31,7 +32,16 @@ from dcron.services import recent_statistics, task_rows
 from dcron.services.crontab import Crontab
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.services.task_rows import TaskRow
-from dcron.store import alert_causes, alert_list, dependencies, finished_runs, listings, nodes, tasks
+from dcron.store import (
+    alert_causes,
+    alert_list,
+    dependencies,
+    finished_runs,
+    freezes,
+    listings,
+    nodes,
+    tasks,
+)
 from dcron.store.alert_list import UnacknowledgedAlerts
 from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
@@ -95,6 +105,8 @@ class Activity:
     """Why no agent takes any run at all; None when one may."""
     alerts: UnacknowledgedAlerts | None
     """What is wrong now; None when there are no unacknowledged alerts."""
+    frozen: Freeze | None = None
+    """The freeze that holds now; of several the one that ends last."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +209,9 @@ class Dashboard:
             statistics = recent_statistics.of_task(connection, task_id, row.task.name, now)
             graph = dependencies.graph_around(connection, row.task.name)
             unserved = task_rows.why_unserved(waiting, nodes.living(connection, now))
+            frozen = freezes.frozen_time(connection, now)
         held = [run for run in waiting if run.blocked or run.trigger is not Trigger.SCHEDULE]
-        explanation, coming = _explained(row, now)
+        explanation, coming = _explained(row, now, frozen)
         return TaskDetail(replace(row, unserved=unserved), explanation, coming, held, last, statistics, graph)
 
     def rows_by_name(self, names: Sequence[str]) -> Mapping[str, TaskRow]:
@@ -233,9 +246,9 @@ class Dashboard:
 
     def timeline_rows(self, ids: Sequence[int], span: StartSpan) -> TaskRows:
         """Return what the timeline of this span shows of these tasks."""
-        found = self.task_rows(ids)
+        found, frozen = self.task_rows(ids), self._frozen_time()
         rows = {
-            i: TimelineRow(**vars(row), span=span, cells=_cells(row.task, span))
+            i: TimelineRow(**vars(row), span=span, cells=_cells(row.task, span, frozen))
             for i, row in found.rows.items()
         }
         return TaskRows(rows, found.token)
@@ -245,13 +258,17 @@ class Dashboard:
     ) -> BusiestMinute:
         """Add the starts of these tasks before `end` to `minutes`; stop counting after this many seconds."""
         begun, counted = time.monotonic(), 0
-        tasks = self.crontab.tasks_by_id(ids)
+        tasks, frozen = self.crontab.tasks_by_id(ids), self._frozen_time()
         for counted, task_id in enumerate(ids, 1):  # noqa: B007 - the caller continues from there
             if task := tasks.get(task_id):
-                minutes.add(_minutes(task, begin, end))
+                minutes.add(_minutes(task, begin, end, frozen))
             if time.monotonic() - begun > seconds:
                 break
         return BusiestMinute(counted, time.monotonic() - begun, *next(iter(minutes.busiest(1)), ()))
+
+    def _frozen_time(self) -> FrozenTime:
+        with self.database.read() as connection:
+            return freezes.frozen_time(connection, self.database.now(connection))
 
     # Runs and nodes ---------------------------------------------------------------------------------
 
@@ -299,32 +316,34 @@ def _activity(connection: Connection, now: datetime) -> Activity:
         listings.count_alive(connection),
         policy.idle(nodes.living(connection, now)),
         alert_list.unacknowledged(connection, now),
+        freezes.active(connection, now),
     )
 
 
-def _cells(task: Task, span: StartSpan) -> Sequence[Filled]:
+def _cells(task: Task, span: StartSpan, frozen: FrozenTime) -> Sequence[Filled]:
     try:
-        return filled(task, span, None if task.enabled else task.paused_until or span.end)
+        return filled(task, span, None if task.enabled else task.paused_until or span.end, frozen)
     except UsageError:
         return ()
 
 
-def _minutes(task: Task, begin: datetime, end: datetime) -> Sequence[int]:
+def _minutes(task: Task, begin: datetime, end: datetime, frozen: FrozenTime) -> Sequence[int]:
     """Return the minutes in which the task starts after its pause; none where its schedule cannot be read."""
     try:
-        return minutes_of(task, begin if task.enabled else max(begin, task.paused_until or end), end)
+        return minutes_of(task, begin if task.enabled else max(begin, task.paused_until or end), end, frozen)
     except UsageError:
         return ()
 
 
-def _explained(row: TaskRow, now: datetime) -> tuple[str, list[TaskStart]]:
+def _explained(row: TaskRow, now: datetime, frozen: FrozenTime) -> tuple[str, list[TaskStart]]:
     """Return the schedule in words, and its next starts."""
     task, settled_until = row.task, row.settled_until(now)
     try:
         schedule = policy.schedule_of(task.schedule, task.name)
         explanation = explain(schedule, zone(task.timezone))
         is_coming = schedule.timed and task.enabled
-        found = starts_of(task, now, settled_until=settled_until) if is_coming else iter(())
+        starts = starts_of(task, now, settled_until=settled_until, frozen=frozen)
+        found = starts if is_coming else iter(())
         return explanation, list(until_ran(found, OCCURRENCES))
     except UsageError as error:
         return f"cannot be read: {error}", []

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import UsageError
 from dcron.model import Definition, Task
+from dcron.policy.selectors import Selector
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules, imports, task_names, task_rows
 from dcron.services.imports import Imported, InvalidTasks, NotAgreed
@@ -71,7 +72,10 @@ class Tasks(Service):
         self, terms: Sequence[Term] = (), order: str = "name", *, reverse: bool = False
     ) -> Iterator[TaskRow]:
         """Yield the same tasks with their runs; each page is a short transaction of its own."""
-        ids = self.task_ids(terms, order, reverse=reverse)
+        return self.rows(self.task_ids(terms, order, reverse=reverse))
+
+    def rows(self, ids: Sequence[int]) -> Iterator[TaskRow]:
+        """Yield the tasks of these ids with their runs; each page is a short transaction of its own."""
         for start in range(0, len(ids), PAGE):
             with self.database.read() as connection:
                 now = self.database.now(connection)
@@ -86,6 +90,11 @@ class Tasks(Service):
         """Return the tasks of these ids, by id; removed tasks are left out."""
         with self.database.read() as connection:
             return {task.id: task for task in tasks.by_ids(connection, task_ids)}
+
+    def selected(self, selector: Selector) -> list[Task]:
+        """Return the tasks that the selector chooses, in the order of names."""
+        with self.database.read() as connection:
+            return tasks.selected(connection, selector)
 
     def planned_occurrences(self, task_ids: Sequence[int]) -> dict[int, datetime]:
         """Return the occurrences of the scheduled runs of these tasks, by task id, where there is one."""
@@ -242,10 +251,11 @@ class Tasks(Service):
                 attempt.rollback()
         return imported
 
-    def export_tasks(self) -> list[Definition]:
-        """Return the definitions of all tasks but one-offs, in the order of names."""
+    def export_tasks(self, selector: Selector | None = None) -> list[Definition]:
+        """Return the definitions of all tasks but one-offs, in the order of names; or of those selected."""
         with self.database.read() as connection:
-            return [task.definition() for task in tasks.every(connection) if not task.once]
+            found = tasks.every(connection) if selector is None else tasks.selected(connection, selector)
+            return [task.definition() for task in found if not task.once]
 
     # ------------------------------------------------------------------------------------------------
 

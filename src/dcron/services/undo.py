@@ -15,10 +15,10 @@ from dcron.services.history import batch_of
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import TaskChange
-from dcron.store import audit_log, calendars, changes, nodes, queues, settings, tasks
+from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, tasks
 from dcron.store.changes import RecordedChange, TaskState, state_of
 
-OTHERS = ("calendar", "queue", "setting", "node")
+OTHERS = ("calendar", "queue", "setting", "node", "freeze")
 """Kinds that can be undone beside tasks."""
 
 
@@ -33,7 +33,7 @@ class LaterChanges(Conflict):
 
 @dataclass(frozen=True)
 class Step:
-    """What undoes the changes of one task, calendar, queue, setting or node in a batch."""
+    """What undoes the changes of one task, calendar, queue, setting, node or freeze in a batch."""
 
     first: RecordedChange
     """The earliest of these changes; its state before is restored."""
@@ -52,7 +52,7 @@ class Undone:
 
     tasks: Sequence[TaskChange]
     others: Sequence[RecordedChange]
-    """The changes of calendars, queues, settings and nodes that were undone."""
+    """The changes of calendars, queues, settings, nodes and freezes that were undone."""
 
 
 class Undo(Service):
@@ -115,6 +115,8 @@ class Undo(Service):
 
     def _undo(self, connection: Connection, found: Sequence[RecordedChange], *, force: bool) -> Undone:
         steps = list(_steps(found))
+        if any(step.first.kind == "freeze" for step in steps):
+            self.database.lock_out_starts(connection)
         self._lock(connection, steps)
         attempt = _Attempt(connection, self, force=force)
         left, problems = steps, dict[str, UsageError | Refused]()
@@ -198,7 +200,7 @@ class _Attempt:
         return TaskChange(task, self._writer.revert(task, target))
 
     def _undo_other(self, step: Step) -> bool:
-        """Restore a calendar, a queue, a setting or a node; return whether it was different."""
+        """Restore a calendar, a queue, a setting, a node or a freeze; return whether it was different."""
         kind, name = step.first.kind, step.subject
         target = _values(step.first.before, kind, name)
         present = _present(self._connection, kind, name)
@@ -223,6 +225,8 @@ class _Attempt:
         action = "rm" if target is None else "add" if present is None else "set"
         if kind == "node":
             action = "drain" if target and target["draining"] else "undrain"
+        if kind == "freeze":
+            action = "freeze" if target else "thaw"
         audit_log.record_other(
             connection, now, author, kind, action, name, before=present, after=target, undoes=undoes
         )
@@ -258,12 +262,24 @@ class _Attempt:
             raise Refused(f"node {name} is gone")
         nodes.drain(self._connection, name, draining=bool(values and values["draining"]))
 
+    def _write_freeze(self, name: str, values: Mapping[str, Any] | None) -> None:
+        freeze = freezes.by_name(self._connection, name)
+        if freeze is None:
+            raise Refused(f"{name} is gone")
+        if values is None:
+            freezes.thaw(self._connection, [freeze.id], self._writer.now, self._undo.actor)
+        elif freeze.until_at is not None and freeze.until_at <= self._writer.now:
+            raise Refused(f"{name} would be over by now")
+        else:
+            freezes.reopen(self._connection, freeze.id)
+
 
 _WRITERS = {
     "calendar": _Attempt._write_calendar,
     "queue": _Attempt._write_queue,
     "setting": _Attempt._write_setting,
     "node": _Attempt._write_node,
+    "freeze": _Attempt._write_freeze,
 }
 
 
@@ -301,13 +317,16 @@ def _values(recorded: Mapping[str, Any] | None, kind: str, name: str) -> dict[st
 
 
 def _present(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
-    """Return the present values of a calendar, a queue, a setting or a node; None if there are none."""
+    """Return the present values of a calendar, queue, setting, node or freeze; None if there are none."""
     if kind == "setting":
         setting = settings.by_name(connection, name)
         return {"value": setting.value} if setting else None
     if kind == "calendar":
         calendar = calendars.by_name(connection, name)
         return {"content": calendar.content} if calendar else None
+    if kind == "freeze":
+        freeze = freezes.by_name(connection, name)
+        return freezes.values_of(freeze) if freeze and freeze.thawed_at is None else None
     if kind == "queue":
         return {"max_running": queues.limits(connection).get(name)}
     draining = nodes.is_draining(connection, name)

@@ -164,7 +164,7 @@ def record_other(
     after: Mapping[str, Any] | None = None,
     undoes: int | None = None,
 ) -> None:
-    """Record a change of a calendar, a queue or a node, with its values."""
+    """Record a change of a calendar, a queue, a node or a freeze, with its values."""
     states = {key: value and {"name": name, **value} for key, value in (("before", before), ("after", after))}
     values = _by(now, author, action) | {"kind": kind, "undoes": undoes} | states
     connection.execute(insert(changes).values(values))

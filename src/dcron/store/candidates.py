@@ -26,7 +26,7 @@ from dcron.database import Columns, Database, Reply, is_noted, locked, note
 from dcron.model import Task, Trigger
 from dcron.policy import Lane
 from dcron.schema import ALIVE, DUE, crontab, runs
-from dcron.store import queues, tasks
+from dcron.store import freezes, queues, tasks
 from dcron.store.tasks import task_from
 
 
@@ -106,17 +106,20 @@ def lock(
 ) -> DueRuns:
     """Return due runs with their tasks, both locked, and the live runs of these tasks.
 
-    They are the first runs of each lane, as far as slots, queues and capacity last.
+    They are the first runs of each lane, as far as slots, queues and capacity last. While the crontab is
+    frozen, only lanes of manual runs have any. The caller has opened a transaction that records starts.
     """
     lanes = [lane for lane in lanes if offer.has_room_for(lane)]
     room = queues.send_room(connection, database, {lane.queue for lane in lanes})
     given = {"now": now, "node_id": offer.node_id, "most": offer.slots}
-    due_runs = _due_runs(notes_tasks=not database.answers_at_once)
+    notes = not database.answers_at_once
     sent = [
         (
             lane,
             database.send(
-                connection, _due_trials() if lane.is_trial else due_runs, given | {"lane": str(lane)}
+                connection,
+                _due_trials() if lane.is_trial else _due_runs(notes_tasks=notes, manual=lane.manual),
+                given | {"lane": str(lane)},
             ),
         )
         for lane in lanes
@@ -184,7 +187,8 @@ _RUN_COLUMNS = [
 
 
 @cache
-def _due_runs(*, notes_tasks: bool) -> Executable:
+def _due_runs(*, notes_tasks: bool, manual: bool) -> Executable:
+    may_start = [] if manual else [~freezes.is_frozen()]
     noted = [case((crontab.c.max_running.is_not(None), note(crontab.c.id)))] if notes_tasks else []
     # The limit as a subquery: if Postgres knew the number, it would plan the statement again for each claim.
     most = select(bindparam("most", type_=Integer())).scalar_subquery()
@@ -192,7 +196,7 @@ def _due_runs(*, notes_tasks: bool) -> Executable:
         select(*_RUN_COLUMNS, *noted, *tasks.COLUMNS)
         .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
         .where(text(DUE), runs.c.lane == bindparam("lane"), runs.c.due_at <= bindparam("now"))
-        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")))
+        .where(or_(runs.c.for_node.is_(None), runs.c.for_node == bindparam("node_id")), *may_start)
         .order_by(runs.c.due_at, runs.c.id)
         .limit(most)
     )

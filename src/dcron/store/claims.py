@@ -29,6 +29,7 @@ from dcron.database import Columns, Database, Reply, beside_id, locked
 from dcron.errors import ROW_ERRORS, UsageError, unexpected
 from dcron.model import Block, RunState, SkipCode, Task, Trigger
 from dcron.policy import CatchUp, Lane, Skip, Wait
+from dcron.policy.freezes import FrozenTime
 from dcron.schema import ALIVE, Instant, runs
 from dcron.store import (
     blocked,
@@ -37,6 +38,7 @@ from dcron.store import (
     dependencies,
     fan_out,
     finishing,
+    freezes,
     skipping,
     successors,
     tasks,
@@ -119,6 +121,7 @@ def claim_locked(
     if not due.runs:
         return result
     _decide(due, now, result, _ran_early(connection, ran_until))
+    _name_freezes(connection, result)
     result.started, result.claimed = result.claimed[:slots], result.claimed[slots:]
     _write_spread(connection, database, node_id, now, result)
     _write_owner(connection, database, node_id, now, result)
@@ -205,6 +208,24 @@ def _decide(
             _decide_on(run, due.alive, now, result, early)
         except ROW_ERRORS as error:
             _set_aside(run, Skip(SkipCode.OTHER, f"cannot be prepared: {unexpected(error)}"), result)
+
+
+def _name_freezes(connection: Connection, result: ClaimResult) -> None:
+    """Say of the occurrences that were missed during a freeze that this is why."""
+    late = [run for run, skip in result.skipped if skip.code is SkipCode.MISSED]
+    if not late and not result.missed:
+        return
+    if not (frozen := freezes.past_and_coming(connection)):
+        return
+    result.skipped = [(run, _of_freeze(frozen, skip)) for run, skip in result.skipped]
+    result.missed = [(task, _of_freeze(frozen, skip)) for task, skip in result.missed]
+
+
+def _of_freeze(frozen: FrozenTime, skip: Skip) -> Skip:
+    if skip.code is not SkipCode.MISSED or skip.covers is None or not frozen.at(skip.covers.last):
+        return skip
+    freeze = frozen.at(skip.covers.first)
+    return policy.frozen_skip(freeze, skip.covers) if freeze else skip
 
 
 def _decide_on(

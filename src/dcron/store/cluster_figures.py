@@ -11,11 +11,11 @@ from sqlalchemy import BindParameter, Connection, Executable, Integer, bindparam
 from dcron import policy
 from dcron.database import Database
 from dcron.errors import ROW_ERRORS, UsageError
-from dcron.model import Node, NodeState, Queue, RunState
+from dcron.model import Freeze, Node, NodeState, Queue, RunState
 from dcron.schema import ALIVE, BLOCKED, DEAD, DUE, WAITING, crontab, maintenance_jobs, runs
 from dcron.schema import nodes as node_table
 from dcron.settings import MONITOR_TASKS
-from dcron.store import listings, nodes, planning, queues, settings
+from dcron.store import freezes, listings, nodes, planning, queues, settings
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
 LOOK_BACK = 100
@@ -70,6 +70,8 @@ class ClusterFigures:
     """The time of the database's clock."""
     tasks: Mapping[str, int]
     """How many tasks are active, paused and suspended."""
+    frozen: Freeze | None
+    """The freeze that holds now: then only manual runs start."""
     tasks_failed: int
     tasks_late: int
     """Up to 1,000."""
@@ -113,6 +115,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
     return ClusterFigures(
         now=now,
         tasks=tasks,
+        frozen=freezes.active(connection, now),
         tasks_failed=(
             listings.count_tasks(connection, Term("failed"), now=now)
             if left_out > 0

@@ -301,7 +301,7 @@ def _retry(
         due_at = policy.retry_at(task, row.id, row.attempt, end.state, end.finished_at)
         if due_at is None:
             return None
-        values = {"due_at": due_at}
+        values, lane = {"due_at": due_at}, lane.requested(manual=False)  # it starts by itself
     return new_runs.retry_of(row, task, values["due_at"]) | {"spec": row.spec, "lane": str(lane)} | values
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Connection, Executable, FromClause, Integer, 
 from dcron.database import Columns, Database
 from dcron.model import RunState
 from dcron.schema import crontab, runs
-from dcron.store import successors
+from dcron.store import freezes, successors
 from dcron.store.candidates import ClaimedRun
 from dcron.store.runs import is_in_state
 
@@ -19,10 +19,11 @@ def start(
 ) -> list[ClaimedRun]:
     """Re-read the ownership of held claims, record their start, and insert the next scheduled runs.
 
-    Leave out runs that have expired or whose cancellation was requested, and runs of tasks that were edited,
-    paused or removed since the claim. Only the returned runs may start, and only after the commit.
+    Leave out runs that have expired or whose cancellation was requested, runs of tasks that were edited,
+    paused or removed since the claim, and all but manual runs if the crontab was frozen since. Only the
+    returned runs may start, and only after the commit.
     """
-    given = database.values(_HELD, ((run.id, run.task.version) for run in held))
+    given = database.values(_HELD, ((run.id, run.task.version, int(run.lane.is_requested)) for run in held))
     given |= {"node_id": node_id, "now": now}
     started_ids = set(connection.scalars(_start(database.rows(_HELD)), given))
     started = [run for run in held if run.id in started_ids]
@@ -37,7 +38,7 @@ def cancelled(connection: Connection, run_ids: Collection[int]) -> dict[int, str
     return {row.id: row.cancel_requested_by for row in connection.execute(query)}
 
 
-_HELD = Columns(id=BigInteger(), version=Integer())
+_HELD = Columns(id=BigInteger(), version=Integer(), manual=Integer())
 
 
 @cache
@@ -46,6 +47,7 @@ def _start(batch: FromClause) -> Executable:
         update(runs)
         .where(runs.c.id == batch.c.id, runs.c.owner == bindparam("node_id"), is_in_state(RunState.CLAIMED))
         .where(crontab.c.id == runs.c.task_id, crontab.c.version == batch.c.version)
+        .where(or_(batch.c.manual == 1, ~freezes.is_frozen()))
         .where(runs.c.cancel_requested_by.is_(None))
         .where(or_(runs.c.expires_at.is_(None), runs.c.expires_at > bindparam("now")))
         .values(state=RunState.RUNNING, started_at=bindparam("now"))

@@ -127,6 +127,13 @@ def retry_of(run: Any, task: Task, due_at: datetime) -> Values:
     }
 
 
+def requested_retry_of(run: Any, task: Task, now: datetime) -> Values:
+    """Return the values of an attempt that a person requested: due at once."""
+    values = retry_of(run, task, now)
+    trigger = Trigger.BACKFILL if run.trigger == Trigger.BACKFILL else Trigger.SCHEDULE
+    return values | {"lane": str(policy.lane_of(task, trigger).requested().on(run.for_node))}
+
+
 def share_of(run: ClaimedRun, node_id: str) -> Values:
     """Return the values of another node's share of a run that every node executes.
 

@@ -9,7 +9,9 @@ from sqlalchemy import Column, ColumnElement, Select, and_, case, cast, false, f
 from sqlalchemy import Text as TextType
 
 from dcron.model import LATE_AFTER, RunState
+from dcron.policy.selectors import Selector
 from dcron.schema import ALIVE, DEAD, DUE, WAITING, crontab, runs
+from dcron.store import selectors
 
 _FAILURES = [state for state in RunState if state.is_failure]
 
@@ -33,7 +35,9 @@ def conditions(
     """Return the SQL conditions of these terms; `columns` are the columns of runs for RUN_FIELDS."""
     found = []
     for term in terms:
-        matches = func.coalesce(fields[term.field](columns, term.value, now), false())
+        matches = fields[term.field](columns, term.value, now)
+        if term.field != "label":  # which is never NULL, and has an index
+            matches = func.coalesce(matches, false())
         found.append(not_(matches) if term.negated else matches)
     return found
 
@@ -136,6 +140,7 @@ TASK_FIELDS: dict[str, Condition] = {
     "user": lambda _, value, now: _has(crontab.c.user, value),
     "queue": lambda _, value, now: _has(crontab.c.queue, value),
     "tag": lambda _, value, now: _has(cast(crontab.c.require, TextType), value),
+    "label": lambda _, value, now: selectors.condition(Selector.parse(value)),
     "source": lambda _, value, now: crontab.c.source == value,
     "owner": lambda _, value, now: _alive(_has(runs.c.owner, value)),
     "node": lambda _, value, now: _has(of_latest(runs.c.owner), value),

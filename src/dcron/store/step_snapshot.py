@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from dcron.database import Database
 from dcron.schema import Instant
-from dcron.store import events, planning, runs, tasks
+from dcron.store import events, freezes, planning, runs, tasks
 from dcron.store.planning import LaneHead
 
 
@@ -47,6 +47,18 @@ class Snapshot:
     """When the next pause ends by itself."""
     cancel_requests: dict[int, str]
     """Running runs of the node whose cancellation was requested, each with the actor."""
+    freezes: list[tuple[datetime, datetime | None]] = field(default_factory=list)
+    """From when until when the crontab is frozen; None means no end is known."""
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether only manual runs may start now."""
+        return any(begin <= self.now and (end is None or end > self.now) for begin, end in self.freezes)
+
+    @property
+    def next_thaw(self) -> datetime | None:
+        """When the next freeze ends by itself."""
+        return min((end for _, end in self.freezes if end and end > self.now), default=None)
 
 
 def take_snapshot(connection: Connection, database: Database, node_id: str, after_lane: str = "") -> Snapshot:
@@ -80,7 +92,13 @@ def _read(rows: Iterable[Row[Any]], database: Database) -> Snapshot:
         last_lane=last_lane,
         next_resume=found["resume"][0].at if found["resume"] else None,
         cancel_requests={row.id: row.name for row in found["cancel"]},
+        freezes=_freezes(found["freeze"], found["thaw"]),
     )
+
+
+def _freezes(begins: Iterable[Row[Any]], ends: Iterable[Row[Any]]) -> list[tuple[datetime, datetime | None]]:
+    until = {row.id: row.at for row in ends}
+    return [(row.at, until[row.id]) for row in begins if row.id in until]
 
 
 @lru_cache(maxsize=4)
@@ -90,6 +108,7 @@ def _statement(time: ColumnElement[datetime]) -> Executable:
     lanes, cancelled, resume = (
         query.subquery() for query in (planning.lane_heads(), runs.to_cancel(), tasks.next_resume())
     )
+    frozen = freezes.spans().cte("frozen")
     return union_all(
         _rows("lane", name=lanes.c.lane, at=lanes.c.due_at),
         _rows("now", at=clock.c.now),
@@ -97,6 +116,8 @@ def _statement(time: ColumnElement[datetime]) -> Executable:
         _rows("event").where(events.any_unhandled()),
         _rows("resume", at=resume.c.paused_until),
         _rows("cancel", name=cancelled.c.cancel_requested_by, id=cancelled.c.id),
+        _rows("freeze", at=frozen.c.from_at, id=frozen.c.id),
+        _rows("thaw", at=frozen.c.until_at, id=frozen.c.id),
     )
 
 

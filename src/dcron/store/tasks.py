@@ -29,8 +29,9 @@ from dcron import policy
 from dcron.database import Database, locked
 from dcron.model import DEFINITION_FIELDS, Definition, RunState, Task
 from dcron.policy.ownership import Ownership
+from dcron.policy.selectors import Selector
 from dcron.schema import DEAD, NEXT, ONCE, REBOOT, UNPLANNED, calendars, crontab, runs, subscriptions
-from dcron.store import audit_log
+from dcron.store import audit_log, selectors
 from dcron.unreadable import Unreadable
 
 FIELDS = tuple(Task.__dataclass_fields__)
@@ -280,6 +281,12 @@ def every(connection: Connection, *, paused: bool = False, page_size: int = 1000
     while found := page(connection, after, page_size, paused=paused):
         yield from found
         after = found[-1].name
+
+
+def selected(connection: Connection, selector: Selector) -> list[Task]:
+    """Return the tasks that the selector chooses, in the order of names."""
+    query = select(*COLUMNS).where(selectors.condition(selector)).order_by(crontab.c.name)
+    return [task_from(row) for row in connection.execute(query)]
 
 
 def count(connection: Connection) -> int:

@@ -43,6 +43,7 @@ from dcron.policy.alerts import (
     rules_of,
     task_subject,
 )
+from dcron.policy.freezes import FrozenTime
 from dcron.schema import (
     ALIVE,
     DUE,
@@ -57,8 +58,8 @@ from dcron.schema import (
     runs,
 )
 from dcron.store import alerts as store_alerts
+from dcron.store import freezes, notifications, planning, tasks, undeliverable
 from dcron.store import nodes as store_nodes
-from dcron.store import notifications, planning, tasks, undeliverable
 from dcron.store.alerts import Cause
 from dcron.store.maintenance import Hold, Step
 
@@ -173,6 +174,16 @@ class Look:
         return [node for node in self._nodes if node.died_how is None and node.alive_until >= self.now]
 
     @cached_property
+    def _frozen(self) -> FrozenTime:
+        """When the crontab was and is frozen: then nothing is late."""
+        return freezes.past_and_coming(self.connection)
+
+    def _has_waited(self, since: datetime, seconds: float) -> bool:
+        """Return whether it is longer since a time, without the times in which the crontab was frozen."""
+        wait = self.now - since - timedelta(seconds=seconds)
+        return wait >= timedelta(0) and wait >= self._frozen.between(since, self.now)
+
+    @cached_property
     def _heads(self) -> Sequence[planning.LaneHead]:
         return planning.heads(self.connection)
 
@@ -284,7 +295,7 @@ class Look:
         rules = rules_of(self.settings, task)
         if not task.enabled or rules.start is None:
             return
-        if row.due_at > self.now - timedelta(seconds=rules.start):
+        if not self._has_waited(row.due_at, rules.start):
             return
         if row.trigger == Trigger.SCHEDULE and _is_excluded(task, row.scheduled_for):
             return
@@ -349,7 +360,7 @@ class Look:
             rules = rules_of(self.settings, _definition(row))
             has_ended = row.not_after is not None and row.not_after < self.now
             since = row.succeeded_at or row.changed_at
-            if rules.success is None or has_ended or since >= self.now - timedelta(seconds=rules.success):
+            if rules.success is None or has_ended or not self._has_waited(since, rules.success):
                 continue
             succeeded_at = row.succeeded_at and row.succeeded_at.isoformat()
             facts = {"succeeded_at": succeeded_at, "expected": rules.success}
@@ -364,7 +375,8 @@ class Look:
             later.c.finished_at.is_not(None),
             later.c.state == RunState.SUCCEEDED,
         )
-        run = (runs.c.id.label("run_id"), runs.c.skip_code, runs.c.scheduled_for, runs.c.covers_count)
+        times = (runs.c.scheduled_for, runs.c.finished_at)
+        run = (runs.c.id.label("run_id"), runs.c.skip_code, runs.c.covers_count, *times)
         query: Select[Any] = (
             select(*run, crontab.c.id, crontab.c.name, *_OF_RULES)
             .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
@@ -373,6 +385,8 @@ class Look:
             .where(~succeeded.correlate(runs).exists())
         )
         for row in self.connection.execute(query.order_by(runs.c.finished_at).limit(PAGE)):
+            if self._frozen.between(row.scheduled_for, row.finished_at):
+                continue  # planned downtime
             facts = {
                 "occurrences": row.covers_count or 1,
                 "code": row.skip_code,
@@ -461,7 +475,7 @@ class Look:
     def _is_late(self, row: Row[Any]) -> bool:
         start = rules_of(self.settings, _definition(row)).start
         is_waiting = row.enabled and row.state == RunState.WAITING and start is not None
-        return bool(is_waiting and row.due_at <= self.now - timedelta(seconds=start or 0.0))
+        return bool(is_waiting and self._has_waited(row.due_at, start or 0.0))
 
     def _is_over_for_crontab(self, row: Row[Any]) -> bool:
         """Return the same for alerts about nodes, jobs and the database."""

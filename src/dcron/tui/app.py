@@ -24,7 +24,7 @@ from dcron.tui.messages import MessagingApp
 from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
-from dcron.tui.theme import CSS, THEMES
+from dcron.tui.theme import CSS, OWN_THEMES, THEMES, VARIABLES
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -82,6 +82,8 @@ class DcronApp(MessagingApp[Exception]):
         self.main = MainScreen(lambda: self._refresher.status, self._start)
         self.animation_level = "none"
         self.set_class(self.no_color, "-grey")
+        for theme in OWN_THEMES:
+            self.register_theme(theme)
         self.theme = THEMES[settings.theme]
 
     # Threads ----------------------------------------------------------------------------------------
@@ -186,6 +188,11 @@ class DcronApp(MessagingApp[Exception]):
             return False
         return not self.reports_lost()
 
+    @property
+    def own_batches(self) -> Sequence[str]:
+        """The batches of the acts of this session, the last one last."""
+        return self._requests.own_batches
+
     def act(self, acts: "Sequence[Act]") -> None:
         """Do these in the background and report the outcomes."""
         if self.may_act(acts):
@@ -224,6 +231,12 @@ class DcronApp(MessagingApp[Exception]):
         from dcron.tui.views.runs import RunsPane
 
         self.main.drill(RunsPane(task_id, node_id, node_since, title))
+
+    def open_history(self, name: str | None = None) -> None:
+        """Show the changes of a task, or all changes, inside the present view."""
+        from dcron.tui.history.pane import HistoryPane
+
+        self.main.drill(HistoryPane(name))
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""
@@ -317,6 +330,10 @@ class DcronApp(MessagingApp[Exception]):
     def get_key_display(self, binding: Binding) -> str:
         """Return the name of the key."""
         return binding.key_display or key_name(binding.key)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return the colours that Textual's own themes do not define."""
+        return dict(VARIABLES)
 
     def get_system_commands(self, screen: Any) -> Any:
         """Return none of Textual's own commands."""

@@ -18,6 +18,8 @@ class Cell(NamedTuple):
 
     text: str
     style: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+    """The same text in parts with a style each; it is used where the whole text has room."""
 
 
 EMPTY = Cell("")
@@ -26,6 +28,11 @@ EMPTY = Cell("")
 def cell(text: str | bytes | None, style: str = "") -> Cell:
     """Return a cell of any text, made inert."""
     return Cell(safe(text, NAME_CELLS), style) if text else EMPTY
+
+
+def parted(*parts: tuple[str, str]) -> Cell:
+    """Return a cell of inert texts with a style each; where it is cut, it has the style of the first."""
+    return Cell("".join(text for text, _ in parts), parts[0][1], parts)
 
 
 @dataclass(frozen=True)
@@ -117,9 +124,10 @@ def last_cell(row: "TaskRow", now: datetime) -> Cell:
     text = humanize.result(run, now)
     if run.state is RunState.SUCCEEDED:
         text = "ok"
-    if run.finished_at:
-        text = f"{text} {humanize.ago(run.finished_at, now)}"
-    return cell(text, run_status(run).style)
+    result = cell(text, run_status(run).style)
+    if run.finished_at is None:
+        return result
+    return parted((result.text, result.style), (f" {humanize.ago(run.finished_at, now)}", "quiet"))
 
 
 def owner_cell(row: "TaskRow") -> Cell:
@@ -135,16 +143,44 @@ _SPARK_SIGNS = {
     True: {RunState.FAILED: "×", RunState.LOST: "?", RunState.SKIPPED: "·", RunState.CANCELLED: "-"},
     False: {RunState.FAILED: "x", RunState.LOST: "?", RunState.SKIPPED: ",", RunState.CANCELLED: ":"},
 }
+FLAT_SECONDS = 1.0
+"""Runs that are all shorter than this have the same height: their differences mean nothing."""
 
 
 def spark(recent: "Sequence[RecentRun]", *, unicode: bool) -> Cell:
     """Return one column per run, as high as its length among all; unsuccessful runs have a sign."""
     longest = max((run.seconds or 0.0 for run in recent if run.state is RunState.SUCCEEDED), default=0.0)
     heights, signs = _HEIGHTS[unicode], _SPARK_SIGNS[unicode]
-    text = "".join(signs.get(run.state) or _height(run.seconds, longest, heights) for run in recent)
-    return Cell(text, "quiet")
+    parts = [
+        (signs.get(run.state) or _height(run.seconds, longest, heights), _spark_style(run.state))
+        for run in recent
+    ]
+    return parted(*parts) if parts else EMPTY
 
 
 def _height(seconds: float | None, longest: float, heights: str) -> str:
-    share = (seconds or 0.0) / longest if longest > 0 else 0.0
+    share = (seconds or 0.0) / longest if longest >= FLAT_SECONDS else 0.0
     return heights[min(len(heights) - 1, int(share * len(heights)))]
+
+
+def _spark_style(state: RunState) -> str:
+    return "bar" if state is RunState.SUCCEEDED else _OF_RUN[state].style
+
+
+SLOT_CELLS = 8
+"""Most cells of a bar of slots."""
+_SLOTS = {True: ("━", "━"), False: ("#", "-")}
+
+
+def slots_cell(used: int, slots: int, *, unicode: bool) -> Cell:
+    """Return a bar with a cell for each slot, or for its share of them, and `2/8`."""
+    length = min(SLOT_CELLS, slots)
+    filled = min(length, -(-used * length // slots)) if slots else 0
+    taken, free = _SLOTS[unicode]
+    style = "late" if slots and used >= slots else "running"
+    bar = ((taken * filled, style), (free * (length - filled), "track"))
+    number = f"{used}/{slots}"
+    return parted(
+        *(part for part in bar if part[0]),
+        (" " * (SLOT_CELLS - length) + f" {number}", "" if used else "quiet"),
+    )

@@ -1,28 +1,32 @@
 """The lines around a pane: the header, the tabs and the hints."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from textual import events
 from textual.content import Content
-from textual.screen import Screen
+from textual.dom import DOMNode
 from textual.widget import Widget
 
 from dcron.presentation import alerts, humanize
 from dcron.presentation.humanize import plural
-from dcron.safetext import cells, safe, shorten
+from dcron.safetext import cells, safe, shorten, shorten_middle
 from dcron.tui.host import Host
-from dcron.tui.keynames import fitting
+from dcron.tui.keynames import CHANGES, fitting
 from dcron.tui.views import VIEWS
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.dashboard import Counts
     from dcron.store.alert_list import UnacknowledgedAlerts
 
-LEAST_ADDRESS = 8
+LEAST_ADDRESS = 12
 """Least cells of an address that are of use."""
+WHOLE_CLOCK = 60
+"""Least columns for a clock with seconds and the zone."""
+ACTIVE = "bold $background on $primary"
+"""The style of the tab of the present view."""
 HELP = "app.help"
 """The action of the last hint."""
 
@@ -35,8 +39,8 @@ class Line(Widget):
         """The app."""
         return cast("Host", self.app)
 
-    def parts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the text, the style and the action of each part; an empty action does nothing."""
+    def parts(self) -> "Iterator[Part]":
+        """Yield the parts from left to right."""
         raise NotImplementedError
 
     def render(self) -> Content:
@@ -69,40 +73,101 @@ class Status:
     """The database's time at its last answer."""
 
 
+Part = tuple[str, str, str]
+"""A text, its style, and the action of a click on it; an empty action does nothing."""
+
+_CONNECTION = {"x": ("✗", "bold $text-error"), "~": ("~", "$text-warning"), "=": ("‖", "$text-warning")}
+"""The sign with Unicode, and the style, of each sign of the connection."""
+
+
 class Bar(Line):
-    """The header: the connection, the database, the number of tasks and runs, and the database's time."""
+    """The header: the connection, the numbers of tasks and runs, the database, and its time."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         super().__init__()
         self._status = status
 
-    def parts(self) -> Iterator[tuple[str, str, str]]:
+    def parts(self) -> Iterator[Part]:
         host, status = self.host, self._status()
-        health = host.health
-        connection = health.summary()
-        style = {"x": "$text-error bold", "~": "$text-warning", "=": "$text-warning"}.get(
-            connection[0], "$text-success"
-        )
-        yield f" {connection}  ", style, "app.refresh_now"
-        if host.settings.context:
-            name = f" {safe(host.settings.context)} "
-            yield name, "bold reverse" if host.settings.is_protected else "bold", ""
-            yield "  ", "", ""
-            connection += f"{name}  "
-        clock = f"{health.now().astimezone(host.zone):%a %H:%M:%S %Z}"
-        room = self.size.width - cells(connection) - cells(clock) - 4
-        if health.error:
-            since = status.as_of
-            middle = f"as of {since.astimezone(host.zone):%H:%M:%S}  " if since else ""
-            middle += safe(str(health.error))
-        else:
-            counts = _counts_text(status.counts, host.signs) if status.counts else ""
-            middle = _with_address(host.settings.address, counts, room)
-            pruned = _pruned_text(status.counts, health.now())
-            middle += pruned if cells(middle) + cells(pruned) <= room else ""
-        shown = shorten(middle, room)
-        yield shown + " " * (room - cells(shown)), "$text-error" if health.error else "", ""
+        left = [*self._connection(), *self._context_name()]
+        form = "%a %H:%M:%S %Z " if self.size.width >= WHOLE_CLOCK else "%H:%M "
+        clock = host.health.now().astimezone(host.zone).strftime(form)
+        room = self.size.width - _length(left) - cells(clock)
+        middle = self._error(status, room) if host.health.error else self._numbers(status, room)
+        yield from left
+        yield from middle
+        yield " " * (room - _length(middle)), "", ""
         yield clock, "", ""
+
+    def _connection(self) -> Iterator[Part]:
+        text = self.host.health.summary()
+        sign, style = _CONNECTION.get(text[0], ("●", "$text-success"))
+        text = sign + text[1:] if self.host.settings.unicode else text
+        yield f" {text}  ", style, "app.refresh_now"
+
+    def _context_name(self) -> Iterator[Part]:
+        settings = self.host.settings
+        if settings.context:
+            yield f" {safe(settings.context)} ", "bold reverse" if settings.is_protected else "bold", ""
+            yield "  ", "", ""
+
+    def _error(self, status: Status, room: int) -> list[Part]:
+        """Return the time of the shown rows, and why there are no newer ones."""
+        host, since = self.host, status.as_of
+        text = f"as of {since.astimezone(host.zone):%H:%M:%S}  " if since else ""
+        return [(shorten(text + safe(str(host.health.error)), room - 1), "$text-error", "")]
+
+    def _numbers(self, status: Status, room: int) -> list[Part]:
+        """Return the numbers, in words if there is room, then as much of the address as fits."""
+        address = self.host.settings.address
+        if status.counts is None:
+            return [(shorten_middle(address, room - 1), "$foreground-muted", "")]
+        chips = _chips(status.counts)
+        shown = _spaced((f"{number:,} {word}", style, action) for number, word, style, action in chips)
+        if _length(shown) > room:
+            signs = self.host.signs
+            short = [(f"{signs[word]}{number:,}", style, action) for number, word, style, action in chips[1:]]
+            shown = [*shown[:1], *_spaced(short)]
+        left = room - _length(shown) - 2
+        if (idle := status.counts.activity.idle) and left >= LEAST_ADDRESS:
+            shown.append((f"{shorten(idle, left)}  ", "bold $text-warning", ""))
+        left = room - _length(shown) - 1
+        if left >= LEAST_ADDRESS:
+            shown.append((shorten_middle(address, left), "$foreground-muted", ""))
+        pruned = _pruned_text(status.counts, self.host.health.now())
+        if _length(shown) + cells(pruned) < room:
+            shown.append((pruned, "$foreground-muted", ""))
+        return shown
+
+
+def _chips(counts: "Counts") -> list[tuple[int, str, str, str]]:
+    """Return numbers with their words, their styles, and the actions that show what is counted."""
+    running = counts.activity.running
+    chips = [
+        (counts.tasks, "task" if counts.tasks == 1 else "tasks", "", "screen.show_tasks('')"),
+        (
+            running,
+            "running",
+            "$text-primary" if running else "$foreground-muted",
+            "screen.show_tasks('running')",
+        ),
+    ]
+    for number, word, style in (
+        (counts.failed, "failed", "bold $text-error"),
+        (counts.late, "late", "bold $text-warning"),
+        (counts.paused, "paused", "$foreground-muted"),
+    ):
+        if number:
+            chips.append((number, word, style, f"screen.show_tasks('{word}')"))
+    return chips
+
+
+def _spaced(parts: Iterable[Part]) -> list[Part]:
+    return [(f"{text}  ", style, action) for text, style, action in parts]
+
+
+def _length(parts: Iterable[Part]) -> int:
+    return sum(cells(text) for text, _, _ in parts)
 
 
 class AlertLine(Line):
@@ -131,25 +196,10 @@ class AlertLine(Line):
             yield text + " " * max(0, self.size.width - cells(text)), "", "screen.view('alerts')"
 
 
-def _counts_text(counts: "Counts", signs: Mapping[str, str]) -> str:
-    """Return `60 tasks  R9 x9 -8 !8`."""
-    text = f"{counts.tasks:,} tasks" if counts.tasks != 1 else "1 task"
-    text += f"  {signs['running']}{counts.activity.running}"
-    for style, number in (("failed", counts.failed), ("paused", counts.paused), ("late", counts.late)):
-        text += f" {signs[style]}{number:,}" if number else ""
-    return f"{text}  {counts.activity.idle}" if counts.activity.idle else text
-
-
 def _pruned_text(counts: "Counts | None", now: datetime) -> str:
     if counts is None or counts.pruned_at is None:
         return ""
     return f"  {humanize.pruned(counts.pruned_at, counts.pruned_runs, counts.oldest_end, now)}"
-
-
-def _with_address(address: str, counts: str, room: int) -> str:
-    """Return both. If they do not fit, shorten the address: the counts matter more."""
-    left = room - cells(counts) - 2
-    return f"{shorten(address, left)}  {counts}" if left >= LEAST_ADDRESS else counts
 
 
 @dataclass(frozen=True)
@@ -176,7 +226,7 @@ class Tabs(Line):
         for view in VIEWS:
             text = f" {view.digit} {view.title} "
             used += cells(text)
-            yield text, "reverse" if view.name == here.view else "", f"screen.view('{view.name}')"
+            yield text, ACTIVE if view.name == here.view else "", f"screen.view('{view.name}')"
         right = f"{here.filters}{here.counted} "
         if self.host.settings.readonly:
             right = f"read-only {right}"
@@ -186,26 +236,46 @@ class Tabs(Line):
         yield right, "$text-warning" if here.filters else "$foreground-muted", ""
 
 
+class Hint(NamedTuple):
+    """A key, what it does, its action, and the node on which the action is done."""
+
+    key: str
+    label: str
+    action: str
+    node: DOMNode
+
+
 class Hints(Line):
     """The most important keys, as many as fit, and always the key of the help."""
 
-    def parts(self) -> Iterator[tuple[str, str, str]]:
-        hints = {f" {hint[0]} {hint[1]} ": hint for hint in self._hints()}
-        for each in fitting(list(hints), self.size.width):
-            key, label, action = hints[each]
-            yield f" {key}", "bold $text-primary", action
-            yield f" {label} ", "", action
+    def parts(self) -> Iterator[Part]:
+        for hint in self._fitting():
+            yield f" {hint.key}", "bold $text-primary", hint.action
+            yield f" {hint.label} ", "$foreground-muted", hint.action
 
-    def _hints(self) -> list[tuple[str, str, str]]:
-        found: dict[str, tuple[str, str, str]] = {}
+    async def on_click(self, event: events.Click) -> None:
+        """Act as the clicked key does."""
+        x = 0
+        for hint in self._fitting():
+            x += cells(_shown(hint))
+            if event.x < x:
+                await self.app.run_action(hint.action, hint.node)
+                return
+
+    def _fitting(self) -> list[Hint]:
+        hints = {_shown(hint): hint for hint in self._hints()}
+        return [hints[each] for each in fitting(list(hints), self.size.width)]
+
+    def _hints(self) -> list[Hint]:
+        found: dict[str, Hint] = {}
         for active in self.screen.active_bindings.values():
             binding = active.binding
-            if binding.show and active.enabled and binding.action not in found:
-                shown = self.app.get_key_display(binding)
-                owner = "" if "." in binding.action else _namespace(active.node)
-                found[binding.action] = (safe(shown), binding.description, f"{owner}{binding.action}")
-        return sorted(found.values(), key=lambda hint: hint[2] == HELP)
+            is_possible = active.enabled and not (self.host.settings.readonly and binding.id in CHANGES)
+            if binding.show and is_possible and binding.action not in found:
+                key = safe(self.app.get_key_display(binding))
+                found[binding.action] = Hint(key, binding.description, binding.action, active.node)
+        return sorted(found.values(), key=lambda hint: hint.action == HELP)
 
 
-def _namespace(node: object) -> str:
-    return "screen." if isinstance(node, Screen) else "focused."
+def _shown(hint: Hint) -> str:
+    return f" {hint.key} {hint.label} "

@@ -1,6 +1,7 @@
 """The help: the keys that act on this screen, and the commands."""
 
 from collections.abc import Iterable
+from typing import cast
 
 from textual.binding import Binding
 from textual.content import Content
@@ -8,6 +9,8 @@ from textual.screen import Screen
 
 from dcron.safetext import safe
 from dcron.tui.commands import COMMANDS
+from dcron.tui.host import Host
+from dcron.tui.keynames import CHANGES
 
 _LAST = {"pane": 1, "table": 2, "main": 3, "view": 4, "app": 5}
 """The groups that are the same everywhere come last."""
@@ -15,10 +18,12 @@ _LAST = {"pane": 1, "table": 2, "main": 3, "view": 4, "app": 5}
 
 def help_content(screen: Screen[object]) -> Content:
     """Return the active keys in groups, and the commands."""
+    readonly = cast("Host", screen.app).settings.readonly
     groups: dict[str, dict[str, tuple[str, str, str]]] = {}
     for active in screen.active_bindings.values():
         binding = active.binding
-        if binding.id and active.enabled:
+        is_possible = active.enabled and not (readonly and binding.id in CHANGES)
+        if binding.id and is_possible:
             group = groups.setdefault(_group(binding), {})
             keys = group.get(binding.action, ("", "", ""))[0]
             shown = screen.app.get_key_display(binding)

@@ -24,6 +24,15 @@ _NAMES = {
     "end": "End",
 }
 """Words, as many fonts lack the symbols."""
+CHANGES = frozenset(
+    {
+        *("tasks.new", "tasks.edit", "tasks.edit_text", "tasks.run", "tasks.run_with", "tasks.pause"),
+        *("tasks.cancel", "tasks.delete", "runs.cancel", "runs.retry", "runs.dismiss"),
+        *("dead.retry", "dead.dismiss", "dead.dismiss_all", "nodes.drain", "nodes.undrain"),
+        *("alerts.acknowledge", "form.save"),
+    }
+)
+"""The bindings that change something: a read-only screen does not show them."""
 _PLACEHOLDER = re.compile(r"\{([a-z._-]+)\}")
 
 

@@ -12,6 +12,7 @@ from textual.screen import Screen
 
 from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe
+from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
 from dcron.tui.pane import Pane
@@ -58,6 +59,7 @@ class MainScreen(Screen[None]):
         self.prompt = Prompt()
         self._bar = Bar(status)
         self._alerts = AlertLine(status)
+        self._freeze = FreezeLine(status)
         self._tabs = Tabs(self.location)
         self._start = start
         self._stacks: dict[str, list[Pane]] = {}
@@ -98,6 +100,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield self._bar
+        yield self._freeze
         yield self._alerts
         yield self._tabs
         yield Container(id="body")
@@ -117,6 +120,8 @@ class MainScreen(Screen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Hide what does not fit."""
         self.set_class(event.size.width >= WIDE, "-wide")
+        if self.has_class("-wide"):
+            self.remove_class("-show-detail")
         self.set_class(event.size.height < SHORT, "-short")
 
     def on_screen_resume(self) -> None:
@@ -135,6 +140,7 @@ class MainScreen(Screen[None]):
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
         self.redraw_bar()
+        self._freeze.update_freeze()
         self._alerts.update_alerts()
         self.redraw_tabs()
 
@@ -146,6 +152,15 @@ class MainScreen(Screen[None]):
             self._leave()
             self.view = view
         self._show()
+
+    def action_show_tasks(self, filter_text: str) -> None:
+        """Show the tasks that match this filter."""
+        self.action_view(VIEWS[0].name)
+        while self._pop():
+            pass
+        if self.pane:
+            self.pane.set_filter(filter_text)
+        self.redraw_header()
 
     def drill(self, pane: Pane) -> None:
         """Show this pane; Esc goes back to the one before."""

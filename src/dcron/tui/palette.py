@@ -7,6 +7,9 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from dcron.tui.commands import COMMANDS, Command
 from dcron.tui.host import Host
 
+FIRST = 100.0
+"""What a command gains over others whose help matches, if its own word begins with what is typed."""
+
 
 class Commands(Provider):
     """All commands. A command that needs an argument opens the prompt."""
@@ -21,6 +24,8 @@ class Commands(Provider):
         matcher = self.matcher(query)
         for command in COMMANDS.values():
             score = matcher.match(f"{command.word} {command.help}")
+            if command.word.startswith(query.strip().lower()):
+                score += FIRST  # `view` is the command, not one that shows a view
             if score > 0:
                 yield Hit(
                     score, _shown(command), lambda command=command: self._do(command), help=command.help

@@ -1,5 +1,6 @@
 """Settings of the TUI, from the command line and the config file."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -41,6 +42,13 @@ def new_task_zone(crontab: "Crontab") -> str:
         return ""
 
 
+def has_unicode(environment: Mapping[str, str]) -> bool:
+    """Return whether the locale is one of UTF-8. The console of Linux has too few characters for it."""
+    named = (environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next(filter(None, named), "").lower()
+    return ("utf-8" in locale or "utf8" in locale) and environment.get("TERM") != "linux"
+
+
 def settings_of(config: Config, address: str, *, readonly: bool) -> TuiSettings:
     """Return the settings; `address` is the database without its password.
 
@@ -50,7 +58,7 @@ def settings_of(config: Config, address: str, *, readonly: bool) -> TuiSettings:
     theme = config.tui.theme or "dark"
     if theme not in THEMES:
         raise UsageError(f"{where}: [tui]: there is no theme {theme!r}; there are {', '.join(THEMES)}")
-    glyphs = config.tui.glyphs or "ascii"
+    glyphs = config.tui.glyphs or ("unicode" if has_unicode(os.environ) else "ascii")
     if glyphs not in GLYPHS:
         raise UsageError(f"{where}: [tui]: glyphs are {' or '.join(GLYPHS)}, not {glyphs!r}")
     if config.tui.keys:

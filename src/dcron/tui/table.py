@@ -1,6 +1,6 @@
 """A table of rows by id. It holds only the rows in sight, so a million rows cost the same as ten."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dcron.safetext import cells
 from dcron.tui.cells import Cell
 from dcron.tui.columns import GAP, Column, PlacedColumn, arrange, fitted
 from dcron.tui.theme import STYLES
@@ -90,6 +91,8 @@ class RowTable(ScrollView, can_focus=True):
         """The lines that may change with the next tick."""
         self._ticks = 0
         self._placed: tuple[int, list[PlacedColumn]] = (0, [])
+        self._needs: dict[str, int] = {}
+        """The width of the longest text so far, by column. It only grows, so the columns rest."""
         self._styles: dict[tuple[str, ...], Style] = {}
         self._region = Region()
 
@@ -152,6 +155,7 @@ class RowTable(ScrollView, can_focus=True):
     def set_rows(self, rows: Mapping[Any, Any]) -> None:
         """Show these rows."""
         before, self.rows = self.rows, rows
+        self._widen([row for row_id, row in rows.items() if before.get(row_id) is not row])
         top = self.scroll_offset.y
         for y in list(self._strips):
             row_id = self.ids[top + y - HEADER] if HEADER <= y < len(self.ids) - top + HEADER else None
@@ -163,6 +167,17 @@ class RowTable(ScrollView, can_focus=True):
         if not before:
             self.post_message(self.Moved())
 
+    def _widen(self, rows: Sequence[Any]) -> None:
+        """Measure the texts of columns that fit theirs; place the columns anew if one has become longer."""
+        now, before = self._now(), dict(self._needs)
+        for column in self.columns:
+            if column.fits and rows:
+                longest = max(cells(column.show(row, now).text) for row in rows)
+                self._needs[column.key] = max(longest, before.get(column.key, 0))
+        if self._needs != before:
+            self._placed = (0, [])
+            self._redraw()
+
     def tick(self) -> None:
         """Draw the lines that the time has changed; called every second.
 
@@ -171,7 +186,7 @@ class RowTable(ScrollView, can_focus=True):
         if not self.is_attached:  # the screen is closing, and its styles are gone
             return
         self._ticks += 1
-        self._region = self.scrollable_content_region
+        self._measure()
         if self._ticks % QUIET_TICKS == 0:
             self._enliven()
         for y in sorted(self._lively):
@@ -277,11 +292,17 @@ class RowTable(ScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Draw some lines; the width is determined once for all of them."""
-        self._region = self.scrollable_content_region
+        self._measure()
         if self.has_focus:  # magnifiers and Braille displays follow it
             row = self._cursor - self.scroll_offset.y + HEADER
             self.app.cursor_position = self.region.offset + Offset(0, row)
         return super().render_lines(crop)
+
+    def _measure(self) -> None:
+        """Determine the width, and forget lines of another one: `on_resize` may come after they are drawn."""
+        before, self._region = self._region, self.scrollable_content_region
+        if before.width != self._region.width:
+            self._strips.clear()
 
     def render_line(self, y: int) -> Strip:
         """Return one line: the titles, or a row."""
@@ -321,19 +342,20 @@ class RowTable(ScrollView, can_focus=True):
         segments, text, style = [], "*" if row_id in self.marks else " ", plain
         for placed in self._layout():
             cell = placed.column.show(row, now) if row is not None else LOADING
-            name = "quiet" if self.is_old else cell.style
-            cell_style = self._style(f"cell--{name}", *base) if name else plain
-            if cell_style is not style:  # neighbours of one style are one segment
-                segments.append(Segment(text, style))
-                text, style = "", cell_style
-            text += fitted(cell.text, placed.width, right=placed.column.right) + _GAP
+            for part, name in _parts(cell, placed):
+                name = "quiet" if self.is_old else name
+                cell_style = self._style(f"cell--{name}", *base) if name else plain
+                if cell_style is not style:  # neighbours of one style are one segment
+                    segments.append(Segment(text, style))
+                    text, style = "", cell_style
+                text += part
         segments.append(Segment(text, style))
         return _strip(segments, self._filled(), width, plain)
 
     def _layout(self) -> list[PlacedColumn]:
         width = self._region.width - MARK_CELLS
         if self._placed[0] != width:
-            self._placed = (width, arrange(self.columns, width))
+            self._placed = (width, arrange(self.columns, width, self._needs))
         return self._placed[1]
 
     def _filled(self) -> int:
@@ -396,6 +418,19 @@ class RowTable(ScrollView, can_focus=True):
         super().notify_style_update()
         self._styles.clear()
         self._strips.clear()
+
+
+def _parts(cell: Cell, placed: PlacedColumn) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a cell, with the gap after it, and the names of their styles."""
+    column, left = placed.column, placed.width
+    for text, style in cell.parts if cells(cell.text) <= left else ():
+        yield text, style
+        left -= cells(text)
+    text = "" if left < placed.width else cell.text
+    yield (
+        fitted(text, left, right=column.right, keeps_end=column.keeps_end) + _GAP,
+        "" if not text else cell.style,
+    )
 
 
 def _strip(segments: list[Segment], length: int, width: int, rest: Style) -> Strip:

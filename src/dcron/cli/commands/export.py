@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import At, Db
+from dcron.cli.options import At, Db, SelectorOption
 from dcron.cli.past_crontab import read_past
 from dcron.errors import UsageError
 from dcron.model import Definition
@@ -26,6 +27,7 @@ def command(
     system: Annotated[
         bool, typer.Option("--system", help="Write an account in each line, as in /etc/cron.d.")
     ] = False,
+    selector: SelectorOption = None,
     at: At = None,
     db: Db = None,
 ) -> None:
@@ -36,6 +38,7 @@ def command(
     dcron export --system > /etc/cron.d/from-dcron
     dcron export --format toml > tasks.toml
     dcron export --at yesterday
+    dcron export -l team=shop > shop.cron
 
     `dcron import` reads a crontab, `dcron lint` all three. One-offs are omitted.
     """
@@ -44,8 +47,11 @@ def command(
     format = "text" if form == "crontab" else form
     if system and format != "text":
         raise UsageError(f"--system is for crontabs: leave it out, or --format {format}")
+    chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
-        tasks = crontab.export_tasks() if at is None else read_past(crontab, at).exported
+        tasks = crontab.export_tasks(chooser) if at is None else read_past(crontab, at).exported
+    if chooser:
+        tasks = [task for task in tasks if chooser.matches(task.labels)]
     text = sources.write(tasks, format, system=system)
     text = text.encode(errors="replace").decode()  # a row edited by hand may hold any bytes
     sys.stdout.write(safe_lines(text) if console.is_terminal() else text)

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab
 from dcron.cli.help import OUTPUT
-from dcron.cli.options import At, Db, Json
+from dcron.cli.options import At, Db, Json, SelectorOption
 from dcron.cli.past_crontab import read_past
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.task_table import COLUMNS, row
-from dcron.cli.warnings import living_nodes, why_idle
+from dcron.cli.warnings import living_nodes, print_frozen, why_idle
 from dcron.errors import UsageError
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
+    from dcron.policy.selectors import Selector
     from dcron.services.history import PastCrontab
     from dcron.services.task_rows import TaskRow
 
@@ -41,6 +43,7 @@ _EMPTY = {
 
 
 def command(
+    selector: SelectorOption = None,
     names: Annotated[
         bool, typer.Option("--names", help="Print only the names.", rich_help_panel=OUTPUT)
     ] = False,
@@ -77,6 +80,7 @@ def command(
     \b
     dcron list --sort next
     dcron list --failed -o wide
+    dcron list -l team=shop
     dcron list --at yesterday
 
     NEXT is in the task's own zone. NODE is the one that runs the task now, else the one of the last run.
@@ -86,6 +90,7 @@ def command(
     from dcron.policy.ownership import is_drifted
     from dcron.store.search_terms import Term
 
+    chooser = read_selector(selector)
     flags = {"failed": failed, "dead": dead, "paused": paused}
     chosen = {**flags, "source": source is not None, "drifted": drifted}
     if sort not in ORDERS:
@@ -96,9 +101,10 @@ def command(
         now = crontab.now()
         if at:
             past = read_past(crontab, at)
-            now, views = past.at, _past_rows(past, sort, reverse=reverse, paused=paused)
+            now, views = past.at, _past_rows(past, sort, reverse=reverse, paused=paused, chooser=chooser)
         else:
             terms = [Term(flag) for flag, given in flags.items() if given]
+            terms += [Term("label", str(chooser))] if chooser else []
             terms += [] if source is None else [Term("source", source)]
             views = crontab.list_tasks(terms, sort, reverse=reverse)
             if drifted:
@@ -115,15 +121,20 @@ def command(
             shown = (replace(view, unserved=None) if idle else view for view in views)
             columns = [*COLUMNS, COMMAND] if output else COLUMNS
             if not print_table(columns, (_row(view, now)[: len(columns)] for view in shown)):
-                console.note("there was no such task then" if at else _empty(chosen))
+                console.note("there was no such task then" if at else _empty(chosen, chooser))
             elif idle:
                 console.note(idle)
+            if not at:
+                print_frozen(crontab)
 
 
-def _past_rows(past: "PastCrontab", sort: str, *, reverse: bool, paused: bool) -> "Iterator[TaskRow]":
+def _past_rows(
+    past: "PastCrontab", sort: str, *, reverse: bool, paused: bool, chooser: "Selector | None"
+) -> "Iterator[TaskRow]":
     from dcron.services.history import row_at
 
-    rows = [row_at(task, past.at) for task in past.tasks if not (paused and task.enabled)]
+    chosen = [task for task in past.tasks if chooser is None or chooser.matches(task.labels)]
+    rows = [row_at(task, past.at) for task in chosen if not (paused and task.enabled)]
     if sort == "next":
         rows.sort(key=lambda row: (row.next_at is None, row.next_at or past.at))
     elif sort == "schedule":
@@ -140,8 +151,10 @@ def _row(view: "TaskRow", now: datetime) -> list[str]:
     return cells
 
 
-def _empty(flags: Mapping[str, bool]) -> str:
+def _empty(flags: Mapping[str, bool], chooser: "Selector | None") -> str:
     given = [flag for flag, is_given in flags.items() if is_given]
+    if chooser:
+        return f"no task matches {' '.join([f'-l {chooser}', *(f'--{flag}' for flag in given)])}"
     if len(given) > 1:
         return f"no task matches {' '.join(f'--{flag}' for flag in given)}"
     if given:

@@ -8,6 +8,7 @@ from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
+from dcron.cli.warnings import print_frozen
 from dcron.model import Node, NodeState
 from dcron.presentation import humanize
 from dcron.quantities import format_amount
@@ -58,6 +59,8 @@ def command(as_json: Json = False, db: Db = None) -> None:
         elif not _print_nodes(found, now):
             console.note("no agents yet; start `dcron agent` on each server that should run tasks")
         _warn_of_zones(found, now)
+        if not as_json:
+            print_frozen(crontab)
 
 
 def _print_nodes(found: Sequence[Node], now: datetime) -> int:

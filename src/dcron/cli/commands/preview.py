@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector, selected
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import At, Db, Json, takes, whole_number
+from dcron.cli.options import At, Db, Json, SelectorOption, takes, whole_number
 from dcron.cli.past_crontab import read_past
 from dcron.cli.task_options import RuleOptions
 from dcron.errors import NotFound, ScheduleError, UsageError
@@ -18,6 +19,8 @@ from dcron.model import Definition, Task
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dcron.policy.freezes import FrozenTime
+    from dcron.policy.selectors import Selector
     from dcron.policy.start_times import TaskStart
     from dcron.schedule import ClockTransition, Rules
     from dcron.services.crontab import Crontab
@@ -50,6 +53,7 @@ def command(
             metavar="SCHEDULE|NAME", help="Schedule in quotes, or name of a task.", show_default=False
         ),
     ] = None,
+    selector: SelectorOption = None,
     every: Annotated[bool, typer.Option("--all", help="Show all tasks in one list.")] = False,
     tz: Annotated[
         str | None,
@@ -82,7 +86,11 @@ def command(
     dcron preview '30 2 * * *' -z Europe/Berlin --from 2027-03-27 -n 3
     dcron preview backup --fold both
     dcron preview --all --until tomorrow
+    dcron preview --all -l team=shop
     """
+    chooser = read_selector(selector, what)
+    if chooser and not every:
+        raise UsageError("-l chooses among all tasks; add --all")
     if every == (what is not None):
         raise UsageError("give a schedule, the name of a task, or --all")
     if at and every:
@@ -94,7 +102,7 @@ def command(
     elif not options.is_empty:
         raise UsageError("--all shows the tasks unchanged; give other rules only with a schedule or a name")
     else:
-        _preview_all(tz, window, db, as_json=as_json)
+        _preview_all(tz, window, db, chooser, as_json=as_json)
 
 
 class Window:
@@ -124,6 +132,8 @@ class Subject:
 
     task: Definition
     rules: "Rules"
+    frozen: "FrozenTime | None" = None
+    """When the crontab is frozen; None for a schedule without a task."""
     settled_until: datetime | None = None
     """The time up to which the task's occurrences do not start any more; None if that is not known."""
 
@@ -171,6 +181,7 @@ def _task(
 ) -> Subject:
     from dcron.fields.names import NAME
     from dcron.schedule import zone
+    from dcron.services.freezes import Freezes
 
     if not NAME.fullmatch(name):
         raise error
@@ -189,7 +200,8 @@ def _task(
         task = replace(task, **asked)
         other = {"except_calendar", "only_calendar"} & asked.keys()
         subject = _checked(task, _calendars(crontab, task) if other else {})
-        return replace(subject, settled_until=settled_until)
+        frozen = None if at else Freezes(crontab).frozen_time()
+        return replace(subject, settled_until=settled_until, frozen=frozen)
 
 
 def _calendars(crontab: "Crontab", task: Definition) -> dict[str, Any]:
@@ -231,12 +243,19 @@ def _print_json(subject: Subject, window: Window) -> None:
 def _starts(
     subject: Subject, after: datetime, until: datetime | None, count: int, window: Window
 ) -> "Iterator[TaskStart]":
+    from dcron.policy.freezes import NEVER
     from dcron.presentation import next_runs
 
     # In the past all occurrences are shown, whatever became of them.
     settled_until = subject.settled_until if after >= window.now else None
     return next_runs.starts(
-        subject.task, after, subject.rules, count=count, until=until, settled_until=settled_until
+        subject.task,
+        after,
+        subject.rules,
+        count=count,
+        until=until,
+        settled_until=settled_until,
+        frozen=subject.frozen or NEVER,
     )
 
 
@@ -281,19 +300,24 @@ def _why_none(task: Definition) -> str:
     return "" if next_runs.schedule_of(task).timed else f": it runs {next_runs.explanation(task)}"
 
 
-def _preview_all(tz: str | None, window: Window, db: str | None, *, as_json: bool) -> None:
+def _preview_all(
+    tz: str | None, window: Window, db: str | None, chooser: "Selector | None", *, as_json: bool
+) -> None:
     from dcron.cli import agenda
     from dcron.cli.progress import watched
     from dcron.schedule import zone
+    from dcron.services.freezes import Freezes
 
     timezone = own_zone() if tz is None else zone(tz).key
     after, until, count = window.bounds(timezone, MOST_OF_ALL)
     with opened_crontab(db) as crontab:
-        lines = [task for task in watched(crontab.tasks(), "reading tasks") if task.enabled]
+        found = selected(crontab, chooser) if chooser else watched(crontab.tasks(), "reading tasks")
+        lines = [task for task in found if task.enabled]
         planned = crontab.planned_occurrences([task.id for task in lines if task.jitter])
+        frozen = Freezes(crontab).frozen_time()
     planned = planned if after >= window.now else {}
-    found = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL)
+    starts = agenda.starts(lines, planned, after, until, count, MOST_OF_ALL, frozen)
     show = agenda.print_json if as_json else agenda.print_agenda
-    shown = show(found, lines, zone(timezone), window.now)
+    shown = show(starts, lines, zone(timezone), window.now)
     if until and shown >= count:
         console.note(f"there are more than {shown:,} starts until then; the rest is left out")

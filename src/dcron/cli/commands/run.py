@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import console
+from dcron.cli import chosen_tasks, console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Json, OptionalWholeNames, Payload, run_number, takes
+from dcron.cli.options import Db, Force, Json, OptionalWholeNames, Payload, SelectorOption, run_number, takes
 from dcron.cli.task_options import TRIAL, TaskOptions, TrialOptions, added, command_text, named
 from dcron.cli.waiting import Waiting, exit_code
 from dcron.cli.warnings import print_idle_agents
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @takes(TrialOptions)
 def command(
     names: OptionalWholeNames = None,
+    selector: SelectorOption = None,
     payload: Payload = None,
     wait: Annotated[
         bool,
@@ -74,6 +76,7 @@ def command(
             "--node", metavar="NODE", help="Only node that may take the trial.", rich_help_panel=TRIAL
         ),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
     db: Db = None,
     *,
@@ -85,6 +88,7 @@ def command(
     dcron run backup --wait --timeout 2h
     dcron run backup --with 'pg_dump -j8 shop' -e DEBUG=1 --node web-3 --wait
     dcron run --like 8123 --follow
+    dcron run -l team=shop
 
     Paused tasks run, too. --wait and --follow print why a run has not started. Ctrl-C and --timeout stop the
     waiting, not the run.
@@ -93,32 +97,45 @@ def command(
     retries and `@after` tasks take no notice. `dcron set NAME --from-run RUN` saves what was tried.
     """
     from dcron.cli import json_output
+    from dcron.services.bulk import Bulk
 
     text = text_or_file(payload, "--payload") if payload is not None else None
     seconds = named("timeout", parse_duration, timeout) if timeout is not None else None
     if seconds is not None and not (wait or follow):
         raise UsageError("--timeout needs --wait or --follow")
     changed = _tried(with_line, with_words or [], time_limit, options)
+    chooser = read_selector(selector, names)
+    if chooser and (like is not None or changed or node is not None):
+        raise UsageError("a trial is of one task; give its name instead of -l")
     with opened_crontab(db) as crontab:
-        if like is not None:
+        result = None
+        if choice := chosen_tasks.to_change(crontab, "run", chooser, force=force):
+            result = Bulk(crontab).run(choice.tasks, text)
+            made = result.done
+        elif like is not None:
             if names or changed or text is not None:
                 raise UsageError("--like repeats a run as it was: give only --node with it")
             made = [_trials(crontab).repeat(like, node=node)]
         elif not names:
-            raise UsageError("missing argument 'NAME...'; --like RUN repeats a run")
+            raise UsageError(
+                "missing argument 'NAME...'; -l chooses tasks by labels, --like RUN repeats a run"
+            )
         elif changed or node is not None:
             made = [_try(crontab, names, changed, text, node)]
         else:
             made = crontab.run_all(all_to_change(crontab, "run", names), text)
         print_idle_agents(crontab)
-        if wait or follow:
+        if made and (wait or follow):
             raise typer.Exit(_wait(crontab, made, seconds, follow=follow, as_json=as_json))
         if as_json:
             now = crontab.now()
-            console.emit_one_or_list([json_output.run_shape(run, now) for run in made])
-            return
-        for run in made:
-            console.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
+            shapes = [json_output.run_shape(run, now) for run in made]
+            (console.emit_list if choice else console.emit_one_or_list)(shapes)
+        else:
+            for run in made:
+                console.data(f"run {run.id} of {run.task} is due; `dcron logs -f {run.id}` follows it")
+        if choice and result:
+            chosen_tasks.report(crontab, choice, result)
 
 
 def _tried(

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dcron.cli import console
-from dcron.cli.changed_tasks import print_changed, print_json
+from dcron.cli import chosen_tasks, console
+from dcron.cli.changed_tasks import print_changed, print_done, print_json
+from dcron.cli.chosen_tasks import names_or_selector
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import all_to_change
-from dcron.cli.options import Db, Json, WholeNames, run_number, takes
-from dcron.cli.task_options import ChangeOptions, TaskOptions, added, clear_help, cleared, require_one_wish
+from dcron.cli.options import Db, Force, Json, OptionalWholeNames, SelectorOption, run_number, takes
+from dcron.cli.task_options import (
+    ChangeOptions,
+    TaskOptions,
+    added,
+    clear_help,
+    clearable,
+    cleared,
+    require_one_wish,
+)
 from dcron.errors import UsageError
 from dcron.model import TIMES_FIELDS
 
@@ -30,8 +39,8 @@ _WARNED_ABOUT = ("name", *TIMES_FIELDS, "except_calendar", "only_calendar")
 
 @takes(ChangeOptions)
 def command(
-    targets: WholeNames,
-    options: TaskOptions,
+    targets: OptionalWholeNames = None,
+    selector: SelectorOption = None,
     schedule: Annotated[
         str | None,
         typer.Option("--schedule", metavar="SCHEDULE", help="New schedule.", rich_help_panel="When"),
@@ -60,22 +69,29 @@ def command(
             help=clear_help(),
         ),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
     db: Db = None,
+    *,
+    options: TaskOptions,
 ) -> None:
     """Change the given options of tasks.
 
     \b
     dcron set backup --schedule '0 4 * * *' --timeout 2h
     dcron set backup -e LEVEL=9 --clear env.DEBUG --clear timeout
-    dcron set backup --name backup-full
+    dcron set -l team=shop --label tier=gold --queue shop
 
-    -e, --need and --limit add a value or replace the value of the same name. --require replaces all tags.
+    -e, --label, --need and --limit add a value or replace the value of the same name. --require replaces all
+    tags.
     """
     from dcron.cli import warnings
+    from dcron.services.bulk import Bulk
 
+    chooser = names_or_selector(targets, selector)
     with opened_crontab(db) as crontab:
-        tasks = all_to_change(crontab, "set", targets)
+        choice = chosen_tasks.to_change(crontab, "set", chooser, force=force)
+        tasks = choice.tasks if choice else all_to_change(crontab, "set", targets or (), force=force)
         if options["name"] is not None and len(tasks) > 1:
             raise UsageError("--name: give one task; two tasks cannot have the same name")
         given: dict[str, Any] = {}
@@ -84,9 +100,23 @@ def command(
         if command is not None:
             given |= {"command": command, "argv": None}
         tried = _tried(crontab, from_run, tasks) if from_run is not None else {}
-        edits = [(task, _changed(task, given, options, clear or [], tried)) for task in tasks]
+        edits = [
+            (
+                task,
+                _changed(
+                    task, given, options, clearable(clear or [], task) if choice else clear or [], tried
+                ),
+            )
+            for task in tasks
+        ]
         if not clear and from_run is None and not any(changed for _, changed in edits):
             raise UsageError("nothing to change: give at least one option, such as --schedule '0 4 * * *'")
+        if choice:
+            result = Bulk(crontab).edit(edits)
+            print_done("changed", crontab, result.done, as_json=as_json)
+            warnings.print_owned(result.done)
+            chosen_tasks.report(crontab, choice, result)
+            return
         changed = crontab.edit_all(edits)
         if as_json:
             print_json(crontab, changed)

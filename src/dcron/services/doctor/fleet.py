@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from dcron.model import Node, NodeState
+from dcron.policy.freezes import reason_of
 from dcron.presentation import humanize
 from dcron.services.doctor.finding import Finding, named
 from dcron.store.cluster_figures import ClusterFigures
@@ -14,6 +15,13 @@ def examine(figures: ClusterFigures, nodes: Sequence[Node], unserved: Sequence[s
 
     `unserved` are names of tasks whose next runs none of them can take.
     """
+    if figures.frozen:
+        yield Finding(
+            "frozen",
+            f"the crontab is {reason_of(figures.frozen)}",
+            "nothing starts by itself",
+            f"`dcron thaw {figures.frozen.id}` ends the freeze",
+        )
     by_state = {state: [node for node in nodes if node.state(figures.now) is state] for state in NodeState}
     living = by_state[NodeState.ALIVE] + by_state[NodeState.DRAINING]
     if not living and figures.tasks["active"]:

@@ -12,9 +12,10 @@ from dcron import policy
 from dcron.errors import UsageError, ZoneError
 from dcron.model import DEFINITION_FIELDS, TIMES_FIELDS, Definition, Node, NodeState, Run, RunState, Task
 from dcron.policy import INSTANT
+from dcron.policy.freezes import FrozenTime
 from dcron.schedule import Schedule, clock_transitions, zone
 from dcron.services.why.run_causes import Cause, Clock
-from dcron.store import history, nodes, tasks
+from dcron.store import freezes, history, nodes, tasks
 from dcron.store.audit_log import definition_in
 from dcron.store.history import AuditEntry
 
@@ -89,6 +90,11 @@ class Context:
         """Return `by ann@desk, 2027-06-01 12:05 UTC`."""
         return f"by {change.author}, {self.time(change.at)}"
 
+    @cached_property
+    def frozen_time(self) -> FrozenTime:
+        """When the crontab was, is and will be frozen."""
+        return freezes.past_and_coming(self.connection)
+
     def problem(self, definition: Definition) -> str | None:
         """Return why agents cannot compute the times of this definition; None when they can."""
         try:
@@ -116,6 +122,23 @@ class Context:
         text = f"{task.name} is paused{by} since {self.time(since)}{until}{reason}"
         facts = {"by": task.paused_by, "since": since, "until": task.paused_until}
         return self.cause(at, "paused", text, {**facts, "reason": task.paused_reason})
+
+    def frozen(self, time: datetime, at: datetime | None = None) -> Cause | None:
+        """Return the freeze at this time, if there is one; `at` is the occurrence that it is about."""
+        freeze = self.frozen_time.at(time)
+        if freeze is None:
+            return None
+        by = f" by {freeze.created_by}" if freeze.created_by else ""
+        until = f" until {self.time(freeze.until_at)}" if freeze.until_at else ""
+        reason = f": {freeze.reason}" if freeze.reason else ""
+        verb = "is" if freeze.from_at <= self.now else "will be"
+        since = f" {'since' if freeze.from_at <= self.now else 'from'} {self.time(freeze.from_at)}"
+        text = (
+            f"the crontab {verb} frozen{by}{since}{until}{reason}; nothing starts by itself then,"
+            f" and `dcron thaw {freeze.id}` ends it"
+        )
+        facts = {"freeze": freeze.id, "by": freeze.created_by, "since": freeze.from_at}
+        return self.cause(at, "frozen", text, {**facts, "until": freeze.until_at, "reason": freeze.reason})
 
     def suspended(self, problem: str, at: datetime | None = None) -> Cause:
         """Return the cause of a task that agents cannot plan or run."""

@@ -96,6 +96,8 @@ def _not_due(context: Context, run: Run, will: str) -> Cause:
     if calendar := context.task and run.trigger is Trigger.SCHEDULE and _excluded(context.task, run):
         text = f"will be skipped: {calendar}"
         return run_causes.of_run("calendar", run, clock, text, {**facts, "reason": calendar})
+    if run.trigger is not Trigger.MANUAL and (frozen := context.frozen(run.due_at)):
+        return run_causes.of_run("frozen", run, clock, frozen.sentence, {**facts, **frozen.facts})
     jitter = f", by its jitter {clock.time(run.due_at)}" if run.due_at != run.scheduled_for else ""
     text = f"{will} then, {clock.distance(run.due_at)}{jitter}{not_later}"
     return run_causes.of_run("future", run, clock, text, facts)
@@ -123,6 +125,8 @@ def why_not_claimed(context: Context, run: Run) -> list[Cause]:
         return [context.paused()]
     if lane is None:
         return [Cause("unserved", f"no agent can read what it asks for: {run.lane}", {"lane": run.lane})]
+    if not lane.is_requested and (frozen := context.frozen(context.now)):
+        return [frozen]
     return (
         no_node(context, lane) or _no_room(context, run, lane) or [_about_to_be_claimed(context, run, lane)]
     )
@@ -261,6 +265,8 @@ def occurrence(context: Context, at: datetime) -> list[Cause]:
     if not task.enabled and (task.paused_until is None or at <= task.paused_until):
         return paused
     due = policy.due_at(task, at)
+    if frozen := context.frozen(due, at):
+        return [*paused, frozen]
     jitter = f", by its jitter {context.time(due)}" if due != at else ""
     obstacles = _behind_another(context, at) or [
         context.cause(at, each.code, each.text, each.facts) for each in no_node(context, policy.lane_of(task))

@@ -33,7 +33,18 @@ MOST_TIMES = 200
 """Times of a task that one answer explains."""
 _MOST_ROWS = 1000
 _MERGED = frozenset(
-    ("future", "calendar", "paused", "suspended", "unserved", "no-agent", "not-yet", "removed", "window")
+    (
+        "future",
+        "calendar",
+        "frozen",
+        "paused",
+        "suspended",
+        "unserved",
+        "no-agent",
+        "not-yet",
+        "removed",
+        "window",
+    )
 )
 """Codes that are shown once for occurrences that follow each other."""
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
@@ -327,8 +338,10 @@ def _next(context: Context) -> list[Cause]:
         return [context.suspended(problem)]
     if not task.enabled:
         return [context.paused()]
+    frozen = context.frozen(context.now)
     by_clock = policy.is_timed(task) or policy.delay_of(task)
-    return pending.waits_for(context, task) + (_next_occurrence(context) if by_clock else [])
+    following = pending.waits_for(context, task) + (_next_occurrence(context) if by_clock else [])
+    return [*([frozen] if frozen else []), *following]
 
 
 def _next_occurrence(context: Context) -> list[Cause]:

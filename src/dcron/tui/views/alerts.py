@@ -14,7 +14,7 @@ from dcron.presentation.alerts import AlertFacts
 from dcron.store.search_terms import Term
 from dcron.tui.actions import alerts
 from dcron.tui.cells import Cell, cell
-from dcron.tui.columns import Column
+from dcron.tui.columns import Column, name_column
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
@@ -39,12 +39,7 @@ class AlertsPane(TablePane):
         """Return the columns. The subject and what is wrong with it are always shown."""
         return (
             Column("sign", "", 1, self._sign),
-            Column(
-                *("name", "what", 12, lambda row, _: cell(words.name(row.alert), "name")),
-                most=32,
-                grows=True,
-                order="name",
-            ),
+            name_column("name", "what", lambda row, _: cell(words.name(row.alert), "name"), "name"),
             Column("kind", "is", 14, self._kind, most=28, order="kind"),
             Column("since", "since", 8, _since, right=True, rank=1, order="since"),
             Column("times", "times", 5, _times, right=True, rank=4, order="times", from_width=60),

@@ -12,7 +12,7 @@ from dcron.services.dashboard import FirstDeadLetters
 from dcron.store.listings import DeadLettersPage
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
-from dcron.tui.columns import Column
+from dcron.tui.columns import Column, name_column
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 
@@ -32,7 +32,7 @@ class DeadPane(RunListPane):
         return (
             Column("sign", "", 1, self.sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
-            Column("task", "task", 12, lambda run, _: cell(run.task, "name"), most=32, grows=True),
+            name_column("task", "task", lambda run, _: cell(run.task, "name")),
             Column("state", "result", 9, _result),
             Column("ended", "when", 8, _when, rank=1),
             Column("attempt", "try", 3, lambda run, _: Cell(str(run.attempt)), right=True, rank=3),

@@ -12,8 +12,8 @@ from dcron.presentation import humanize
 from dcron.store.search_terms import Term
 from dcron.tui.actions import nodes
 from dcron.tui.actions.nodes import LIVING
-from dcron.tui.cells import EMPTY, Cell, cell
-from dcron.tui.columns import Column
+from dcron.tui.cells import EMPTY, Cell, cell, slots_cell
+from dcron.tui.columns import Column, name_column
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
@@ -47,14 +47,9 @@ class NodesPane(TablePane):
         """Return the columns. The name and the state are always shown."""
         return (
             Column("sign", "", 1, self._sign),
-            Column(
-                *("node", "node", 14, lambda node, _: cell(node.id, "name")),
-                most=32,
-                grows=True,
-                order="name",
-            ),
+            name_column("node", "node", lambda node, _: cell(node.id, "name"), "name"),
             Column("state", "state", 9, _state, order="state"),
-            Column("running", "running", 8, _running, right=True, rank=1, order="running"),
+            Column("running", "slots", 14, self._slots, rank=1, order="running"),
             Column("beat", "lease", 9, _lease, right=True, rank=2),
             Column("clock", "clock", 8, _clock, right=True, rank=3),
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),
@@ -72,6 +67,9 @@ class NodesPane(TablePane):
     def _sign(self, node: Node, now: datetime) -> Cell:
         style = _STYLES[node.state(now)]
         return Cell(self.host.signs[style], style)
+
+    def _slots(self, node: Node, now: datetime) -> Cell:
+        return slots_cell(node.running, node.slots, unicode=self.host.settings.unicode)
 
     def refresh_data(self) -> None:
         """Read all nodes. There are as many as servers."""
@@ -131,10 +129,6 @@ def _is_off(node: Node) -> bool:
 def _state(node: Node, now: datetime) -> Cell:
     state = node.state(now)
     return Cell(state.value, _STYLES[state])
-
-
-def _running(node: Node, now: datetime) -> Cell:
-    return Cell(f"{node.running}/{node.slots}", "running" if node.running else "")
 
 
 def _lease(node: Node, now: datetime) -> Cell:

@@ -12,7 +12,7 @@ from dcron.services.dashboard import LatestRuns
 from dcron.store.listings import RunListFilter, RunsPage
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
-from dcron.tui.columns import Column
+from dcron.tui.columns import Column, name_column
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 
@@ -40,7 +40,7 @@ class RunsPane(RunListPane):
 
     def columns(self) -> Sequence[Column]:
         """Return the columns; for the runs of one task without its name."""
-        task = Column("task", "task", 16, lambda run, _: cell(run.task, "name"), most=32, grows=True)
+        task = name_column("task", "task", lambda run, _: cell(run.task, "name"))
         return (
             Column("sign", "", 1, self.sign),
             Column("id", "run", 7, lambda run, _: Cell(str(run.id)), right=True, rank=1),
@@ -91,7 +91,16 @@ class RunsPane(RunListPane):
 
     def _show(self) -> None:
         finished = {i: run for i, run in self._held.items() if i not in self._unfinished}
+        is_first = self.table.awaits_ids
         self.show_runs(self._unfinished | finished, "nothing has run yet: r on a task runs it now")
+        if is_first and self._of.task_id is not None:
+            self.table.move_to(self._first_started())
+
+    def _first_started(self) -> int:
+        """Return the position of the first run that does not wait: its next run has nothing to show yet."""
+        rows = self.table.rows
+        started = (at for at, i in enumerate(self.table.ids) if rows[i].state is not RunState.WAITING)
+        return next(started, 0)
 
     def action_cancel(self) -> None:
         chosen: list[Any] = self.table.chosen_rows()

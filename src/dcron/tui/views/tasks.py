@@ -17,10 +17,11 @@ from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
-from dcron.tui.columns import Column
+from dcron.tui.columns import Column, name_column
 from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
+from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
@@ -44,6 +45,8 @@ class TasksPane(TablePane):
         Binding("s", "pause", "pause/resume", id="tasks.pause"),
         Binding("K", "cancel", "cancel its run", id="tasks.cancel", show=False),
         Binding("D", "delete", "delete", id="tasks.delete", show=False),
+        Binding("h", "history", "history", id="tasks.history", show=False),
+        Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
         Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
     ]
@@ -69,26 +72,21 @@ class TasksPane(TablePane):
         """Return the columns. The name and the next run are always shown (docs/tui.md)."""
         return (
             Column("sign", "", 1, self._sign),
-            Column(
-                "task",
-                *("task", 16, lambda row, _: cell(row.task.name, "name")),
-                most=28,
-                grows=True,
-                order="name",
-            ),
-            Column("state", "state", 8, _state, rank=5, order="state"),
+            name_column("task", "task", lambda row, _: cell(row.task.name, "name"), "name"),
+            Column("state", "state", 9, _state, rank=5, order="state"),
             Column(
                 "schedule",
                 *("schedule", 13, lambda row, _: cell(row.task.schedule)),
-                rank=2,
-                most=20,
+                rank=3,
+                most=40,
+                fits=True,
                 order="schedule",
                 from_width=50,
             ),
-            Column("owner", "owner", 9, lambda row, _: owner_cell(row), rank=1, most=14, from_width=56),
+            Column("owner", "owner", 9, lambda row, _: owner_cell(row), rank=4, most=14, from_width=56),
             Column("next", "next", 9, next_cell, order="next"),
-            Column("last", "last", 14, last_cell, rank=4, most=16, order="last", from_width=70),
-            Column("recent", "10 runs", 10, self._spark, rank=3, from_width=62),
+            Column("last", "last", 14, last_cell, rank=1, most=20, fits=True, order="last", from_width=50),
+            Column("recent", "10 runs", 10, self._spark, rank=2, from_width=62),
             Column("ok", "ok", 6, _success, right=True, rank=7, order="success", from_width=STATISTICS_FROM),
             Column("p95", "p95", 8, _p95, right=True, rank=8, order="p95", from_width=STATISTICS_FROM),
             Column(
@@ -198,7 +196,7 @@ class TasksPane(TablePane):
             self.ask("facts", lambda board: board.task_detail(task_id), self._show_facts)
 
     def action_facts(self) -> None:
-        self.screen.toggle_class("-hide-facts")
+        self.screen.toggle_class("-hide-detail" if self.screen.has_class("-wide") else "-show-detail")
         self.call_after_refresh(self.cursor_rests)
 
     def _show_facts(self, detail: TaskDetail | None) -> None:
@@ -236,6 +234,13 @@ class TasksPane(TablePane):
             self.host.open_log(run.id)
         elif row:
             self.host.report(f"{row.task.name} has not run yet")
+
+    def action_history(self) -> None:
+        if task := self._at_cursor():
+            self.host.open_history(task.name)
+
+    def action_undo(self) -> None:
+        undoing.undo_own_act(self.host)
 
     def action_new(self) -> None:
         tasks.new(self.host)

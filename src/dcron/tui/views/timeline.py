@@ -81,7 +81,7 @@ class TimelinePane(TasksPane):
         name, most = self._widths()
         return (
             Column("sign", "", 1, self._sign, rank=1, from_width=WIDE_FROM),
-            Column("task", "task", name, _name, grows=True, order="name"),
+            Column("task", "task", name, _name, keeps_end=True, grows=True, order="name"),
             Column("cells", self._header, min(self._span.cells, most), self._signs),
             Column("starts", "starts", STARTS_CELLS, _starts, right=True, rank=2, from_width=WIDE_FROM),
         )

@@ -1,4 +1,4 @@
-"""Describe entries of the audit log, for `history` and `undo`."""
+"""Describe entries of the audit log: `history` and `undo`, and the same on the screen."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ LONGEST = 1_000
 
 def what(change: "RecordedChange") -> str:
     """Return what the change did, such as `set schedule, timeout` or `undo 812: set timeout`."""
-    action = change.action if change.kind in ("task", "run") else f"{change.kind} {change.action}"
+    action = change.action if change.kind in ("task", "run", "freeze") else f"{change.kind} {change.action}"
     fields = ", ".join(change.fields) if change.action in ("set", "restore") and change.has_states else ""
     run = (change.after or {}).get("run") if change.kind == "run" else None
     if run is not None and (change.after or {}).get("trial"):

@@ -1,0 +1,48 @@
+"""`thaw`: end freezes."""
+
+from typing import Annotated
+
+import typer
+
+from dcron.cli import console
+from dcron.cli.context import opened_crontab
+from dcron.cli.options import Db, Json, freeze_number
+
+
+def command(
+    freezes: Annotated[
+        list[int] | None,
+        typer.Argument(
+            metavar="FREEZE...",
+            help="Numbers of freezes, as `dcron freezes` shows them [default: the one that holds].",
+            parser=freeze_number,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """End a freeze: runs start by themselves again.
+
+    \b
+    dcron thaw
+    dcron thaw 3
+
+    The catch-up rule of each task decides about its missed occurrences. A freeze that has not begun is
+    withdrawn. If another freeze holds, the crontab stays frozen.
+    """
+    from dcron.cli.json_output import freeze_shape
+    from dcron.services.freezes import Freezes
+
+    with opened_crontab(db) as crontab:
+        service = Freezes(crontab)
+        ended = service.thaw(list(dict.fromkeys(freezes or ())))
+        still, now = service.active(), crontab.now()
+    if as_json:
+        console.emit_one_or_list([freeze_shape(each, now) for each in ended])
+        return
+    for each in ended:
+        word = "thawed" if each.thawed_at and each.thawed_at > each.from_at else "withdrawn"
+        console.data(f"freeze {each.id}  {word}")
+    if still:
+        console.note(f"freeze {still.id} still holds: nothing starts by itself")

@@ -1,0 +1,96 @@
+"""Freeze and thaw the crontab."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+
+from dcron.errors import UsageError
+from dcron.model import Freeze
+from dcron.policy.freezes import state_of
+from dcron.presentation.freezes import sentence
+from dcron.schedule import parse_time, zone
+from dcron.services.crontab import Crontab
+from dcron.services.freezes import Freezes
+from dcron.tui.acts import Act
+from dcron.tui.forms.dialogs import Fill, Question
+from dcron.tui.host import Host
+from dcron.validation import require_text
+
+MOST = 100
+
+
+def freeze(host: Host) -> None:
+    """Ask for a reason and an end, and let nothing start by itself."""
+    if not host.may_act([host]):
+        return
+
+    def go(texts: list[str] | None) -> None:
+        if texts is None:
+            return
+        act = _freeze(host.zone, *(text.strip() for text in texts))
+        details = ["no run starts by itself on any node; active runs continue"]
+        if host.settings.is_protected:
+            host.confirm("freeze the crontab", details, lambda yes: host.act([act]) if yes else None)
+        else:
+            host.act([act])
+
+    questions = [
+        Question("reason", "for the others; may be empty", lambda text: require_text("reason", text)),
+        Question(
+            "until",
+            "tomorrow 06:00, +2h; empty: until it is thawed",
+            lambda text: _end(text, host.zone, host.health.now()),
+        ),
+    ]
+    host.push_screen(Fill("freeze the crontab: nothing starts by itself, on any node", questions), go)
+
+
+def thaw(host: Host) -> None:
+    """End the freezes that hold. Always asks."""
+    if not host.may_act([host]):
+        return
+
+    def ask(found: Sequence[Freeze]) -> None:
+        now = host.health.now()
+        holding = [each for each in found if state_of(each, now) == "active"]
+        if not holding:
+            host.report("nothing is frozen")
+            return
+        details = [sentence(each, host.zone, now) for each in holding]
+        details.append("missed occurrences are caught up as each task says")
+
+        def go(yes: bool | None) -> None:
+            if yes:
+                host.act([_thaw([each.id for each in holding])])
+
+        host.confirm("thaw the crontab", details, go)
+
+    host.fetch(lambda board: Freezes(board.crontab).listing(MOST), ask)
+
+
+def _freeze(here: tzinfo, reason: str, until: str) -> Act:
+    def do(crontab: Crontab) -> str:
+        end = _end(until, here, crontab.now())
+        frozen = Freezes(crontab).freeze(until_at=end, reason=reason or None)
+        return f"freeze {frozen.id}: nothing starts by itself"
+
+    words = [*(["--until", until] if until else []), *(["--reason", reason] if reason else [])]
+    return Act("freeze the crontab", shlex.join(["dcron", "freeze", *words]), do)
+
+
+def _thaw(ids: Sequence[int]) -> Act:
+    def do(crontab: Crontab) -> str:
+        Freezes(crontab).thaw(ids)
+        return "thawed: runs start by themselves again"
+
+    return Act("thaw the crontab", shlex.join(["dcron", "thaw", *map(str, ids)]), do)
+
+
+def _end(text: str, here: tzinfo, now: datetime) -> datetime | None:
+    """Return the end of the freeze, typed in the screen's local time. Raises UsageError."""
+    if not text.strip():
+        return None
+    end = parse_time(text, zone(str(here)), now)
+    if end <= now:
+        raise UsageError(f"{end:%Y-%m-%dT%H:%M:%SZ} has passed; give a time in the future")
+    return end
