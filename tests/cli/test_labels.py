@@ -85,3 +85,49 @@ def test_one_task_is_changed_without_a_question(shop: Dcron) -> None:
     shop.done("set", "other", "--label", "app=mail")
     assert shop.done("pause", "-l", "app").out == "paused   other\n"
     assert shop("rm", "-l", "app").code == 1
+
+
+def test_lists_of_runs_and_changes_choose_by_labels(shop: Dcron) -> None:
+    shop.done("run", "t0")
+    shop.done("run", "other")
+    due = shop.done("runs", "-l", "tier=gold", "--json").json
+    assert {run["task"] for run in due} == {"t0", "t1"}
+    assert {change["name"] for change in shop.done("history", "-l", "tier=gold", "--json").json} == {
+        "t0",
+        "t1",
+    }
+    for words in (["dead"], ["stats"], ["alerts"], ["stats", "--by", "hour"]):
+        assert shop.done(*words, "-l", "team=shop", "--json").json == []
+    report = shop.done("report", "-l", "tier=gold", "--since", "today", "--format", "json").json
+    assert {change["task"] for change in report["changes"]} == {"t0", "t1"}
+    shop.done("set", "other", "--schedule", "0 9 1 * mon")
+    assert "day-or-weekday" in shop("lint", "-l", "!team").out
+    assert "day-or-weekday" not in shop("lint", "-l", "team").out
+    for verb in ("runs", "history", "stats", "prune"):
+        assert shop(verb, "t0", "-l", "team=shop").code == 2
+
+
+def test_runs_and_dead_letters_are_changed_by_labels(shop: Dcron) -> None:
+    shop.done("run", "t0", "t2")
+    asked = shop("cancel", "-l", "team=shop")
+    assert asked.code == 1
+    assert "cancel 2 runs: " in asked.err
+    cancelled = shop.done("cancel", "-f", "-l", "team=shop", "--json").json
+    assert {run["task"] for run in cancelled} == {"t0", "t2"}
+    assert "no run is due or has started" in shop("cancel", "-f", "-l", "team=shop").err
+    for words in (["retry"], ["dead", "dismiss"]):
+        none = shop(*words, "-f", "-l", "tier=gold")
+        assert (none.code, "2 tasks: t0, t1: no dead letters" in none.err) == (1, True)
+        assert shop(*words, "-f", "-l", "team=api").code == 4
+        assert shop(*words).code == 2
+    shop.done("set", "t0", "--command", "exit 3")
+    shop.done("run", "t0")
+    shop.run_due()
+    assert [run["task"] for run in shop.done("dead", "-l", "tier=gold", "--json").json] == ["t0"]
+    assert shop.done("dead", "-l", "tier=tin", "--json").json == []
+    (retried,) = shop.done("retry", "-l", "tier=gold", "--json", "-f").json
+    assert (retried["task"], retried["attempt"]) == ("t0", 2)
+    shop.run_due()
+    assert shop.done("dead", "dismiss", "-f", "-l", "tier=gold", "--json").json == {"dismissed": 1}
+    assert shop.done("prune", "-l", "tier=gold", "--dry-run", "--json").json["runs"] == 0
+    assert shop("prune", "-l", "tier=gold").code == 1

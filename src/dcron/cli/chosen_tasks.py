@@ -1,20 +1,22 @@
 """Find the tasks that a selector (-l) chooses, ask before a change, and report which were left alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dcron.cli import console
-from dcron.errors import NotFound, Refused, UsageError
+from dcron.errors import Conflict, DcronError, NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
-    from dcron.model import Task
+    from dcron.model import Run, Task
     from dcron.policy.selectors import Selector
     from dcron.services.bulk import BulkResult
     from dcron.services.crontab import Crontab
 
+MOST_RUNS = 10_000
+"""Most runs that one command line changes by -l."""
 SHOWN = 10
 """Names that a question lists."""
 
@@ -38,6 +40,15 @@ def names_or_selector(names: Sequence[str] | None, text: str | None) -> "Selecto
     if not names and text is None:
         raise UsageError("give the names of tasks, or -l with their labels: -l team=shop")
     return read_selector(text, names)
+
+
+def runs_or_selector(run_ids: Sequence[int] | None, text: str | None) -> "Selector | None":
+    """Return the selector of a verb that changes runs; None where numbers are given. Raises UsageError."""
+    if not run_ids and text is None:
+        raise UsageError("give the numbers of runs, or -l with the labels of their tasks: -l team=shop")
+    if run_ids and text is not None:
+        raise UsageError("give numbers of runs or -l, not both")
+    return read_selector(text)
 
 
 def selected(crontab: "Crontab", selector: "Selector") -> "list[Task]":
@@ -85,20 +96,63 @@ def to_change(
     if not chosen:
         raise Refused(f"{_tasks(found)}: {otherwise}")
     if len(chosen) > 1 or asks:
-        console.require_consent(f"{verb} {_tasks(chosen)}", force=force, count=len(chosen))
+        require_consent(verb, chosen, force=force)
     return Choice(selector, found, chosen)
+
+
+def require_consent(verb: str, tasks: "Sequence[Task]", *, force: bool) -> None:
+    """Ask whether to do something to these tasks. Raises Refused if the user does not agree."""
+    console.require_consent(f"{verb} {_tasks(tasks)}", force=force, count=len(tasks))
+
+
+def runs_to_change(
+    crontab: "Crontab", verb: str, selector: "Selector", found: "Sequence[Run]", none: str, *, force: bool
+) -> None:
+    """Ask whether to do something to these runs of the tasks that a selector chooses.
+
+    Raises NotFound for no task, and Refused for no run or if the user does not agree.
+    """
+    from dcron.presentation.humanize import plural
+
+    tasks = selected(crontab, selector)
+    if not found:
+        raise Refused(f"{_tasks(tasks)}: {none}")
+    shown = ", ".join(f"{run.id} of {run.task}" for run in found[:SHOWN])
+    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+    console.require_consent(
+        f"{verb} {plural(len(found), 'run')}: {shown}{more}", force=force, count=len(found)
+    )
+
+
+def each_run(
+    found: "Sequence[Run]", act: "Callable[[Run], Run]"
+) -> "tuple[list[Run], dict[str, DcronError]]":
+    """Act on each run. Return the runs afterwards, and why others were left alone."""
+    done: list[Run] = []
+    left: dict[str, DcronError] = {}
+    for run in found:
+        try:
+            done.append(act(run))
+        except (Conflict, NotFound, Refused, UsageError) as error:
+            left[f"run {run.id}"] = error
+    return done, left
+
+
+def report_left(left: "Mapping[str, DcronError]") -> None:
+    """Print what was left alone, and why. Raises Exit with the code of the first reason."""
+    for name, error in left.items():
+        console.complain(f"{name} was left alone: {error}")
+    if left:
+        raise typer.Exit(next(iter(left.values())).exit_code)
 
 
 def report(crontab: "Crontab", choice: Choice, result: "BulkResult[Any]") -> None:
     """Print which tasks were left alone, and why. Raises Exit with the code of the first such reason."""
-    for name, error in result.left.items():
-        console.complain(f"{name} was left alone: {error}")
     known = {task.id for task in choice.found}
     for task in crontab.selected(choice.selector):
         if task.id not in known:
             console.complain(f"{task.name} was left alone: it got these labels meanwhile")
-    if result.left:
-        raise typer.Exit(next(iter(result.left.values())).exit_code)
+    report_left(result.left)
 
 
 def _tasks(found: "Sequence[Task]") -> str:

@@ -131,10 +131,10 @@ def whole_number(least: int, most: int | None = None) -> Callable[[Any], int]:
     return read
 
 
-RunIds = Annotated[
-    list[int],
-    typer.Argument(metavar="RUN...", help="Numbers of runs, as `dcron runs` shows them.", parser=run_number),
-]
+_RUN_IDS = typer.Argument(
+    metavar="RUN...", help="Numbers of runs, as `dcron runs` shows them.", parser=run_number
+)
+OptionalRunIds = Annotated[list[int] | None, _RUN_IDS]
 
 
 NOTE = "dcron.note"

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import NotFound, Refused
 from dcron.model import LAST_RUN, Alert
+from dcron.policy.selectors import Selector
 from dcron.presentation import alerts as words
 from dcron.presentation.alerts import AlertFacts
 from dcron.schedule import repeatable
@@ -24,18 +25,28 @@ class Alerts(Service):
     """The alerts of a crontab."""
 
     def page(
-        self, *, closed: bool = False, before_id: int | None = None, limit: int = 100
+        self,
+        *,
+        closed: bool = False,
+        before_id: int | None = None,
+        limit: int = 100,
+        selector: Selector | None = None,
     ) -> list[AlertFacts]:
-        """Return the open alerts, with `closed` also those that are closed, the newest first."""
+        """Return the open alerts, with `closed` also those that are closed, the newest first.
+
+        With a selector, only those of the tasks that it chooses.
+        """
         with self.database.read() as connection:
             now = self.database.now(connection)
-            found = alert_list.page(connection, closed=closed, before_id=before_id, limit=limit)
+            found = alert_list.page(
+                connection, closed=closed, before_id=before_id, limit=limit, selector=selector
+            )
             return alert_causes.read(connection, found, now)
 
-    def count_unacknowledged(self) -> int:
-        """Return how many open alerts are unacknowledged."""
+    def count_unacknowledged(self, selector: Selector | None = None) -> int:
+        """Return how many open alerts are unacknowledged; with a selector, of the tasks that it chooses."""
         with self.database.read() as connection:
-            return alert_list.count_unacknowledged(connection, self.database.now(connection))
+            return alert_list.count_unacknowledged(connection, self.database.now(connection), selector)
 
     def of_task(self, task_id: int) -> list[AlertFacts]:
         """Return the open alerts of a task, the oldest first."""

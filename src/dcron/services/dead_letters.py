@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from dcron.errors import NotFound, Refused
 from dcron.model import Run, RunState
+from dcron.policy.selectors import Selector
 from dcron.services.service import Service
 from dcron.store import alerts, audit_log, finishing, listings, new_runs, nodes, runs, tasks
 from dcron.store.runs import RunFilter
@@ -19,10 +20,31 @@ _AT_ONCE = 1000
 class DeadLetters(Service):
     """The dead letters of a crontab. Every method is one transaction, except those that dismiss many."""
 
-    def page(self, limit: int, before_id: int | None = None, task_id: int | None = None) -> list[Run]:
-        """Return the newest dead letters, of all tasks or of one; with `before_id`, only lower ids."""
+    def page(
+        self,
+        limit: int,
+        before_id: int | None = None,
+        task_id: int | None = None,
+        selector: Selector | None = None,
+    ) -> list[Run]:
+        """Return the newest dead letters, of all tasks, of one, or of those that the selector chooses.
+
+        With `before_id`, only lower ids.
+        """
+        chosen = RunFilter(task_id, dead=True, before_id=before_id, selector=selector)
         with self.database.read() as connection:
-            return runs.newest(connection, RunFilter(task_id, dead=True, before_id=before_id), limit)
+            return runs.newest(connection, chosen, limit)
+
+    def dismiss_those(self, letters: Sequence[Run]) -> int:
+        """Dismiss those of these runs that still are dead letters, a page at a time; return how many."""
+        dismissed = 0
+        for start in range(0, len(letters), _AT_ONCE):
+            with self.database.write() as connection:
+                page = letters[start : start + _AT_ONCE]
+                found = [run for run in page if runs.dismiss(connection, [run.id])]
+                self._note(connection, found)
+                dismissed += len(found)
+        return dismissed
 
     def retry(self, run_id: int) -> Run:
         """Make a run that is due now from a run that ended without success, with the task as it is now.

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.errors import NotFound, UsageError
 from dcron.model import LAST_RUN, Definition, Task
+from dcron.policy.selectors import Selector
 from dcron.services import task_names
 from dcron.services.name_prefix import ENOUGH, unique_match
 from dcron.services.service import Service
@@ -65,16 +66,28 @@ class History(Service):
         by: str | None = None,
         since: datetime | None = None,
         batch: str | None = None,
+        selector: Selector | None = None,
     ) -> Iterator[RecordedChange]:
         """Yield the newest changes that match, read a page at a time.
 
         `name` is that of a task, which may be removed, or a prefix that fits no other. `by` is the beginning
-        of an actor or a database login. Raises NotFound or UsageError.
+        of an actor or a database login. `selector` is about the labels that tasks have now.
+
+        Raises NotFound or UsageError.
         """
         with self.database.read() as connection:
             task_id = None if name is None else task_names.id_of(connection, name)
-            wanted = ChangeFilter(task_id, name, by, since, batch and batch_of(connection, batch))
+            wanted = ChangeFilter(task_id, name, by, since, batch and batch_of(connection, batch), selector)
         return islice(self._pages(wanted, min(limit, PAGE)), limit)
+
+    def page(self, limit: int, name: str | None = None, before_id: int | None = None) -> list[RecordedChange]:
+        """Return the newest changes, of everything or of the task of this name, which may be removed.
+
+        With `before_id`, return those before this one. Raises NotFound.
+        """
+        with self.database.read() as connection:
+            task_id = None if name is None else task_names.id_of(connection, name)
+            return changes.page(connection, ChangeFilter(task_id, name), limit, before_id)
 
     def _pages(self, criteria: ChangeFilter, size: int) -> Iterator[RecordedChange]:
         before_id = None

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from dcron.model import LATE_AFTER, Alert, Run, RunState
+from dcron.policy.selectors import Selector
 from dcron.policy.statistics import Span, Statistics, Totals, sum_of
 from dcron.presentation import alerts
 from dcron.services.service import Service
 from dcron.services.statistics import RunStatistics
-from dcron.store import alert_list, daily_statistics, report_facts
+from dcron.store import alert_list, daily_statistics, report_facts, selectors
 from dcron.store.finished_runs import Place
 from dcron.store.report_facts import Change, LostNode, Unsuccessful
 
@@ -108,17 +109,26 @@ class CrontabReport:
 class Reports(Service):
     """Reports on a crontab. A report takes many short transactions that only read."""
 
-    def since(self, since: datetime) -> CrontabReport:
-        """Return what happened since this time. Raises UsageError for a time in the future."""
-        statistics = RunStatistics(self).by_task(since, exact=True)
+    def since(self, since: datetime, selector: Selector | None = None) -> CrontabReport:
+        """Return what happened since this time. Raises UsageError for a time in the future.
+
+        With a selector: to the tasks that it chooses, and the nodes on which their runs were lost.
+        """
+        statistics = RunStatistics(self).by_task(since, selector=selector, exact=True)
         found = {each.task_id: each for each in statistics.found if each.task_id is not None}
         span, days = statistics.span, statistics.span.days
         groups = self._unsuccessful(span)
         with self.database.read() as connection:
+            chosen = selectors.task_ids(connection, selector) if selector else None
             nodes = report_facts.lost_nodes(connection, span)
             opened = alert_list.opened_since(connection, span.start)
-            changes, more_changes = report_facts.changes_since(connection, span)
+            changes, more_changes = report_facts.changes_since(connection, span, chosen)
             pruned = daily_statistics.pruned(connection, days[0], days[-1])
+        if chosen is not None:
+            groups = [each for each in groups if each.task_id in chosen]
+            opened = [alert for alert in opened if alert.task_id in chosen]
+            owners = {each.owner for each in groups}
+            nodes = [node for node in nodes if node.id in owners]
         return CrontabReport(
             span=span,
             totals=sum_of(each.now for each in found.values()),

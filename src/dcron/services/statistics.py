@@ -15,10 +15,11 @@ from sqlalchemy import Row
 
 from dcron.database import Database
 from dcron.errors import UsageError
+from dcron.policy.selectors import Selector
 from dcron.policy.statistics import DAY, Span, Statistics, Totals, day_of, span_since, start_of
 from dcron.services import task_names
 from dcron.services.service import Service
-from dcron.store import daily_statistics, finished_runs, tasks
+from dcron.store import daily_statistics, finished_runs, selectors, tasks
 from dcron.store.finished_runs import Place
 
 DAYS_AT_ONCE = 7
@@ -39,13 +40,20 @@ class Report:
 class RunStatistics(Service):
     """Statistics of the runs of a crontab. A report takes many short transactions."""
 
-    def by_task(self, since: datetime, name: str | None = None, *, exact: bool = False) -> Report:
-        """Return the statistics since this time of each task that had runs, or of one task.
+    def by_task(
+        self,
+        since: datetime,
+        name: str | None = None,
+        selector: Selector | None = None,
+        *,
+        exact: bool = False,
+    ) -> Report:
+        """Return the statistics since this time of each task that had runs, or of one, or of those selected.
 
         With `exact`, also a long span begins at this time, and not with its day. Raises NotFound or
         UsageError.
         """
-        counter = self._counter(since, name, exact=exact)
+        counter = self._counter(since, name, selector, exact=exact)
         span = counter.span
         with self.database.read() as connection:
             counter.summed = daily_statistics.days(connection, *counter.days)
@@ -69,45 +77,59 @@ class RunStatistics(Service):
         ]
         return Report(span, found, counter.pruned_until())
 
-    def by_node(self, since: datetime, name: str | None = None) -> Report:
+    def by_node(self, since: datetime, name: str | None = None, selector: Selector | None = None) -> Report:
         """Return the statistics since this time of each node's runs. Raises NotFound or UsageError."""
-        return self._from_runs(since, name, finished_runs.node_of)
+        return self._from_runs(since, name, selector, finished_runs.node_of)
 
-    def by_queue(self, since: datetime, name: str | None = None) -> Report:
+    def by_queue(self, since: datetime, name: str | None = None, selector: Selector | None = None) -> Report:
         """Return the statistics since this time of each queue's runs. Raises NotFound or UsageError."""
-        return self._from_runs(since, name, lambda row: str(row.queue))
+        return self._from_runs(since, name, selector, lambda row: str(row.queue))
 
-    def by_hour(self, since: datetime, zone: tzinfo, name: str | None = None) -> Report:
+    def by_hour(
+        self, since: datetime, zone: tzinfo, name: str | None = None, selector: Selector | None = None
+    ) -> Report:
         """Return the statistics since this time by the hour, in a zone, at which runs were due.
 
         Raises NotFound or UsageError.
         """
-        return self._from_runs(since, name, lambda row: f"{row.due_at.astimezone(zone):%H}:00")
+        return self._from_runs(since, name, selector, lambda row: f"{row.due_at.astimezone(zone):%H}:00")
 
-    def _from_runs(self, since: datetime, name: str | None, group_of: Callable[[Row[Any]], str]) -> Report:
-        counter = self._counter(since, name)
+    def _from_runs(
+        self,
+        since: datetime,
+        name: str | None,
+        selector: Selector | None,
+        group_of: Callable[[Row[Any]], str],
+    ) -> Report:
+        counter = self._counter(since, name, selector)
         before = counter.totals(counter.span.before, group_of)
         current = counter.totals(counter.span, group_of)
         found = [Statistics(each, totals, before.get(each, Totals())) for each, totals in current.items()]
         return Report(counter.span, found, counter.pruned_until())
 
-    def _counter(self, since: datetime, name: str | None, *, exact: bool = False) -> "_Counter":
+    def _counter(
+        self, since: datetime, name: str | None, selector: Selector | None, *, exact: bool = False
+    ) -> "_Counter":
         with self.database.read() as connection:
             now = self.database.now(connection)
             if since >= now:
                 raise UsageError("--since: give a time in the past")
             task_id = task_names.id_of(connection, name) if name is not None else None
+            chosen = selectors.task_ids(connection, selector) if selector else None
         span = Span(since, now) if exact else span_since(since, now)
-        return _Counter(self.database, span, task_id)
+        return _Counter(self.database, span, task_id, chosen)
 
 
 class _Counter:
-    """Counts the runs of all tasks, or of one, by groups."""
+    """Counts the runs of all tasks, or of one, or of those chosen, by groups."""
 
-    def __init__(self, database: Database, span: Span, task_id: int | None) -> None:
+    def __init__(
+        self, database: Database, span: Span, task_id: int | None, chosen: AbstractSet[int] | None
+    ) -> None:
         self._database = database
         self.span = span
         self.task_id = task_id
+        self._chosen = chosen
         self.summed: AbstractSet[date] = set()
         """The days that are read from the daily statistics."""
         self.names: dict[int, str] = {}
@@ -149,11 +171,15 @@ class _Counter:
             some = days[first : first + DAYS_AT_ONCE]
             with self._database.read() as connection:
                 for row in daily_statistics.read(connection, some[0], some[-1], only):
+                    if self._chosen is not None and row.task_id not in self._chosen:
+                        continue
                     found.setdefault(row.task_id, Totals()).merge(row.totals)
                     self.names[row.task_id] = row.task
 
     def _add_runs(self, found: dict[Any, Totals], span: Span, group_of: Callable[[Row[Any]], Any]) -> None:
         for page in self._pages(span):
+            if self._chosen is not None:
+                page = [row for row in page if row.task_id in self._chosen]
             finished_runs.add(found, page, group_of)
             self.names.update((row.task_id, row.task) for row in page)
 

@@ -8,7 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, or_, select, text, update
 
 from dcron.model import Alert
+from dcron.policy.selectors import Selector
 from dcron.schema import OPEN, alerts
+from dcron.store import selectors
 from dcron.store.alerts import COLUMNS
 from dcron.unreadable import Unreadable
 
@@ -27,10 +29,20 @@ def from_row(row: Any) -> Alert:
 
 
 def page(
-    connection: Connection, *, closed: bool, before_id: int | None = None, limit: int = 100
+    connection: Connection,
+    *,
+    closed: bool,
+    before_id: int | None = None,
+    limit: int = 100,
+    selector: Selector | None = None,
 ) -> list[Alert]:
-    """Return the open alerts, with `closed` also those that are closed, with ids below this, newest first."""
+    """Return the open alerts, with `closed` also those that are closed, with ids below this, newest first.
+
+    With a selector, only those of the tasks that it chooses.
+    """
     query = select(*COLUMNS)
+    if selector:
+        query = query.where(selectors.condition(selector, alerts.c.task_id))
     if before_id is not None:
         query = query.where(alerts.c.id < before_id)
     if closed:
@@ -84,9 +96,11 @@ def is_unacknowledged(now: datetime) -> Any:
     return or_(alerts.c.acknowledged_at.is_(None), alerts.c.silent_until <= now)
 
 
-def count_unacknowledged(connection: Connection, now: datetime) -> int:
-    """Return how many open alerts are unacknowledged, up to MOST_COUNTED."""
-    found = select(alerts.c.id).where(text(OPEN), is_unacknowledged(now)).limit(MOST_COUNTED).subquery()
+def count_unacknowledged(connection: Connection, now: datetime, selector: Selector | None = None) -> int:
+    """Return how many open alerts are unacknowledged, up to MOST_COUNTED; with a selector, of its tasks."""
+    chosen = [selectors.condition(selector, alerts.c.task_id)] if selector else []
+    open_ones = select(alerts.c.id).where(text(OPEN), is_unacknowledged(now), *chosen)
+    found = open_ones.limit(MOST_COUNTED).subquery()
     return connection.scalar(select(func.count()).select_from(found)) or 0
 
 

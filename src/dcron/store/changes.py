@@ -9,7 +9,9 @@ from sqlalchemy import Connection, Select, func, or_, select
 from dcron.errors import ROW_ERRORS
 from dcron.model import DEFINITION_FIELDS, Definition, Task
 from dcron.policy.ownership import UNOWNED, Ownership, ownership_of
+from dcron.policy.selectors import Selector
 from dcron.schema import changes, crontab
+from dcron.store import selectors
 from dcron.store.audit_log import TASK_ACTIONS, changed_by, definition_in
 from dcron.store.tasks import begins_with
 
@@ -132,6 +134,7 @@ class ChangeFilter:
     """The beginning of the actor's name, or the database login."""
     since: datetime | None = None
     batch: str | None = None
+    selector: Selector | None = None
 
 
 _COLUMNS = [changes.c[name] for name in RecordedChange.__dataclass_fields__]
@@ -150,6 +153,8 @@ def page(
         query = query.where(changes.c.at >= criteria.since)
     if criteria.batch is not None:
         query = query.where(changes.c.batch == criteria.batch)
+    if criteria.selector:
+        query = query.where(selectors.condition(criteria.selector, changes.c.task_id))
     if before_id is not None:
         query = query.where(changes.c.id < before_id)
     return [_change(row) for row in connection.execute(query.limit(limit))]

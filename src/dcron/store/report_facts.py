@@ -149,8 +149,13 @@ class Change:
     """The names of the fields that it changed."""
 
 
-def changes_since(connection: Connection, span: Span) -> tuple[list[Change], bool]:
-    """Return the changes of tasks in the span, the latest first, and whether there are more."""
+def changes_since(
+    connection: Connection, span: Span, chosen: Collection[int] | None = None
+) -> tuple[list[Change], bool]:
+    """Return the changes of tasks in the span, the latest first, and whether there are more.
+
+    With `chosen`, only those of tasks of these ids.
+    """
     found: list[Change] = []
     before = LAST_RUN
     while True:
@@ -162,6 +167,8 @@ def changes_since(connection: Connection, span: Span) -> tuple[list[Change], boo
             if row.at < span.start:
                 return found, False
             if row.action in _SHOWN and row.task_id is not None and row.at < span.end:
+                if chosen is not None and row.task_id not in chosen:
+                    continue
                 if len(found) == MOST_CHANGES:
                     return found, True
                 found.append(_change(row))

@@ -22,7 +22,9 @@ from sqlalchemy import (
 )
 
 from dcron.model import Block, Run, RunState, Trigger
+from dcron.policy.selectors import Selector
 from dcron.schema import ALIVE, DEAD, UNSUCCESSFUL, WAITING, crontab, runs
+from dcron.store import selectors
 
 COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
 
@@ -39,6 +41,8 @@ class RunFilter:
     flow: int | None = None
     dead: bool = False
     """Only dead letters."""
+    selector: Selector | None = None
+    """Only runs of tasks with these labels."""
 
 
 def run_from(row: Row[Any], **left_out: Any) -> Run:
@@ -88,6 +92,8 @@ def _conditions(only: RunFilter) -> Iterator[ColumnElement[bool] | TextClause]:
         yield and_(runs.c.flow == only.flow, runs.c.flow.is_not(None))
     if only.dead:
         yield text(DEAD)
+    if only.selector:
+        yield selectors.condition(only.selector, runs.c.task_id)
 
 
 def is_in_state(state: RunState) -> ColumnElement[bool]:

@@ -23,6 +23,11 @@ def _holds(part: Requirement, task_id: Any) -> ColumnElement[bool]:
     return task_id.not_in(found) if part.negated else task_id.in_(found)  # type: ignore[no-any-return]
 
 
+def task_ids(connection: Connection, selector: Selector) -> set[int]:
+    """Return the ids of the tasks that the selector chooses."""
+    return set(connection.scalars(select(crontab.c.id).where(condition(selector))))
+
+
 def keys(connection: Connection) -> list[str]:
     """Return the keys of all labels, in order."""
     return list(connection.scalars(select(task_labels.c.key).distinct().order_by(task_labels.c.key)))

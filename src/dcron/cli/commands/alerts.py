@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, alert_number, whole_number
+from dcron.cli.options import Db, Json, SelectorOption, alert_number, whole_number
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import ExitCode
 from dcron.presentation import alerts, humanize
@@ -28,6 +29,7 @@ COLUMNS = [
 
 
 def command(
+    selector: SelectorOption = None,
     closed: Annotated[bool, typer.Option("--all", help="Also list alerts that are closed.")] = False,
     count: Annotated[
         int,
@@ -45,6 +47,7 @@ def command(
     \b
     dcron alerts
     dcron alerts --all -n 20
+    dcron alerts -l team=shop
     dcron alerts > /dev/null || echo "something is wrong"
 
     The newest come first. The exit code is 1 if there are unacknowledged open alerts.
@@ -53,19 +56,25 @@ def command(
     from dcron.schedule import zone
     from dcron.services.alerts import Alerts
 
+    chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
         service, now = Alerts(crontab), crontab.now()
-        found = service.page(closed=closed, before_id=before, limit=count + 1)
-        waiting = service.count_unacknowledged()
+        found = service.page(closed=closed, before_id=before, limit=count + 1, selector=chooser)
+        waiting = service.count_unacknowledged(chooser)
     shown = found[:count]
     if as_json:
         console.emit_list(json_output.alert_facts_shape(each, now) for each in shown)
     elif not print_table(COLUMNS, _rows(shown, now, zone(own_zone()))):
-        console.note("no alerts" if closed else "nothing is wrong: there are no open alerts")
+        console.note(_none(closed=closed, chosen=chooser is not None))
     if len(found) > count:
         console.note(f"there are more; --before {shown[-1].alert.id} continues")
     if waiting:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _none(*, closed: bool, chosen: bool) -> str:
+    of_tasks = " of these tasks" if chosen else ""
+    return f"no alerts{of_tasks}" if closed else f"nothing is wrong: there are no open alerts{of_tasks}"
 
 
 def _rows(found: "Sequence[AlertFacts]", now: datetime, here: tzinfo) -> Iterator[list[str]]:

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import MOST_RUNS, read_selector, runs_to_change
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.name_arguments import agreed
-from dcron.cli.options import Db, Force, GroupWithName, Json, WritingVerb, run_number, whole_number
+from dcron.cli.options import (
+    Db,
+    Force,
+    GroupWithName,
+    Json,
+    SelectorOption,
+    WritingVerb,
+    run_number,
+    whole_number,
+)
 from dcron.cli.run_table import pages
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.errors import UsageError
@@ -19,6 +29,7 @@ from dcron.presentation import humanize
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
+    from dcron.policy.selectors import Selector
     from dcron.services.dead_letters import DeadLetters
 
 
@@ -44,6 +55,7 @@ def list_dead_letters(
         str | None,
         typer.Option("--task", metavar="NAME", hidden=True, help="Only dead letters of this task."),
     ] = None,
+    selector: SelectorOption = None,
     count: Annotated[
         int,
         typer.Option("-n", "--count", metavar="N", help="Most dead letters to list.", parser=whole_number(1)),
@@ -60,6 +72,7 @@ def list_dead_letters(
     \b
     dcron dead -n 50
     dcron dead backup
+    dcron dead -l team=shop
     dcron dead dismiss 1307
 
     The newest come first. `dcron retry RUN` runs one again, `dcron dead dismiss RUN` removes it from the
@@ -70,14 +83,15 @@ def list_dead_letters(
     from dcron.cli import json_output
     from dcron.store.runs import RunFilter
 
+    chooser = read_selector(selector, task)
     with opened_crontab(db) as crontab:
         now = crontab.now()
         task_id = None if task is None else crontab.task_id(task)
-        found = pages(crontab, RunFilter(task_id, dead=True, before_id=before), count + 1)
+        found = pages(crontab, RunFilter(task_id, dead=True, before_id=before, selector=chooser), count + 1)
         if as_json:
             console.emit_list(json_output.run_shape(each, now) for each in islice(found, count))
         else:
-            _print(found, count, now, task, is_first=before is None)
+            _print(found, count, now, task, chooser, is_first=before is None)
 
 
 @command.command("dismiss", cls=WritingVerb)
@@ -89,6 +103,7 @@ def dismiss(
             help="Numbers of runs, as `dcron dead` shows them, or whole names of tasks.",
         ),
     ] = None,
+    selector: SelectorOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Dismiss all dead letters.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -99,16 +114,23 @@ def dismiss(
     \b
     dcron dead dismiss 1307 1311
     dcron dead dismiss backup
+    dcron dead dismiss -l team=shop
     dcron dead dismiss --all
 
     The name of a task stands for all its dead letters. The runs and their output are kept.
     """
-    if bool(which) == everything:
-        raise UsageError("give numbers of runs, names of tasks, or --all")
+    if bool(which) + everything + (selector is not None) != 1:
+        raise UsageError("give numbers of runs, names of tasks, -l with labels, or --all")
+    chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
         from dcron.services.dead_letters import DeadLetters
 
         letters = DeadLetters(crontab)
+        if chooser:
+            found = letters.page(MOST_RUNS, selector=chooser)
+            runs_to_change(crontab, "dismiss", chooser, found, "no dead letters", force=force)
+            _print_dismissed(letters.dismiss_those(found), f" of tasks with {chooser}", as_json=as_json)
+            return
         if everything:
             _dismiss_all(letters, {None: ""}, force=force, as_json=as_json)
             return
@@ -124,16 +146,25 @@ def dismiss(
         _dismiss_all(letters, tasks, force=force, as_json=as_json)
 
 
-def _print(found: Iterator[Run], count: int, now: datetime, task: str | None, *, is_first: bool) -> None:
+def _print(
+    found: Iterator[Run],
+    count: int,
+    now: datetime,
+    task: str | None,
+    chooser: "Selector | None",
+    *,
+    is_first: bool,
+) -> None:
     from dcron.schedule import zone
 
     here = zone(own_zone())
     shown: list[int] = []
     if not print_table(_columns(here), _rows(islice(found, count), here, now, shown)):
-        of_task = f" of {task}" if task else ""
+        of_task = f" of {task}" if task else f" of tasks with {chooser}" if chooser else ""
         console.note(f"there are no dead letters{of_task}" if is_first else "there are no older dead letters")
     if next(found, None):
-        console.note(f"there are more: dcron dead {f'{task} ' if task else ''}--before {shown[-1]}")
+        chosen = f"{task} " if task else f"-l '{chooser}' " if chooser else ""
+        console.note(f"there are more: dcron dead {chosen}--before {shown[-1]}")
 
 
 def _rows(found: Iterable[Run], here: tzinfo, now: datetime, shown: list[int]) -> Iterator[list[str]]:
@@ -185,7 +216,10 @@ def _dismiss_all(letters: "DeadLetters", tasks: Mapping[Any, str], *, force: boo
             f"{COUNTED:,} dead letters or more" if count >= COUNTED else humanize.plural(count, "dead letter")
         )
         console.require_consent(f"dismiss {number}{of_tasks}", force=force)
-    dismissed = sum(letters.dismiss_all(task_id) for task_id in tasks)
+    _print_dismissed(sum(letters.dismiss_all(task_id) for task_id in tasks), of_tasks, as_json=as_json)
+
+
+def _print_dismissed(dismissed: int, of_tasks: str, *, as_json: bool) -> None:
     if as_json:
         console.emit({"dismissed": dismissed})
     elif dismissed:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
-from dcron.cli.change_details import difference, what
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.help import OUTPUT
-from dcron.cli.options import Db, Json, OptionalName, whole_number
+from dcron.cli.options import Db, Json, OptionalName, SelectorOption, whole_number
 from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
 from dcron.cli.times import past_time
 from dcron.presentation import humanize
+from dcron.services.change_details import difference, what
 
 if TYPE_CHECKING:
     from dcron.store.changes import RecordedChange
@@ -33,6 +34,7 @@ COLUMNS = [
 
 def command(
     name: OptionalName = None,
+    selector: SelectorOption = None,
     count: Annotated[
         int, typer.Option("-n", "--count", metavar="N", help="Most changes to list.", parser=whole_number(1))
     ] = 20,
@@ -61,20 +63,22 @@ def command(
     dcron history backup -p
     dcron history --by ann --since yesterday
 
-    A removed task keeps its history. All changes of one command line are a batch.
+    A removed task keeps its history. All changes of one command line are a batch. -l shows the changes of
+    tasks that have these labels now.
     """
     from dcron.cli import json_output
     from dcron.schedule import zone
     from dcron.services.history import History
 
+    chooser = read_selector(selector, name)
     with opened_crontab(db) as crontab:
         now = crontab.now()
         since_at = past_time(since, zone(own_zone()), now) if since else None
-        found = History(crontab).changes(count, name, by=by, since=since_at, batch=batch)
+        found = History(crontab).changes(count, name, by=by, since=since_at, batch=batch, selector=chooser)
         if as_json:
             console.emit_list(map(json_output.change_shape, found))
         elif not (_print_patches(found) if patch else print_table(COLUMNS, _rows(found, now))):
-            console.note("no such changes" if name or by or since or batch else "no changes yet")
+            console.note("no such changes" if name or chooser or by or since or batch else "no changes yet")
 
 
 def _rows(found: "Iterable[RecordedChange]", now: datetime) -> Iterator[list[str]]:

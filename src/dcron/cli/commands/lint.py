@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, FileFormat, Json
+from dcron.cli.options import Db, FileFormat, Json, SelectorOption
 from dcron.errors import CrontabFileError, ExitCode, UsageError
 from dcron.model import Definition, Task
 from dcron.presentation import humanize
 from dcron.safetext import safe
 
 if TYPE_CHECKING:
+    from dcron.policy.selectors import Selector
     from dcron.schedule import Advice
     from dcron.sources import Place, SourceText
 
@@ -50,6 +52,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    selector: SelectorOption = None,
     system: Annotated[
         bool,
         typer.Option("--system", help="Read an account in each line, as in /etc/crontab and /etc/cron.d."),
@@ -69,30 +72,33 @@ def command(
     Checks every task of the shared crontab, or files before they are imported or applied. The exit code is 1
     if there are warnings, and 2 if a file cannot be read.
     """
+    chooser = read_selector(selector, file)
     if file is not None:
         found = _of_source(_read(file, form, system=system))
     elif system or form:
         raise UsageError(f"{'--system' if system else '--format'} needs a file")
     else:
-        found = _of_crontab(db)
+        found = _of_crontab(db, chooser)
     count = _print_json(found, with_place=file is not None) if as_json else _print(found, file)
     if count:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _of_crontab(db: str | None) -> Iterator[LintWarning]:
+def _of_crontab(db: str | None, chooser: "Selector | None") -> Iterator[LintWarning]:
     from dcron.cli.progress import watched
     from dcron.services.channels import Channels
 
     with opened_crontab(db) as crontab:
         now = crontab.now()
-        tasks = list(watched(crontab.tasks(), "reading tasks"))
+        every = list(watched(crontab.tasks(), "reading tasks"))
+        tasks = [task for task in every if chooser is None or chooser.matches(task.labels)]
         unsendable = Channels(crontab).unsendable(name for task in tasks for name in task.notify)
     rows_show_progress = console.is_terminal()
     for task in tasks if rows_show_progress else watched(tasks, "looking at tasks", len(tasks)):
         yield from _of_task(task, now)
         yield from _of_channels(task, unsendable)
-    yield from _of_order(tasks)
+    names = {task.name for task in tasks}
+    yield from (each for each in _of_order(every) if each.task is None or each.task in names)
     yield from _of_all([task for task in tasks if task.enabled], now)
 
 

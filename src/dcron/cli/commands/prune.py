@@ -1,19 +1,21 @@
 """`prune`: delete old history by hand, or show what would be deleted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector, require_consent, selected
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import to_change
-from dcron.cli.options import Db, Force, Json
+from dcron.cli.options import Db, Force, Json, SelectorOption
 from dcron.errors import UsageError
 from dcron.presentation import humanize
 
 if TYPE_CHECKING:
+    from dcron.model import Task
     from dcron.services.retention import Amount
 
 _SHOWN_BYTES = 2**20 // 20
@@ -30,6 +32,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    selector: SelectorOption = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,6 +56,7 @@ def command(
     dcron prune --dry-run
     dcron prune
     dcron prune poll --keep runs=1d --keep last=5
+    dcron prune -l tier=bronze --keep runs=1d
     dcron prune --compact
 
     Agents do the same by themselves every ten minutes. This needs no agent, and does not wait for the day
@@ -63,19 +67,25 @@ def command(
     given = KEEP.parse(keep or [])
     if dry_run and compact:
         raise UsageError("--dry-run shows what would go; leave out --compact")
+    chooser = read_selector(selector, name)
     with opened_crontab(db) as crontab:
         from dcron.services.retention import Retention
 
         retention = Retention(crontab)
         task = None if name is None else to_change(crontab, "prune", name, force=force, asks=bool(given))
+        chosen = selected(crontab, chooser) if chooser else []
+        tasks: Sequence[Task | None] = chosen or [task]
         if dry_run:
-            amount, freed = retention.preview(task, given), None
+            amount, freed = sum_of(retention.preview(each, given) for each in tasks), None
         else:
-            if given:
-                _require_consent(retention.preview(task, given), force=force)
-            amount = retention.prune(task, given)
+            if len(chosen) > 1:
+                require_consent("prune the history of", chosen, force=force)
+            elif given:
+                _require_consent(retention.preview(tasks[0], given), force=force)
+            amount = sum_of(retention.prune(each, given) for each in tasks)
             freed = retention.compact() if compact else None
-        now, since = crontab.now(), None if as_json else retention.unready_since(task, given)
+        since = None if as_json or chooser else retention.unready_since(task, given)
+        now = crontab.now()
     if as_json:
         console.emit(_shape(amount, task.name if task else None, dry_run, freed))
         return
@@ -85,6 +95,20 @@ def command(
     if freed is not None:
         smaller = f"{freed / 2**20:,.1f} MiB smaller" if freed >= _SHOWN_BYTES else "as large as before"
         console.data(f"compacted  the file is {smaller}")
+
+
+def sum_of(amounts: "Iterable[Amount]") -> "Amount":
+    """Return what goes in all."""
+    from dcron.services.retention import Amount
+
+    total = Amount()
+    for each in amounts:
+        total.runs += each.runs
+        total.outputs += each.outputs
+        total.bytes += each.bytes
+        total.oldest = min(filter(None, (total.oldest, each.oldest)), default=None)
+        total.others = {**total.others, **each.others}
+    return total
 
 
 def _require_consent(amount: "Amount", *, force: bool) -> None:

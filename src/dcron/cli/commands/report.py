@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db
+from dcron.cli.options import Db, SelectorOption
 from dcron.cli.times import past_time
 from dcron.errors import UsageError
 
@@ -20,6 +21,7 @@ def command(
             "--since", metavar="TIME", help="Begin at this time: 24h (ago), today [default: yesterday]."
         ),
     ] = "yesterday",
+    selector: SelectorOption = None,
     form: Annotated[
         str, typer.Option("--format", metavar="text|markdown|json", help="Format [default: text].")
     ] = "text",
@@ -29,7 +31,7 @@ def command(
 
     \b
     dcron report
-    dcron report --since 24h --format markdown
+    dcron report -l team=shop --since 24h --format markdown
     dcron add -n morning '0 8 * * 1-5' 'dcron report --since 24h'
 
     It also lists new dead letters, and tasks that take longer than in as much time before.
@@ -40,9 +42,10 @@ def command(
 
     if form not in FORMATS:
         raise UsageError(f"--format {form!r}: give {', '.join(FORMATS)}")
+    chooser = read_selector(selector)
     with opened_crontab(db) as crontab:
         here = zone(own_zone())
-        report = Reports(crontab).since(past_time(since, here, crontab.now()))
+        report = Reports(crontab).since(past_time(since, here, crontab.now()), chooser)
     if form == "json":
         console.emit(json_output.report_shape(report))
         return

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, OptionalName, run_number, whole_number
+from dcron.cli.options import Db, Json, OptionalName, SelectorOption, run_number, whole_number
 from dcron.cli.run_details import show_run
 from dcron.cli.run_table import PAGE, pages, run_columns, run_row
 from dcron.cli.tables import print_table
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 def command(
     name: OptionalName = None,
+    selector: SelectorOption = None,
     state: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +60,7 @@ def command(
 
     \b
     dcron runs backup -n 50 --state failed,lost
-    dcron runs --since 2h
+    dcron runs -l team=shop --since 2h
     dcron runs --flow 41
 
     TRIGGER is the cause of the run: `retry 2/3` is the second attempt of three, `flow 41` is part of a flow
@@ -69,7 +71,8 @@ def command(
     from dcron.store.runs import RunFilter
 
     states = _states(state or [])
-    if run_id is not None and (name or states or since or flow is not None):
+    chooser = read_selector(selector, name)
+    if run_id is not None and (name or chooser or states or since or flow is not None):
         raise UsageError("--id shows one run; leave out the other options")
     with opened_crontab(db) as crontab:
         if run_id is not None:
@@ -80,11 +83,11 @@ def command(
         since_at = past_time(since, zone(own_zone()), now) if since else None
         if flow is not None:
             crontab.require_flow(flow)
-        found = pages(crontab, RunFilter(task_id, states, since_at, flow=flow), count)
+        found = pages(crontab, RunFilter(task_id, states, since_at, flow=flow, selector=chooser), count)
         if as_json:
             console.emit_list(json_output.run_shape(each, now) for each in found)
         elif not _print_runs(crontab, found, now):
-            is_filtered = name or states or since or flow is not None
+            is_filtered = name or chooser or states or since or flow is not None
             console.note("no such runs" if is_filtered else "no runs yet")
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
+from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
-from dcron.cli.options import Db, Json, OptionalName
+from dcron.cli.options import Db, Json, OptionalName, SelectorOption
 from dcron.cli.tables import AlarmCell, TableColumn, print_table
 from dcron.cli.times import past_time
 from dcron.errors import UsageError
 
 if TYPE_CHECKING:
+    from dcron.policy.selectors import Selector
     from dcron.policy.statistics import Statistics
     from dcron.services.crontab import Crontab
     from dcron.services.statistics import Report
@@ -30,6 +32,7 @@ ORDERS = ("slow", "failing", "late", "trend")
 
 def command(
     name: OptionalName = None,
+    selector: SelectorOption = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -58,7 +61,7 @@ def command(
     \b
     dcron stats
     dcron stats backup --since 90d
-    dcron stats --by hour --since 7d
+    dcron stats --by hour --since 7d -l team=shop
     dcron stats --sort trend
 
     P50, P95 and LONGEST are durations of successful runs; LATE is how late 95 % of the runs started at most.
@@ -71,8 +74,9 @@ def command(
         raise UsageError(f"--by {by!r}: give {', '.join(SPANS)}")
     if sort is not None and sort not in ORDERS:
         raise UsageError(f"--sort {sort!r}: give {', '.join(ORDERS)}")
+    chooser = read_selector(selector, name)
     with opened_crontab(db) as crontab:
-        report = _report(crontab, by, since, name)
+        report = _report(crontab, by, since, name, chooser)
     found = ordered(report.found, sort)
     if as_json:
         console.emit_list(json_output.statistics_shape(by, report.span, each) for each in found)
@@ -85,7 +89,9 @@ def command(
         )
 
 
-def _report(crontab: "Crontab", by: str, since: str | None, name: str | None) -> "Report":
+def _report(
+    crontab: "Crontab", by: str, since: str | None, name: str | None, chooser: "Selector | None"
+) -> "Report":
     from dcron.schedule import zone
     from dcron.services.statistics import RunStatistics
 
@@ -93,12 +99,12 @@ def _report(crontab: "Crontab", by: str, since: str | None, name: str | None) ->
     start = past_time(since, here, now) if since is not None else now - SPANS[by]
     match by:
         case "node":
-            return statistics.by_node(start, name)
+            return statistics.by_node(start, name, chooser)
         case "queue":
-            return statistics.by_queue(start, name)
+            return statistics.by_queue(start, name, chooser)
         case "hour":
-            return statistics.by_hour(start, here, name)
-    return statistics.by_task(start, name)
+            return statistics.by_hour(start, here, name, chooser)
+    return statistics.by_task(start, name, chooser)
 
 
 def _print(by: str, found: Iterable["Statistics"]) -> int:

@@ -21,6 +21,7 @@ from dcron.tui.columns import Column, name_column
 from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
+from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
@@ -44,6 +45,8 @@ class TasksPane(TablePane):
         Binding("s", "pause", "pause/resume", id="tasks.pause"),
         Binding("K", "cancel", "cancel its run", id="tasks.cancel", show=False),
         Binding("D", "delete", "delete", id="tasks.delete", show=False),
+        Binding("h", "history", "history", id="tasks.history", show=False),
+        Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
         Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
     ]
@@ -231,6 +234,13 @@ class TasksPane(TablePane):
             self.host.open_log(run.id)
         elif row:
             self.host.report(f"{row.task.name} has not run yet")
+
+    def action_history(self) -> None:
+        if task := self._at_cursor():
+            self.host.open_history(task.name)
+
+    def action_undo(self) -> None:
+        undoing.undo_own_act(self.host)
 
     def action_new(self) -> None:
         tasks.new(self.host)
