@@ -105,7 +105,6 @@ def due_times(
     task: Definition,
     after: datetime,
     until: datetime,
-    rules: Rules | None = None,
     *,
     settled_until: datetime | None = None,
 ) -> Sequence[datetime]:
@@ -114,7 +113,7 @@ def due_times(
     They are in order. Raises UsageError.
     """
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
-    rules = rules or policy.rules_of(task)
+    rules = policy.rules_of(task)
     if not task.jitter:
         return _due_times(schedule, here, rules, after, until)
     early = after - timedelta(seconds=task.jitter)
