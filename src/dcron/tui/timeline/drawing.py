@@ -12,13 +12,16 @@ from dcron.tui.cells import Cell, parted
 
 NOW = "|"
 ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"
-BEGUN, RUNNING, EXPECTED = "[", "#", "~"
+BEGUN, RUNNING, EXPECTED = "[", "$", "~"
+HEAT = {True: "░▒▓█", False: "-+%#"}
+"""One start in a cell, two, up to MANY_FROM, and more."""
+MANY_FROM = 6
 _ASCII = str.maketrans({RUNNING: "="})
 _UNICODE = str.maketrans(
     {NOW: "│", ONE: "•", MANY: "━", SKIPPED: "·", BEGUN: "█", RUNNING: "█", EXPECTED: "░"}
 )
 _STYLES = {
-    **dict.fromkeys((ONE, MANY), "start"),
+    **dict.fromkeys((ONE, MANY, *HEAT[True], *HEAT[False]), "start"),
     **dict.fromkeys((BEGUN, RUNNING), "running"),
     **dict.fromkeys((NOW, SKIPPED), "quiet"),
     EXPECTED: "track",
@@ -28,9 +31,12 @@ BAR_CELLS = 3
 """Number of neighbouring cells with a start from which on they are drawn as a bar."""
 
 
-def signs_cell(row: TimelineRow, now: datetime, *, unicode: bool) -> Cell:
-    """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length."""
-    drawn = groupby(_signs(row, now), lambda sign: _STYLES.get(sign, ""))
+def signs_cell(row: TimelineRow, now: datetime, heat: str = "", *, unicode: bool) -> Cell:
+    """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length.
+
+    With `heat`, one of HEAT, a sign says how many starts its cell has.
+    """
+    drawn = groupby(_signs(row, now, heat), lambda sign: _STYLES.get(sign, ""))
     table = _UNICODE if unicode else _ASCII
     return parted(*(("".join(same).translate(table), style) for style, same in drawn))
 
@@ -40,11 +46,12 @@ def now_sign(*, unicode: bool) -> str:
     return NOW.translate(_UNICODE) if unicode else NOW
 
 
-def _signs(row: TimelineRow, now: datetime) -> str:
-    """Return one sign per cell, `#` for a running command."""
+def _signs(row: TimelineRow, now: datetime, heat: str) -> str:
+    """Return one sign per cell, as ASCII except for RUNNING."""
     span = row.span
-    line = [_sign(cell, now, span.start_of(position + 1)) for position, cell in enumerate(row.cells)]
-    _join(line)
+    line = [_sign(cell, now, span.start_of(position + 1), heat) for position, cell in enumerate(row.cells)]
+    if not heat:
+        _join(line)
     _put_next(line, row, span, now)
     here = span.position(now)
     if 0 <= here < span.cells and line[here] == " ":
@@ -74,10 +81,13 @@ def _coming(cell: Filled, now: datetime) -> Sequence[datetime]:
     return [start for start in cell.starts if start >= now]
 
 
-def _sign(cell: Filled, now: datetime, end: datetime) -> str:
+def _sign(cell: Filled, now: datetime, end: datetime, heat: str) -> str:
     if end <= now:
         return " "
     coming = _coming(cell, now)
+    if heat and coming:
+        number = MANY_FROM if cell.has_more else len(coming)
+        return heat[3 if number >= MANY_FROM else min(number - 1, 2)]
     if len(coming) > 1 or cell.has_more:
         return MANY
     return ONE if coming else SKIPPED if cell.skipped else " "
