@@ -189,3 +189,10 @@ def test_a_line_whose_time_is_over_comes_back_as_it_was(dcron: Dcron) -> None:
     assert "0 added, 0 changed, 2 unchanged" in again.out
     never = dcron("import", "-", "--user", "root", stdin=b"0 0 30 2 * true\n")
     assert (never.code, "never fires" in never.err) == (2, True)
+
+
+def test_an_import_says_which_verb_reads_json_and_toml(sqlite: Dcron) -> None:
+    for text, form in ((b"[]", "JSON"), (b"[task.a]\n", "TOML")):
+        refused = sqlite("import", "-", stdin=text)
+        assert refused.code == 2
+        assert f"<stdin> is {form}: `dcron apply -F -` reads it, import reads crontabs" in refused.err

@@ -75,6 +75,20 @@ async def filtered(screen: Screen) -> None:
     await screen.shows_not("vacuum")
 
 
+async def history(screen: Screen) -> None:
+    """Show the history of a task, with what its last change did."""
+    await go(screen, "log-rotate")
+    await screen.press("h")
+    await screen.shows("-#dcron: name=log-rotate timeout=2h")
+
+
+async def undo(screen: Screen) -> None:
+    """Show what the undo of a change would do."""
+    await history(screen)
+    await screen.press("u")
+    await screen.shows("undoes it")
+
+
 async def help_(screen: Screen) -> None:
     """Show the keys."""
     await screen.press("question_mark")

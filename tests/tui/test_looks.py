@@ -199,7 +199,7 @@ def test_the_palette_finds_a_command_by_its_own_word(stage: Stage) -> None:
     async def do(screen: Screen) -> None:
         await screen.press("ctrl+p")
         await screen.type("view")
-        await screen.shows("Show all about a task")
+        await screen.shows("Show the page of a task")
         await screen.press("enter")
         await screen.shows(":view")
 

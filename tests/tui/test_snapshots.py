@@ -40,8 +40,18 @@ def seeded_url(tmp_path_factory: pytest.TempPathFactory) -> str:
         stage.node(name, tags=[["ssd"], [], ["ssd", "zone=eu-1"]][number])
         stage.sql("UPDATE nodes SET clock_offset = :off WHERE name = :name", off=OFF[number], name=name)
     _running(stage, tasks["import-orders"], stage.now - timedelta(seconds=41))
+    _change_and_back(stage, tasks["log-rotate"])
     stage.database.close()
     return url
+
+
+def _change_and_back(stage: Seeded, task: Task) -> None:
+    """Change a task and take the change back: its history has both."""
+    changes = {"schedule": "10 4 * * *", "timeout": 7200.0}
+    changed = stage.crontab.acting("cli set", "the load is at 0:00").edit(task, changes)
+    before = {name: getattr(task, name) for name in changes}
+    stage.crontab.acting("edit", "it is not").edit(changed, before)
+    stage.sql("UPDATE changes SET login = 'ann', batch = 'b7k3m9x2p4'")
 
 
 def _running(stage: Seeded, task: Task, since: datetime) -> None:
@@ -82,6 +92,9 @@ SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = 
     "editor": ((130, 40), views.editor),
     "delete": ((80, 24), views.delete),
     "filtered": ((80, 24), views.filtered),
+    "history": ((80, 24), views.history),
+    "history-wide": ((130, 30), views.history),
+    "undo": ((100, 30), views.undo),
     "help": ((80, 40), views.help_),
 }
 

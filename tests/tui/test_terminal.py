@@ -21,6 +21,24 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'dcron.db'}"
 
 
+@pytest.mark.terminal
+def test_a_change_is_undone_on_a_terminal(url: str) -> None:
+    assert real("add", "-n", "backup", "@yearly", "true", url=url).code == 0
+    assert real("set", "backup", "--timeout", "5m", url=url).code == 0
+    with terminal("tui", DCRON_DB=url) as screen:
+        screen.sees("backup")
+        screen.type("h")
+        screen.sees("-#dcron: name=backup")
+        screen.type("u")
+        screen.sees("undoes it")
+        screen.insist("y", "may be empty")
+        screen.type("hung")
+        screen.insist("\r", "undone: backup")
+        screen.type(QUIT)
+        assert screen.ends() == 0
+    assert "undo 2: set timeout" in real("history", "backup", url=url).out
+
+
 def test_it_refuses_what_is_no_terminal(url: str, tmp_path: Path) -> None:
     refused = real("tui", url=url)
     assert refused.code == 1

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,10 +50,6 @@ Adopt = Annotated[bool, typer.Option("--adopt", help="Take over tasks that belon
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Discard changes that were made by hand.")]
 TakeFrom = Annotated[
     str | None, typer.Option("--take-from", metavar="SOURCE", help="Take over tasks of this source.")
-]
-FileFormat = Annotated[
-    Literal["text", "json", "toml"] | None,
-    typer.Option("--format", metavar="text|json|toml", help="Format of the files [default: by their names]."),
 ]
 
 

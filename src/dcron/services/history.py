@@ -80,6 +80,15 @@ class History(Service):
             wanted = ChangeFilter(task_id, name, by, since, batch and batch_of(connection, batch), selector)
         return islice(self._pages(wanted, min(limit, PAGE)), limit)
 
+    def page(self, limit: int, name: str | None = None, before_id: int | None = None) -> list[RecordedChange]:
+        """Return the newest changes, of everything or of the task of this name, which may be removed.
+
+        With `before_id`, return those before this one. Raises NotFound.
+        """
+        with self.database.read() as connection:
+            task_id = None if name is None else task_names.id_of(connection, name)
+            return changes.page(connection, ChangeFilter(task_id, name), limit, before_id)
+
     def _pages(self, criteria: ChangeFilter, size: int) -> Iterator[RecordedChange]:
         before_id = None
         while True:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from typing import Self, TypeVar
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection
 from dcron.database import Database
 from dcron.model import StoredCalendar, Task
 from dcron.store.audit_log import Author
+from dcron.validation import require_text
 
 Named = TypeVar("Named", Task, StoredCalendar)
 
@@ -35,6 +37,14 @@ class Service:
         """Return the same service for a new act: its changes are a batch of their own."""
         made = copy(self)
         made.author = Author(self.actor, via, note)
+        return made
+
+    def noting(self, note: str | None) -> Self:
+        """Return the same service for the same act; its changes bear this reason. Raises UsageError."""
+        if note is not None:
+            require_text("reason", note)
+        made = copy(self)
+        made.author = replace(self.author, note=note)
         return made
 
     def now(self) -> datetime:

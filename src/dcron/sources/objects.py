@@ -92,7 +92,7 @@ def _values(
         if key in ignored or (key == NAME and task.name is None):
             continue
         try:
-            field = _field_name(key)
+            field = _field_name(key, value, name)
             found[field] = _value(field, value, name or "")
         except UsageError as error:
             mistakes.add(task.place(key), f"{about}{error}")
@@ -102,13 +102,16 @@ def _values(
     return found if is_good else None
 
 
-def _field_name(key: str) -> str:
+def _field_name(key: str, value: Any, name: str | None) -> str:
     if key == WAS:
         return WAS
     if key == NAME:
         raise UsageError("the name of the task is that of its table; leave out this one")
     if key in STATE_KEYS:
         raise UsageError(f'"{key}" is no part of a definition; leave it out')
+    if key not in BY_KEY and isinstance(value, dict) and name:
+        whole = json_values.shown(f"{name}.{key}")
+        raise UsageError(f"there is no key {json_values.shown(key)}; a name with a dot is quoted: {whole}")
     if key not in BY_KEY:
         raise UsageError(f"there is no key {json_values.shown(key)}{suggestion(key, [*BY_KEY, WAS])}")
     return BY_KEY[key].name

@@ -20,6 +20,7 @@ _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+')"""
 _DOTTED = rf"[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+[ \t]*+"
 _HEADER_OR_KEY = re.compile(rf"[ \t]*+(?:\[{{1,2}}(?P<header>{_DOTTED})\]|(?P<key>{_DOTTED})=)")
 _PARTS = re.compile(_PART)
+_LONG_KEY = re.compile(rf"""(?<![A-Za-z0-9_"-])(?:(?:[A-Za-z0-9_-]++|"")[ \t]*+\.[ \t]*+){{{MOST_PARTS}}}""")
 _WITHIN = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
 
 
@@ -56,6 +57,9 @@ def _parse(text: str, file: str) -> dict[str, Any]:
 
 def _lines(text: str, file: str) -> dict[Path, int]:
     """Return the line on which each table or key is first named."""
+    if long := _LONG_KEY.search(shown := _STRING_OR_COMMENT.sub(_emptied, text)):
+        number = shown.count("\n", 0, long.start()) + 1
+        raise CrontabFileError(f"{file}:{number}: a key has more than {MOST_PARTS} parts")
     found: dict[Path, int] = {}
     table: Path = ()
     for number, line in enumerate(_STRING_OR_COMMENT.sub(_masked, text).split("\n"), 1):
@@ -63,8 +67,6 @@ def _lines(text: str, file: str) -> dict[Path, int]:
         if match is None:
             continue
         parts = tuple(_unquoted(part) for part in _PARTS.findall(match["header"] or match["key"]))
-        if len(parts) > MOST_PARTS:
-            raise CrontabFileError(f"{file}:{number}: a key has more than {MOST_PARTS} parts")
         if match["header"]:
             table = ()
         path = (*table, *parts)
@@ -75,12 +77,14 @@ def _lines(text: str, file: str) -> dict[Path, int]:
     return found
 
 
+def _emptied(token: re.Match[str]) -> str:
+    """Return an empty string with as many lines as this one; drop comments."""
+    return "" if token[0].startswith("#") else '""' + "\n" * token[0].count("\n")
+
+
 def _masked(token: re.Match[str]) -> str:
-    """Return a string without its lines, so that none of them is taken for a key; drop comments."""
-    if token[0].startswith("#"):
-        return ""
-    lines = token[0].count("\n")
-    return token[0] if not lines else '""' + "\n" * lines
+    """Return a string of several lines empty, so that none of them is taken for a key; drop comments."""
+    return _emptied(token) if "\n" in token[0] or token[0].startswith("#") else token[0]
 
 
 def _unquoted(part: str) -> str:

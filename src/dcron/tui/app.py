@@ -188,6 +188,11 @@ class DcronApp(MessagingApp[Exception]):
             return False
         return not self.reports_lost()
 
+    @property
+    def own_batches(self) -> Sequence[str]:
+        """The batches of the acts of this session, the last one last."""
+        return self._requests.own_batches
+
     def act(self, acts: "Sequence[Act]") -> None:
         """Do these in the background and report the outcomes."""
         if self.may_act(acts):
@@ -226,6 +231,12 @@ class DcronApp(MessagingApp[Exception]):
         from dcron.tui.views.runs import RunsPane
 
         self.main.drill(RunsPane(task_id, node_id, node_since, title))
+
+    def open_history(self, name: str | None = None) -> None:
+        """Show the changes of a task, or all changes, inside the present view."""
+        from dcron.tui.history.pane import HistoryPane
+
+        self.main.drill(HistoryPane(name))
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""

@@ -1,10 +1,11 @@
 """The commands of the prompt and the palette. They have the names of the shell's verbs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from dcron.errors import UsageError
+from dcron.errors import NotFound, UsageError
 from dcron.model import Node, Run, Task
 from dcron.services.alerts import Alerts
 from dcron.services.dashboard import Dashboard
@@ -54,6 +55,19 @@ def _runs(host: Host, name: str) -> None:
     host.fetch(
         lambda board: board.crontab.find(name), lambda task: host.open_runs(task.name, task_id=task.id)
     )
+
+
+def _history(host: Host, name: str) -> None:
+    if not name:
+        host.open_history()
+        return
+
+    def whole_name(board: Dashboard) -> str:
+        with suppress(NotFound):
+            return board.crontab.find(name).name
+        return board.crontab.exact_task_id(name)[1]  # it may be removed
+
+    host.fetch(whole_name, host.open_history)
 
 
 def _page(host: Host, name: str) -> None:
@@ -171,6 +185,7 @@ COMMANDS = {
         Command("node", "NODE", "Show the runs of a node.", _node),
         Command("view", "TASK", "Show the page of a task.", _page),
         Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
+        Command("history", "[TASK]", "Show who changed what: all, or one task.", _history),
         Command("logs", "RUN|TASK", "Show the output of a run.", _log),
         Command("new", "", "Add a task.", lambda host, _: tasks.new(host)),
         Command("edit", "TASK", "Change a task.", _edit),

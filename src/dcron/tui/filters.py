@@ -90,7 +90,7 @@ def complete_from_database(
     take: Callable[[Completion], None],
     ends: str = " ",
 ) -> None:
-    """Read names from the database and hand on those that begin with the word; `ends` follows a single one."""
+    """Read names from the database and hand on those that begin with the word; `ends` follows one alone."""
 
     def refused(error: DcronError) -> None:
         take(Completion(word, ()))

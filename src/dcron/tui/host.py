@@ -50,6 +50,10 @@ class Host(Protocol):
     def may_act(self, things: Sequence[object]) -> bool:
         """Return whether there is something to act on and acting is allowed; report why not."""
 
+    @property
+    def own_batches(self) -> Sequence[str]:
+        """The batches of the acts of this session, the last one last."""
+
     def act(self, acts: "Sequence[Act]") -> None:
         """Do these in the background and report the outcomes."""
 
@@ -98,6 +102,9 @@ class Host(Protocol):
         node_since: datetime | None = None,
     ) -> None:
         """Show the runs of a task or of a node, inside the present view."""
+
+    def open_history(self, name: str | None = None) -> None:
+        """Show the changes of a task, or all changes, inside the present view."""
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
 
 T = TypeVar("T")
 Refuse = Callable[[DcronError], None]
+_OWN_ACTS = 100
+"""Acts of this session that can be undone as such."""
 EXPIRY = 10.0
 """Seconds after which a change that waits behind a hanging database is refused."""
 
@@ -28,6 +30,8 @@ class Requests:
         self._writes = writes
         self._fetching_since: float | None = None
         """Monotonic time since which keys wait for `fetch`."""
+        self.own_batches: list[str] = []
+        """The batches of what was asked for, the last one last. A batch may have no changes."""
         self._writing = 0
         """Number of calls of `write` that keys wait for."""
 
@@ -91,10 +95,15 @@ class Requests:
         self._change(lambda crontab: [perform(act, crontab) for act in acts], receive, refused)
 
     def _change(self, work: "Callable[[Crontab], T]", receive: Callable[[T], None], refuse: Refuse) -> None:
+        def work_as_act(crontab: "Crontab") -> T:
+            acting = crontab.acting("tui")
+            self.own_batches = [*self.own_batches, acting.author.batch][-_OWN_ACTS:]
+            return work(acting)
+
         self._writes.start()
         self._writes.ask(
             object(),
-            lambda crontab: work(crontab.acting("tui")),
+            work_as_act,
             receive,
             refuse,
             waits=False,

@@ -133,6 +133,11 @@ DetailPanel { width: 46; height: 1fr; padding: 0 1; background: $surface; displa
 .-hide-detail DetailPanel { display: none; }
 Screen.-show-detail Pane { layout: vertical; }
 Screen.-show-detail DetailPanel { display: block; width: 1fr; height: 50%; }
+HistoryPane { layout: vertical; }
+.-wide HistoryPane { layout: horizontal; }
+ChangePanel { width: 1fr; height: 45%; padding: 0 1; background: $surface; }
+.-wide ChangePanel { width: 45%; height: 1fr; }
+.-short ChangePanel, HistoryPane.-alone ChangePanel { display: none; }
 Prompt { height: 1; layout: horizontal; background: $surface; }
 Prompt Input { border: none; height: 1; padding: 0; width: 1fr; background: $surface; }
 Prompt Input:focus { border: none; }

@@ -185,6 +185,7 @@ def test_bad_json_is_refused(text: str, said: str) -> None:
         ("x = " + "{a=" * 100_000, "f: the values are nested too deeply"),
         ("[" + "a." * 100_000 + "b]\n" + "x = 1\n" * 100_000, "f:1: a key has more than 8 parts"),
         ("\n" + "a." * 100_000 + "b = 1", "f:2: a key has more than 8 parts"),
+        ("#\nx = {" + "'a.'.b . " * 100_000 + "b = 1}", "f:2: a key has more than 8 parts"),
         ("x = " + "9" * 10_000, "f: this is not TOML: a number or date is not valid"),
         ("x = 2027-02-31", "f:1:5: this is not TOML: invalid date or datetime"),
         ("[[task]]\nname = 'a'", "f:1: write each task as a table: [task.NAME]"),
@@ -221,3 +222,8 @@ def test_the_tasks_of_list_json_are_read_without_their_state() -> None:
         ("paused", "that it is paused is left out: a pause is no part of a definition"),
         ("once", "left out: it is a one-off"),
     ]
+
+
+def test_a_dotted_name_needs_quotes_in_toml() -> None:
+    text = '[task.shop.dump]\nschedule = "@daily"\ncommand = "x"\n'
+    assert 'shop: there is no key "dump"; a name with a dot is quoted: "shop.dump"' in refused(text, "toml")

@@ -9,10 +9,9 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json, whole_number
+from dcron.cli.options import Db, FileFormat, Json, whole_number
 from dcron.cli.source_options import (
     Adopt,
-    FileFormat,
     Files,
     Overwrite,
     Prune,

@@ -4,10 +4,9 @@ import typer
 
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
-from dcron.cli.options import Db, Json
+from dcron.cli.options import Db, FileFormat, Json
 from dcron.cli.source_options import (
     Adopt,
-    FileFormat,
     Files,
     Overwrite,
     Prune,

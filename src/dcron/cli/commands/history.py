@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
-from dcron.cli.change_details import difference, what
 from dcron.cli.chosen_tasks import read_selector
 from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.help import OUTPUT
@@ -15,6 +14,7 @@ from dcron.cli.options import Db, Json, OptionalName, SelectorOption, whole_numb
 from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
 from dcron.cli.times import past_time
 from dcron.presentation import humanize
+from dcron.services.change_details import difference, what
 
 if TYPE_CHECKING:
     from dcron.store.changes import RecordedChange

@@ -128,8 +128,12 @@ def command(
 
 def _read(file: str, timezone: str, *, system: bool, mail_output: bool) -> "CrontabFile":
     from dcron.crontabfile import MAX_BYTES, read
+    from dcron.sources.formats import format_of
 
     text = read_text(file, "import", MAX_BYTES)
+    if (form := format_of(Path(file), text)) != "text":
+        name = _name_of(file)
+        raise UsageError(f"{name} is {form.upper()}: `dcron apply -F {file}` reads it, import reads crontabs")
     return read(text, source=_name_of(file), timezone=timezone, system=system, mail_output=mail_output)
 
 

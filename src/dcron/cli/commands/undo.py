@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console, task_differences
-from dcron.cli.change_details import difference, pause_lines, what
 from dcron.cli.context import opened_crontab
 from dcron.cli.name_arguments import agreed
 from dcron.cli.options import Db, Json, OptionalName, whole_number
 from dcron.errors import UsageError
+from dcron.services.change_details import difference, pause_lines, what
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -84,7 +84,7 @@ def text_conflict(overtaken: Sequence[ConflictingTask]) -> Iterator[Part]:
 def _text_change(change: TaskChange, now: datetime) -> Iterator[Part]:
     old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""
     yield f"{change.kind} {old}{change.name}", "bold"
-    yield from _lines(change.difference())
+    yield from difference_lines(change.difference())
     if change.after:
         yield from _runs(list(next_runs.moved_runs(change.before, change.after, now)))
         if next_runs.times_differ(change.before, change.after):
@@ -93,7 +93,7 @@ def _text_change(change: TaskChange, now: datetime) -> Iterator[Part]:
 
 
 def _difference(overtaken: ConflictingTask) -> Iterator[Part]:
-    yield from _headed("- theirs, + yours", _lines(overtaken.difference()))
+    yield from _headed("- theirs, + yours", difference_lines(overtaken.difference()))
 
 
 def _headed(heading: str, parts: Iterable[Part]) -> Iterator[Part]:
@@ -102,7 +102,8 @@ def _headed(heading: str, parts: Iterable[Part]) -> Iterator[Part]:
         yield f"  {text}", style
 
 
-def _lines(difference: Iterable[str]) -> Iterator[Part]:
+def difference_lines(difference: Iterable[str]) -> Iterator[Part]:
+    """Yield the lines of a difference, coloured by their signs."""
     for line in difference:
         yield shorten(safe(line), LONGEST_VALUE), _STYLES.get(line[:1], "")
 

@@ -22,6 +22,7 @@ from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
+from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
 from dcron.tui.table import HeadId, RowTable
 
@@ -46,6 +47,8 @@ class TasksPane(TablePane):
         Binding("s", "pause", "pause/resume", id="tasks.pause"),
         Binding("K", "cancel", "cancel its run", id="tasks.cancel", show=False),
         Binding("D", "delete", "delete", id="tasks.delete", show=False),
+        Binding("h", "history", "history", id="tasks.history", show=False),
+        Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
         Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
         Binding("b", "group", "group by label", id="tasks.group", show=False),
@@ -285,6 +288,13 @@ class TasksPane(TablePane):
             self.host.open_log(run.id)
         elif row:
             self.host.report(f"{row.task.name} has not run yet")
+
+    def action_history(self) -> None:
+        if task := self._at_cursor():
+            self.host.open_history(task.name)
+
+    def action_undo(self) -> None:
+        undoing.undo_own_act(self.host)
 
     def action_new(self) -> None:
         tasks.new(self.host)

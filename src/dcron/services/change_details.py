@@ -1,4 +1,4 @@
-"""Describe entries of the audit log, for `history` and `undo`."""
+"""Describe entries of the audit log: `history` and `undo`, and the same on the screen."""
 
 import json
 from collections.abc import Iterator

@@ -1,0 +1,163 @@
+"""The list of changes, with what the chosen one did beside it, or below it on a narrow screen."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+
+from dcron.presentation import humanize
+from dcron.services.change_details import what
+from dcron.services.history import History
+from dcron.store.changes import RecordedChange
+from dcron.store.search_terms import Term
+from dcron.tui.cells import Cell, cell
+from dcron.tui.columns import Column
+from dcron.tui.forms.dialog_text import content
+from dcron.tui.history import texts, undoing
+from dcron.tui.modals import NoticeDialog
+from dcron.tui.pane import TablePane
+from dcron.tui.table import RowTable
+
+PAGE = 200
+MOST = 20_000
+"""Most changes in the list."""
+
+
+class ChangePanel(Widget):
+    """What one change did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._content = Content("")
+
+    def show(self, shown: Content) -> None:
+        """Show this text. If it is the same as before, nothing is drawn."""
+        if not shown.is_same(self._content):
+            self._content = shown
+            self.refresh()
+
+    def render(self) -> Content:
+        """The text."""
+        return self._content
+
+
+class HistoryPane(TablePane):
+    """The changes of one task, or of everything, the newest first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("u", "undo", "undo", id="history.undo"),
+        Binding("p", "facts", "difference", id="history.difference", show=False),
+    ]
+    can_filter = False
+    keeps_top = True
+
+    def __init__(self, name: str | None = None) -> None:
+        """Show the changes of the task of this name, which may be removed; all changes for None."""
+        self._of = name
+        self.title = f"{name} history" if name else "history"
+        super().__init__()
+        self.panel = ChangePanel()
+        self._held: dict[int, RecordedChange] = {}
+        self._has_more = False
+
+    def columns(self) -> Sequence[Column]:
+        """Return the columns. When, who and what are always shown."""
+        named = Column("name", "name", 12, lambda row, _: cell(row.subject, "name"), rank=1, most=28)
+        return (
+            Column("change", "change", 6, lambda row, _: Cell(str(row.id)), right=True, rank=2),
+            Column("when", "when", 8, _when, right=True),
+            Column("who", "who", 9, lambda row, _: cell(row.author), most=14),
+            Column("via", "via", 7, lambda row, _: cell(row.via, "quiet"), rank=4, most=10, from_width=60),
+            *([] if self._of else [named]),
+            Column("what", "what", 14, lambda row, _: cell(what(row)), most=24),
+            Column("why", "why", 8, lambda row, _: cell(row.note), rank=3, grows=True, from_width=48),
+        )
+
+    def compose(self) -> ComposeResult:
+        yield self.table
+        yield self.panel
+
+    def parse(self, text: str) -> Sequence[Term]:
+        """Return no terms: changes are not filtered."""
+        return ()
+
+    # Data -------------------------------------------------------------------------------------------
+
+    def refresh_data(self) -> None:
+        """Read the newest changes. Those that were read before never change."""
+        name = self._of
+        self.ask("newest", lambda board: History(board.crontab).page(PAGE, name), self._take_newest)
+
+    def _take_newest(self, found: Sequence[RecordedChange]) -> None:
+        is_joined = any(each.id in self._held for each in found)
+        if not is_joined:
+            self._held = {}
+            self._has_more = len(found) == PAGE
+        self._show(found)
+
+    def _take_more(self, found: Sequence[RecordedChange]) -> None:
+        self._has_more = len(found) == PAGE
+        self._show(found)
+
+    def _show(self, found: Sequence[RecordedChange]) -> None:
+        self._held |= {each.id: each for each in found}
+        ids = sorted(self._held, reverse=True)
+        if ids != self.table.ids or self.table.awaits_ids:
+            self.show_ids(ids, "no changes yet")
+        self.show_rows(self._held)
+        self.cursor_rests()
+
+    @on(RowTable.Wanting)
+    def _want(self, message: RowTable.Wanting) -> None:
+        """Read the next page when the end of the list is near."""
+        message.stop()
+        if (
+            self._has_more
+            and len(self._held) < MOST
+            and self.table.is_near_end
+            and not self.is_asking("more")
+        ):
+            name, last = self._of, min(self._held)
+            self.ask("more", lambda board: History(board.crontab).page(PAGE, name, last), self._take_more)
+
+    # The difference ---------------------------------------------------------------------------------
+
+    def cursor_rests(self) -> None:
+        """Show what the change under the cursor did."""
+        if self.panel.display:
+            self.panel.show(self._about())
+
+    def on_resize(self) -> None:
+        """Show the difference if there is room for it."""
+        self.call_after_refresh(self.cursor_rests)
+
+    def action_facts(self) -> None:
+        self.toggle_class("-alone")
+        self.call_after_refresh(self.cursor_rests)
+
+    def _about(self) -> Content:
+        row = self.table.cursor_row
+        return content(texts.about(row, self.host.zone)) if row else Content("")
+
+    @on(RowTable.Chosen)
+    def _open(self, message: RowTable.Chosen) -> None:
+        """Show the whole difference: the panel may have no room for it."""
+        message.stop()
+        if row := self.table.cursor_row:
+            shown = self._about()
+            self.host.push_screen(NoticeDialog(f"change {row.id}", lambda: shown))
+
+    # Acts -------------------------------------------------------------------------------------------
+
+    def action_undo(self) -> None:
+        row = None if self.table.awaits_ids else self.table.cursor_row
+        undoing.undo_change(self.host, row)
+
+
+def _when(row: RecordedChange, now: datetime) -> Cell:
+    return Cell(humanize.ago(row.at, now))

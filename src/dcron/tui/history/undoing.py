@@ -1,0 +1,128 @@
+"""Undo changes from the screen: what would be done is shown first, and the reason is asked for."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dcron.errors import DcronError, NotFound, Refused
+from dcron.services.crontab import Crontab
+from dcron.services.undo import OTHERS, LaterChanges, Undo, Undone
+from dcron.store.changes import RecordedChange
+from dcron.tui.acts import Act
+from dcron.tui.forms.dialog_text import Part, content
+from dcron.tui.forms.dialogs import Choice, Decide
+from dcron.tui.history import texts
+from dcron.tui.host import Host
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be undone, and what the undo would do."""
+
+    title: str
+    """Such as `undo change 12`."""
+    words: Sequence[str]
+    """The words of the command line that does the same."""
+    changes: Sequence[RecordedChange]
+    would: Undone
+    force: bool
+
+
+Find = Callable[[Crontab], tuple[str, Sequence[str], Sequence[RecordedChange]]]
+"""Returns the title, the words of the command line and the changes to undo. Raises DcronError."""
+
+
+def undo_change(host: Host, change: RecordedChange | None) -> None:
+    """Undo this change, or the undo of it."""
+
+    def find(crontab: Crontab) -> tuple[str, Sequence[str], Sequence[RecordedChange]]:
+        assert change
+        title = f"undo change {change.id}"
+        return title, ["--change", str(change.id)], Undo(crontab).change(change.id)
+
+    if host.may_act([change] if change else []):
+        _ask(host, find)
+
+
+def undo_own_act(host: Host) -> None:
+    """Undo the last act of this session that can be undone."""
+    own = list(host.own_batches)
+
+    def find(crontab: Crontab) -> tuple[str, Sequence[str], Sequence[RecordedChange]]:
+        for batch in reversed(own):
+            try:
+                found = Undo(crontab).batch(batch)
+            except NotFound:  # it changed nothing
+                continue
+            if all(each.has_states or each.kind in OTHERS for each in found):
+                return "undo your last act", ["--batch", batch], found
+        raise Refused("nothing to undo: you have changed nothing here")
+
+    if host.may_act([host]):
+        _ask(host, find)
+
+
+def _ask(host: Host, find: Find, *, force: bool = False) -> None:
+    """Show what the undo would do, and do it if the person agrees."""
+
+    def check(crontab: Crontab) -> Plan:
+        title, words, found = find(crontab)
+        return Plan(title, words, found, Undo(crontab).check(found, force=force), force)
+
+    def refused(error: DcronError) -> None:
+        if isinstance(error, LaterChanges) and not force:
+            _ask_despite(host, find, error)
+        else:
+            host.report_error(error)
+
+    host.write(check, lambda plan: _agree(host, plan), refused)
+
+
+def _ask_despite(host: Host, find: Find, error: LaterChanges) -> None:
+    """Show the later changes that would be lost, and let the person undo despite them."""
+    parts: list[Part] = [(str(error).partition(";")[0], "")]
+    parts += texts.later(error.later, host.health.now())
+    dialog = Decide(
+        "later changes would be lost",
+        content(parts),
+        [Choice("f", "force", "shows the undo all the same")],
+        "leaves it",
+    )
+    host.push_screen(dialog, lambda word: _ask(host, find, force=True) if word else None)
+
+
+def _agree(host: Host, plan: Plan) -> None:
+    parts = [*texts.undone(plan.would, host.health.now()), ("", ""), (_command(plan), "dim")]
+    dialog = Decide(f"{plan.title}?", content(parts), [Choice("y", "yes", "undoes it")], "leaves it")
+    host.push_screen(dialog, lambda word: _ask_why(host, plan) if word else None)
+
+
+def _ask_why(host: Host, plan: Plan) -> None:
+    def typed(note: str | None) -> None:
+        if note is None:
+            return
+        act = _act(plan, note.strip() or None)
+        if host.settings.is_protected:
+            host.confirm(plan.title, [], lambda yes: host.act([act]) if yes else None)
+        else:
+            host.act([act])
+
+    host.ask_for(f"{plan.title}: why?", typed, hint="may be empty; Enter undoes it")
+
+
+def _act(plan: Plan, note: str | None) -> Act:
+    def do(crontab: Crontab) -> str:
+        try:
+            undone = Undo(crontab.noting(note)).undo(plan.changes, force=plan.force)
+        except LaterChanges as error:
+            raise Refused(f"{str(error).partition(';')[0]}; look at it again") from None
+        names = [each.name for each in undone.tasks] + [each.subject for each in undone.others]
+        more = f", and {len(names) - 1:,} more" if len(names) > 1 else ""
+        return f"undone: {names[0]}{more}"
+
+    return Act(plan.title, _command(plan, note), do)
+
+
+def _command(plan: Plan, note: str | None = None) -> str:
+    why = ["-m", note] if note else []
+    return shlex.join(["dcron", "undo", *plan.words, *(["--force"] if plan.force else []), *why])
