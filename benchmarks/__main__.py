@@ -4,6 +4,7 @@ import argparse
 
 from benchmarks import (
     bench_claims,
+    bench_forecast,
     bench_idle,
     bench_lateness,
     bench_log,
@@ -31,6 +32,7 @@ def main() -> None:
     bench_schedule.report("Europe/Berlin", steps=500 if quick else 2000, tasks=1000 if quick else 10_000)
     print()
     with postgres_server() as server:
+        bench_forecast.report(server, tasks=500 if quick else 2000)
         bench_turns.report(server, seconds=3 if quick else 8)
         bench_claims.report(server, history=100_000 if quick else 1_000_000)
         bench_retention.report(server, runs=100_000 if quick else 1_000_000, seconds=20 if quick else 60)

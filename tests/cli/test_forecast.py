@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,3 +113,36 @@ def test_without_a_quiet_time_the_longest_is_said(crowd: Dcron) -> None:
     assert "there is no time of 20m without a start until" in answer.err
     assert "the longest begins at" in answer.err
     assert crowd("quiet", "20m", "--until", "+1h", "--json").json["times"] == []
+
+
+def test_a_source_can_be_forecast_before_it_is_applied(crowd: Dcron, tmp_path: Path) -> None:
+    file = tmp_path / "shop.cron"
+    minute = (datetime.now(UTC) + timedelta(minutes=30)).minute
+    tasks = "".join(
+        f'#dcron: name=new-{number} expect="runtime=2m.."\n{minute} * * * * true\n' for number in range(9)
+    )
+    file.write_text(f"CRON_TZ=UTC\n{tasks}")
+    of_source = ("-F", str(file), "--source", "shop/cron")
+    starts = crowd.done("forecast", "--json").json["starts"]
+    assert crowd.done("forecast", *of_source, "--json").json["starts"] > starts
+    answer = crowd("diff", *of_source, "--forecast")
+    assert answer.code == 1
+    assert "new-0: 24 starts from " in answer.out
+    assert "crowded" in answer.out
+    shown = crowd("diff", *of_source, "--forecast", "--json").json["forecast"]
+    assert shown["starts"] > shown["starts_before"]
+    assert {each["task"] for each in shown["moved"]} == {f"new-{number}" for number in range(9)}
+    assert crowd("diff", *of_source, "--json").json["forecast"] is None
+    applied = crowd.done("apply", *of_source, "--forecast").out
+    assert "new-0: 24 starts from " in applied
+    assert crowd("forecast", "-F", str(file)).code == 2
+
+
+def test_a_freeze_is_in_the_forecast(crowd: Dcron) -> None:
+    before = crowd.done("forecast", "--json").json
+    crowd.done("freeze", "--until", "+12h")
+    frozen = crowd.done("forecast", "--json").json
+    assert frozen["left_out"]["frozen"] > 100
+    assert frozen["starts"] < before["starts"]
+    assert "while the crontab is frozen" in crowd.done("forecast").err
+    assert crowd.done("quiet", "11h").out

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 from sqlalchemy import event, text
 
 from dcron.errors import NotFound, UsageError
-from dcron.model import Definition
 from dcron.policy.start_times import starts_of
 from dcron.schedule import parse_calendar
 from dcron.services.calendars import Calendars
@@ -134,17 +134,37 @@ def test_what_cannot_be_computed_or_foreseen_is_named(stage: Stage) -> None:
     assert [name for name, _ in left_out.unreadable] == ["broken"]
 
 
-def test_definitions_take_the_place_of_the_crontab(stage: Stage) -> None:
-    stage.task("a", "5 * * * *")
-    stage.task("b", "5 * * * *")
-    add_history(stage, "a", *[60] * 10)
+def test_edits_are_compared_with_the_crontab_as_it_is(stage: Stage) -> None:
+    a, b = stage.task("a", "5 * * * *"), stage.task("b", "15 * * * *")
+    gone = stage.task("gone", "20 * * * *")
+    for name in "ab":
+        add_history(stage, name, *[120] * 10)
     stage.node(slots=1)
-    assumed: list[Definition] = [
-        stage.crontab.get("a").definition(),
-        definition("c", "5 * * * *", expect={"runtime": "1m.."}),
+    moved = replace(b, schedule="5 * * * *")
+    often = replace(a, id=-1, name="often", schedule="* * * * *", expect={"runtime": "90s.."})
+    gpu = replace(a, id=-2, name="gpu", schedule="40 * * * *", require=("gpu",))
+    edits = [(b, moved), (gone, None), (None, often), (None, gpu)]
+    found = Forecast(stage.crontab).compare(edits, NOON + HOUR)
+    assert [(each.task, len(each.before), len(each.after)) for each in found.moved] == [
+        ("b", 1, 1),
+        ("gone", 1, 0),
+        ("gpu", 0, 1),
+        ("often", 0, 60),
     ]
-    found = Forecast(stage.crontab).of(NOON + HOUR, definitions=assumed)
-    assert (found.starts, found.unknown, found.worst and found.worst.wait) == (2, [], 60)
+    assert found.before.crowded == []
+    assert NOON + timedelta(minutes=5) in [each.at for each in found.crowded]
+    assert found.unserved == [("gpu", "no agent has the tag gpu")]
+    assert found.after.unknown == []
+
+
+def test_a_task_that_will_overlap_is_new_in_the_comparison(stage: Stage) -> None:
+    task = stage.task("a", "*/30 * * * *")
+    add_history(stage, "a", *[400] * 10)
+    stage.node()
+    found = Forecast(stage.crontab).compare([(task, replace(task, schedule="*/5 * * * *"))], NOON + HOUR)
+    assert [(each.task, each.count) for each in found.overlaps] == [("a", 6)]
+    same = Forecast(stage.crontab).compare([], NOON + HOUR)
+    assert (same.moved, same.overlaps, same.crowded, same.unserved) == ([], [], [], [])
 
 
 @pytest.mark.parametrize("until", [timedelta(0), timedelta(days=32)])

@@ -7,7 +7,16 @@ from typing import Any
 from dcron.cli import console
 from dcron.cli.tables import AlarmCell, TableColumn, print_facts, print_table
 from dcron.model import LATE_AFTER, SkipCode
-from dcron.policy.forecast import ForecastHour, ForecastSkips, LeftOut, Outlook, QuietForecast, QuietTime
+from dcron.policy.forecast import (
+    CrowdedMinute,
+    ForecastHour,
+    ForecastSkips,
+    LeftOut,
+    Outlook,
+    QuietForecast,
+    QuietTime,
+)
+from dcron.policy.forecast_comparison import ForecastComparison, MovedStarts
 from dcron.policy.relief import Relief
 from dcron.presentation import humanize
 from dcron.quantities import format_duration
@@ -131,8 +140,45 @@ def _relief(each: Relief, here: tzinfo) -> str:
     return f"{text}: longest wait {humanize.span(each.after)} instead of {humanize.span(each.before)}"
 
 
+def print_comparison(found: ForecastComparison, here: tzinfo) -> None:
+    """Print what a change of the crontab does to its load."""
+    print_facts(_differences(found, here))
+
+
+def _differences(found: ForecastComparison, here: tzinfo) -> Iterator[tuple[str, Sequence[str]]]:
+    until = humanize.full(found.after.until.astimezone(here))
+    starts = f"{found.after.starts:,} starts instead of {found.before.starts:,} until {until}"
+    before, after = (each.worst.wait if each.worst else 0.0 for each in (found.before, found.after))
+    longest = f"longest wait {humanize.span(after)} instead of {humanize.span(before)}"
+    yield "forecast", [f"{starts}; {longest}"]
+    yield from _lines("moved", (_moved(each, here) for each in found.moved), len(found.moved))
+    yield from _lines("overlaps", map(_overlap, found.overlaps), len(found.overlaps))
+    yield from _lines("crowded", (_crowded(each, here) for each in found.crowded), len(found.crowded))
+    unserved = (f"{task}: {why}" for task, why in found.unserved)
+    yield from _lines("unserved", unserved, len(found.unserved))
+
+
+def _moved(each: MovedStarts, here: tzinfo) -> str:
+    before, after = (_starts_from(starts, here) for starts in (each.before, each.after))
+    return f"{each.task}: {after} instead of {before}"
+
+
+def _starts_from(starts: Sequence[datetime], here: tzinfo) -> str:
+    if not starts:
+        return "no starts"
+    first = starts[0].astimezone(here)
+    return f"{humanize.plural(len(starts), 'start')} from {first:%a %H:%M:%S}"
+
+
+def _crowded(each: CrowdedMinute, here: tzinfo) -> str:
+    at = f"{each.at.astimezone(here):%a %H:%M}"
+    return f"{at}: {humanize.plural(each.starts, 'start')}, the last waits {humanize.span(each.worst)}"
+
+
 def _print_left_out(left_out: LeftOut) -> None:
     parts = [f"{humanize.plural(left_out.paused, 'paused task')}"] if left_out.paused else []
+    if left_out.frozen:
+        parts.append(f"{humanize.plural(left_out.frozen, 'run')} while the crontab is frozen")
     if number := len(left_out.unforeseen):
         parts.append(f"the starts of {humanize.plural(number, 'task')} by events and new agents")
     if parts:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:  # these load SQLAlchemy or croniter; `preview` needs no datab
     from dcron.policy.forecast import (
         CrowdedMinute,
         ForecastHour,
+        ForecastSkips,
         LeftOut,
         Outlook,
         QuietForecast,
         QuietTime,
     )
+    from dcron.policy.forecast_comparison import ForecastComparison, MovedStarts
     from dcron.policy.load import PlayedRun
     from dcron.policy.relief import Relief
     from dcron.policy.start_times import TaskStart
@@ -402,21 +404,49 @@ def forecast_shape(outlook: "Outlook", timezone: str) -> dict[str, Any]:
         "worst": _played_shape(outlook.worst),
         "hours": [_hour_shape(each) for each in outlook.hours],
         "crowded_minutes": [_crowded_shape(each) for each in outlook.crowded],
-        "skipped": [
-            {
-                "task": each.task,
-                "code": each.code.value,
-                "count": each.count,
-                "occurrences": each.occurrences,
-                "every": seconds(each.every),
-                "p95": seconds(each.p95),
-            }
-            for each in outlook.skips
-        ],
+        "skipped": [_skips_shape(each) for each in outlook.skips],
         "unserved": [{"task": task, "reason": reason} for task, reason in outlook.unserved],
         "unknown_durations": list(outlook.unknown),
         "reliefs": [_relief_shape(each) for each in outlook.reliefs],
         **_left_out_shape(outlook.left_out),
+    }
+
+
+def comparison_shape(found: "ForecastComparison") -> dict[str, Any]:
+    """Return what a change of the crontab does to its load."""
+    return {
+        "from": instant(found.after.begin),
+        "until": instant(found.after.until),
+        "starts_before": found.before.starts,
+        "starts": found.after.starts,
+        "worst_before": _played_shape(found.before.worst),
+        "worst": _played_shape(found.after.worst),
+        "moved": [_moved_shape(each) for each in found.moved],
+        "overlaps": [_skips_shape(each) for each in found.overlaps],
+        "crowded_minutes": [_crowded_shape(each) for each in found.crowded],
+        "unserved": [{"task": task, "reason": reason} for task, reason in found.unserved],
+    }
+
+
+def _moved_shape(each: "MovedStarts") -> dict[str, Any]:
+    first_before, first = (starts[0] if starts else None for starts in (each.before, each.after))
+    return {
+        "task": each.task,
+        "starts_before": len(each.before),
+        "starts": len(each.after),
+        "first_before": instant(first_before),
+        "first": instant(first),
+    }
+
+
+def _skips_shape(each: "ForecastSkips") -> dict[str, Any]:
+    return {
+        "task": each.task,
+        "code": each.code.value,
+        "count": each.count,
+        "occurrences": each.occurrences,
+        "every": seconds(each.every),
+        "p95": seconds(each.p95),
     }
 
 
@@ -459,6 +489,7 @@ def _left_out_shape(left_out: "LeftOut") -> dict[str, Any]:
     return {
         "left_out": {
             "paused": left_out.paused,
+            "frozen": left_out.frozen,
             "unforeseen": list(left_out.unforeseen),
             "unreadable": [{"task": task, "reason": reason} for task, reason in left_out.unreadable],
         }

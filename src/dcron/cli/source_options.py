@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from dcron.policy.forecast_comparison import ForecastComparison
     from dcron.services.crontab import Crontab
+    from dcron.services.forecast import Edit
     from dcron.services.source_plan import Plan, PlannedTask
     from dcron.sources import SourceText
 
+AHEAD = timedelta(hours=24)
 SHOWN = 20
 """Tasks of one kind that are printed; further ones are counted."""
 LONGEST = 1_000
@@ -51,6 +55,22 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Discard changes th
 TakeFrom = Annotated[
     str | None, typer.Option("--take-from", metavar="SOURCE", help="Take over tasks of this source.")
 ]
+
+WithForecast = Annotated[
+    bool, typer.Option("--forecast", help="Also say what the changes do to the next 24 hours.")
+]
+
+
+def edits_of(plan: "Plan") -> "list[Edit]":
+    """Return each task that the plan writes, before and after."""
+    return [(each.before, each.after) for each in plan.writes]
+
+
+def compared(crontab: "Crontab", plan: "Plan", here: Any) -> "ForecastComparison":
+    """Return what the changes of the plan do to the load of the next 24 hours."""
+    from dcron.services.forecast import Forecast
+
+    return Forecast(crontab).compare(edits_of(plan), crontab.now() + AHEAD, here=here)
 
 
 def read_files(crontab: "Crontab", files: Sequence[str], format: Any) -> "SourceText":
@@ -110,8 +130,17 @@ def print_warnings(plan: "Plan", content: "SourceText") -> None:
         console.note(f"{place}: warning: {message}")
 
 
-def plan_shape(plan: "Plan", content: "SourceText", batch: str | None, *, dry_run: bool) -> dict[str, Any]:
+def plan_shape(
+    plan: "Plan",
+    content: "SourceText",
+    batch: str | None,
+    *,
+    dry_run: bool,
+    forecast: "ForecastComparison | None" = None,
+) -> dict[str, Any]:
     """Return what applying does, or would do, as JSON."""
+    from dcron.cli import json_output
+
     kinds = ("added", "changed", "removed", "adopted", "extra", "unchanged")
     renamed = {each.name: each.before.name for each in plan.changed if each.before and each.is_renamed}
     return {
@@ -124,6 +153,7 @@ def plan_shape(plan: "Plan", content: "SourceText", batch: str | None, *, dry_ru
         "obstacle": plan.obstacle,
         "warnings": [{"place": place, "message": message} for place, message in _warnings(plan, content)],
         "batch": batch,
+        "forecast": json_output.comparison_shape(forecast) if forecast else None,
     }
 
 

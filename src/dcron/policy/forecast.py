@@ -69,6 +69,8 @@ class LeftOut:
 
     paused: int = 0
     """The number of paused tasks."""
+    frozen: int = 0
+    """The number of runs that do not start because the crontab is frozen then."""
     unforeseen: Sequence[str] = ()
     """Tasks that start with events or with nodes."""
     unreadable: Sequence[tuple[str, str]] = ()

@@ -10,11 +10,13 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
 from dcron.model import Definition, Node, SkipCode
 from dcron.policy.catch_up import MISSED_AFTER
+from dcron.policy.freezes import NEVER, FrozenTime
 from dcron.policy.lanes import Lane, fits, lane_of, reservation, served_by, why_unschedulable, without
 
 _GOLDEN = 0.618033988749895
@@ -66,6 +68,7 @@ class LoadFleet:
     queue_limits: Mapping[str, int] = field(default_factory=dict)
     """How many runs of a queue may be alive, for queues with a limit."""
     alive: Sequence[LiveRun] = ()
+    frozen: FrozenTime = NEVER
 
     @property
     def slots(self) -> int:
@@ -111,6 +114,26 @@ class Load:
 def play(tasks: Sequence[LoadTask], fleet: LoadFleet, now: datetime, until: datetime) -> Load:
     """Play these starts, and the runs that follow from them up to `until`; then let all that waits start."""
     return _Simulation(tasks, fleet, now, until).play()
+
+
+def after_freezes(task: Definition, starts: Sequence[datetime], frozen: FrozenTime) -> list[datetime]:
+    """Return when the runs of these occurrences are due if none starts in frozen time.
+
+    Those that the task catches up with are due when the freeze ends.
+    """
+    found: list[datetime] = []
+    for end, group in groupby(starts, key=frozen.end_after):
+        occurrences = list(group)
+        if end is None:
+            continue
+        if end == occurrences[-1]:  # it is not frozen; a freeze may end just then
+            found.append(end)
+            continue
+        window = MISSED_AFTER if task.catch_up == "skip" else task.catch_up_window
+        caught_up = occurrences if task.catch_up == "all" else occurrences[-1:]
+        oldest = end - timedelta(seconds=window) if window is not None else occurrences[0]
+        found += [end for at in caught_up if at >= oldest]
+    return found
 
 
 @dataclass
@@ -258,8 +281,9 @@ class _Simulation:
     def _arrive(self, state: _TaskState, at: datetime) -> None:
         """Let an occurrence of the task, or a run after another one, come due."""
         if not state.lane.nodes:
-            lacks = why_unschedulable(state.lane.lane, self._fleet.nodes)
-            self._load.unserved.setdefault(state.about.name, lacks or "")
+            if state.about.name not in self._load.unserved:
+                lacks = why_unschedulable(state.lane.lane, self._fleet.nodes)
+                self._load.unserved[state.about.name] = lacks or ""
         elif state.about.task.every_node:
             for each in state.lane.nodes:
                 lane = self._lane(state.lane.lane.on(each.node.id))
@@ -423,8 +447,9 @@ class _Simulation:
                 self._arrive(each, now)
 
     def _plan_delayed(self, state: _TaskState, now: datetime) -> None:
-        if state.about.delay and now + state.about.delay <= self._until:
-            heapq.heappush(self._events, (now + state.about.delay, self._next_number(), state))
+        following = state.about.delay and self._fleet.frozen.end_after(now + state.about.delay)
+        if following and following <= self._until:
+            heapq.heappush(self._events, (following, self._next_number(), state))
 
 
 def _rank(lane: _LaneState) -> tuple[datetime, int]:

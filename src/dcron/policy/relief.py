@@ -10,7 +10,7 @@ from typing import Literal
 from dcron.errors import UsageError
 from dcron.model import LATE_AFTER
 from dcron.policy.catch_up import INSTANT
-from dcron.policy.load import Load, LoadFleet, LoadTask, PlayedRun, play
+from dcron.policy.load import Load, LoadFleet, LoadTask, PlayedRun, after_freezes, play
 from dcron.policy.occurrences import due_at
 from dcron.policy.start_times import Minutes, due_times, minute_of
 
@@ -125,9 +125,10 @@ class _Trials:
                 return None
             task = replace(each.task, schedule=" ".join((_ANY_MINUTE, *rest)))
             try:
-                return replace(each, task=task, starts=due_times(task, self._begin - INSTANT, self._until))
+                starts = due_times(task, self._begin - INSTANT, self._until)
             except UsageError:
                 return None
+            return replace(each, task=task, starts=after_freezes(task, starts, self._fleet.frozen))
 
         return self._changed(moved)
 

@@ -105,7 +105,6 @@ def due_times(
     task: Definition,
     after: datetime,
     until: datetime,
-    rules: Rules | None = None,
     *,
     settled_until: datetime | None = None,
 ) -> Sequence[datetime]:
@@ -114,7 +113,7 @@ def due_times(
     They are in order. Raises UsageError.
     """
     schedule, here = policy.schedule_of(task.schedule, task.name), zone(task.timezone)
-    rules = rules or policy.rules_of(task)
+    rules = policy.rules_of(task)
     if not task.jitter:
         return _due_times(schedule, here, rules, after, until)
     early = after - timedelta(seconds=task.jitter)
@@ -150,6 +149,15 @@ class Minutes:
         """Return the minutes with the most starts, and how many; of equal ones the earliest."""
         most = heapq.nsmallest(count, self._counted.items(), key=lambda each: (-each[1], each[0]))
         return [(datetime.fromtimestamp(60 * minute, UTC), number) for minute, number in most]
+
+    def in_cells(self, span: "StartSpan") -> list[int]:
+        """Return the number of starts in each cell of the span."""
+        numbers = [0] * span.cells
+        for minute, number in self._counted.items():
+            position = span.position(datetime.fromtimestamp(60 * minute, UTC))
+            if 0 <= position < span.cells:
+                numbers[position] += number
+        return numbers
 
 
 def minute_of(at: datetime) -> int:

@@ -10,19 +10,22 @@ from sqlalchemy import Connection
 from dcron import policy
 from dcron.errors import NotFound, UsageError
 from dcron.fields import expectations
-from dcron.model import LATE_AFTER, Definition, Node, StoredCalendar
+from dcron.model import LATE_AFTER, Definition, Node, Task
 from dcron.policy import forecast, load
 from dcron.policy.forecast import LeftOut, Outlook, QuietForecast
+from dcron.policy.forecast_comparison import ForecastComparison, compare
+from dcron.policy.freezes import FrozenTime
 from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask
 from dcron.policy.relief import reliefs
 from dcron.policy.start_times import due_times
-from dcron.schedule import Calendar, Rules, calendar_from_json
 from dcron.services.service import Service
-from dcron.store import calendars, durations, nodes, planning, queues, tasks
+from dcron.store import durations, freezes, nodes, planning, queues, tasks
 
 PAGE = 500
 MOST_STARTS = 1_000_000
 LONGEST = timedelta(days=31)
+Edit = tuple[Task | None, Task | None]
+"""A task before and after an edit; None if it is added or removed."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class Situation:
     now: datetime
     until: datetime
     left_out: LeftOut
+
+    @property
+    def starts(self) -> Mapping[str, Sequence[datetime]]:
+        """When the scheduled runs of each task are due."""
+        return {each.name: each.starts for each in self.tasks}
 
     def play(self) -> Load:
         """Return the simulated load."""
@@ -48,16 +56,22 @@ class Forecast(Service):
         until: datetime,
         without: Collection[str] = (),
         slots: int | None = None,
-        definitions: Sequence[Definition] | None = None,
+        edits: Iterable[Edit] = (),
         *,
         here: tzinfo = UTC,
     ) -> Outlook:
         """Return the forecast up to this time, in hours of the zone `here`.
 
-        Leave out the nodes `without`, by name or ID; give each node this many `slots`; assume that the
-        crontab consists of these definitions. Raises UsageError or NotFound.
+        Leave out the nodes `without`, by name or ID; give each node this many `slots`; assume these edits of
+        the crontab. Raises UsageError or NotFound.
         """
-        return outlook(self.situation(until, without, slots, definitions), here)
+        return outlook(self._crontab(until).edited(edits).situation(without, slots), here)
+
+    def compare(self, edits: Iterable[Edit], until: datetime, *, here: tzinfo = UTC) -> ForecastComparison:
+        """Return what these edits of the crontab change in the forecast. Raises UsageError."""
+        crontab = self._crontab(until)
+        before, after = crontab.situation(), crontab.edited(edits).situation()
+        return compare(outlook(before, here), outlook(after, here), before.starts, after.starts)
 
     def quiet(self, until: datetime, seconds: float) -> QuietForecast:
         """Return the times of at least so many seconds in which nothing starts. Raises UsageError."""
@@ -66,43 +80,18 @@ class Forecast(Service):
         return QuietForecast(situation.now, until, *found, situation.left_out)
 
     def situation(
-        self,
-        until: datetime,
-        without: Collection[str] = (),
-        slots: int | None = None,
-        definitions: Sequence[Definition] | None = None,
+        self, until: datetime, without: Collection[str] = (), slots: int | None = None
     ) -> Situation:
         """Return what a simulation begins with, as `of` describes it. Raises UsageError or NotFound."""
+        return self._crontab(until).situation(without, slots)
+
+    def _crontab(self, until: datetime) -> "_Crontab":
         with self.database.read() as connection:
             now = self.database.now(connection)
             fleet = _fleet(connection, now)
-            stored = list(_all_calendars(connection)) if definitions is not None else []
         if not now < until <= now + LONGEST:
             raise UsageError("--until: give a time within the next 31 days")
-        known = list(self._known())
-        paused = {each.task.name for each in known if not each.is_enabled}
-        if definitions is not None:
-            known = _as_defined(definitions, known, stored)
-        found: list[LoadTask] = []
-        unforeseen: list[str] = []
-        unreadable: list[tuple[str, str]] = []
-        left = MOST_STARTS
-        for each in known:
-            if each.task.name in paused:
-                continue
-            try:
-                made = each.to_play(now, until)
-            except UsageError as error:
-                unreadable.append((each.task.name, str(error)))
-                continue
-            left -= len(made.starts)
-            if left < 0:
-                raise UsageError(f"--until: there are more than {MOST_STARTS:,} starts; give an earlier time")
-            found.append(made)
-            if each.is_unforeseen:
-                unforeseen.append(each.task.name)
-        fleet = replace(fleet, nodes=_nodes(fleet.nodes, without, slots, found))
-        return Situation(found, fleet, now, until, LeftOut(len(paused), unforeseen, unreadable))
+        return _Crontab(list(self._known()), fleet, now, until)
 
     def _known(self) -> "Iterator[_Known]":
         after = ""
@@ -140,6 +129,51 @@ def outlook(situation: Situation, here: tzinfo) -> Outlook:
 
 
 @dataclass(frozen=True)
+class _Crontab:
+    """The tasks and nodes of a crontab at a time."""
+
+    known: Sequence["_Known"]
+    fleet: LoadFleet
+    now: datetime
+    until: datetime
+
+    def edited(self, edits: Iterable[Edit]) -> "_Crontab":
+        """Return the crontab with these edits. A task keeps what is known of its runs."""
+        known = {each.task.name: each for each in self.known}
+        for before, after in edits:
+            earlier = known.pop(before.name, None) if before else None
+            if after:
+                known[after.name] = earlier.edited(after) if earlier else _Known(after)
+        return replace(self, known=[known[name] for name in sorted(known)])
+
+    def situation(self, without: Collection[str] = (), slots: int | None = None) -> Situation:
+        """Return what a simulation begins with. Raises UsageError or NotFound."""
+        found: list[LoadTask] = []
+        unforeseen: list[str] = []
+        unreadable: list[tuple[str, str]] = []
+        running = [each for each in self.known if each.is_enabled]
+        left, frozen = MOST_STARTS, 0
+        for each in running:
+            try:
+                made = each.to_play(self.now, self.until)
+                is_unforeseen = each.is_unforeseen
+            except UsageError as error:
+                unreadable.append((each.task.name, str(error)))
+                continue
+            left -= len(made.starts)
+            if left < 0:
+                raise UsageError(f"--until: there are more than {MOST_STARTS:,} starts; give an earlier time")
+            thawed = _thawed(made, self.fleet.frozen, self.now, self.until) if self.fleet.frozen else made
+            frozen += max(0, len(made.starts) - len(thawed.starts))
+            found.append(thawed)
+            if is_unforeseen:
+                unforeseen.append(each.task.name)
+        nodes = _nodes(self.fleet.nodes, without, slots, found)
+        left_out = LeftOut(len(self.known) - len(running), frozen, unforeseen, unreadable)
+        return Situation(found, replace(self.fleet, nodes=nodes), self.now, self.until, left_out)
+
+
+@dataclass(frozen=True)
 class _Known:
     """A task, with what the database knows of it."""
 
@@ -149,8 +183,11 @@ class _Known:
     seconds: Sequence[float] = ()
     """The durations of its last successful runs, sorted."""
     is_enabled: bool = True
-    rules: Rules | None = None
-    """Its rules with its calendars, where the task does not have these with it."""
+
+    def edited(self, task: Definition) -> "_Known":
+        """Return the same with another definition."""
+        is_same = policy.same_times(task, self.task.name, self.task.spec())
+        return replace(self, task=task, planned=self.planned if is_same else None)
 
     @property
     def is_unforeseen(self) -> bool:
@@ -164,7 +201,7 @@ class _Known:
         starts: Sequence[datetime] = ()
         if policy.is_timed(task):
             settled = planned - policy.INSTANT if planned and task.jitter else None
-            starts = due_times(task, now, until, rules=self.rules, settled_until=settled)
+            starts = due_times(task, now, until, settled_until=settled)
         elif delay and planned and now < planned <= until:
             starts = [planned]
         due = planned and (planned if delay else policy.due_at(task, planned))
@@ -172,6 +209,14 @@ class _Known:
         seconds = self.seconds or _expected(task)
         overdue = due if due and due <= now else None
         return LoadTask(task, starts, overdue, _cut(seconds, task.timeout), upstream, delay)
+
+
+def _thawed(made: LoadTask, frozen: FrozenTime, now: datetime, until: datetime) -> LoadTask:
+    """Return the task with the runs that start although the crontab is frozen at times."""
+    waits = made.overdue is not None and frozen.at(now) is not None
+    starts = load.after_freezes(made.task, [now, *made.starts] if waits else made.starts, frozen)
+    overdue = None if waits else made.overdue
+    return replace(made, overdue=overdue, starts=[at for at in starts if at <= until])
 
 
 def _cut(seconds: Sequence[float], timeout: float | None) -> Sequence[float]:
@@ -190,43 +235,6 @@ def _expected(task: Definition) -> Sequence[float]:
     return [least, (least + most) / 2, most]
 
 
-def _as_defined(
-    definitions: Iterable[Definition], known: Iterable[_Known], stored: Iterable[StoredCalendar]
-) -> list[_Known]:
-    """Return these definitions with what is known of the tasks of their names."""
-    by_name = {each.task.name: each for each in known}
-    by_calendar = {each.name: each for each in stored}
-    found = []
-    for definition in definitions:
-        before = by_name.get(definition.name, _Known(definition))
-        is_same = policy.same_times(definition, before.task.name, before.task.spec())
-        found.append(
-            replace(
-                before,
-                task=definition,
-                planned=before.planned if is_same else None,
-                rules=_rules_of(definition, by_calendar),
-            )
-        )
-    return found
-
-
-def _rules_of(task: Definition, stored: Mapping[str, StoredCalendar]) -> Rules:
-    def dates(name: str | None) -> tuple[Calendar, ...]:
-        calendar = stored.get(name) if name else None
-        return (calendar_from_json(calendar.name, dict(calendar.content)),) if calendar else ()
-
-    excepted, only = dates(task.except_calendar), dates(task.only_calendar)
-    return replace(policy.rules_of(task), except_on=excepted, only_on=only)
-
-
-def _all_calendars(connection: Connection) -> Iterator[StoredCalendar]:
-    after = ""
-    while page := calendars.page(connection, after, PAGE):
-        yield from page
-        after = page[-1].name
-
-
 # The fleet --------------------------------------------------------------------------------------------
 
 
@@ -236,6 +244,7 @@ def _fleet(connection: Connection, now: datetime) -> LoadFleet:
         nodes.living(connection, now),
         {name: limit for name, limit in limits.items() if limit is not None},
         [LiveRun(*each) for each in durations.of_alive(connection, now)],
+        freezes.frozen_time(connection, now),
     )
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from dcron.model import Node, SkipCode
-from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask, play
+from dcron.model import Freeze, Node, SkipCode
+from dcron.policy.freezes import FrozenTime
+from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask, after_freezes, play
 from tests.support.definitions import NOON, line
 
 MINUTE = timedelta(minutes=1)
@@ -157,3 +158,27 @@ def test_all_durations_of_the_history_come_equally_often(number: int) -> None:
     load = play([unlimited], LoadFleet([node(slots=1000)]), NOON, UNTIL)
     took = sum((run.ended_at - run.started_at).total_seconds() for run in load.runs)
     assert took / len(load.runs) == pytest.approx(sum(seconds) / number, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fields", "due"),
+    [
+        ({}, [5, 30, 35]),
+        ({"catch_up": "all"}, [5, 30, 30, 30, 30, 35]),
+        ({"catch_up": "skip"}, [5, 35]),
+        ({"catch_up_window": 600.0, "catch_up": "all"}, [5, 30, 30, 35]),
+        ({"catch_up_window": 60.0}, [5, 35]),
+    ],
+)
+def test_runs_in_frozen_time_are_caught_up_when_it_ends(fields: dict[str, Any], due: list[float]) -> None:
+    known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
+    freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "until_at": at(30), "created_at": NOON})
+    starts = [at(minute) for minute in (5, 10, 15, 20, 25, 35)]
+    found = after_freezes(line(**fields), starts, FrozenTime([freeze]))
+    assert [(each - NOON) / MINUTE for each in found] == due
+
+
+def test_nothing_starts_while_no_end_of_a_freeze_is_known() -> None:
+    known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
+    freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "created_at": NOON})
+    assert after_freezes(line(), [at(5), at(10)], FrozenTime([freeze])) == [at(5)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dcron.cli import console
-from dcron.cli.context import opened_crontab
+from dcron.cli.context import opened_crontab, own_zone
 from dcron.cli.options import Db, FileFormat, Json, whole_number
 from dcron.cli.source_options import (
     Adopt,
@@ -17,6 +17,8 @@ from dcron.cli.source_options import (
     Prune,
     Source,
     TakeFrom,
+    WithForecast,
+    compared,
     places_printed,
     plan_shape,
     print_warnings,
@@ -47,6 +49,7 @@ def command(
         ),
     ] = None,
     format: FileFormat = None,
+    forecast: WithForecast = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only try what would be done.")] = False,
     force: Annotated[
         bool, typer.Option("-f", "--force", help="Remove as many tasks as --prune finds.")
@@ -65,7 +68,9 @@ def command(
     other sources, and of none, are never touched. If a task was changed by hand since, nothing is applied
     (exit code 5). It does not ask: `dcron diff` shows the changes before.
     """
+    from dcron.cli import forecast_text
     from dcron.policy.ownership import Permissions
+    from dcron.schedule import zone
     from dcron.services.apply import Apply, Request
 
     with opened_crontab(db, creates=True) as crontab, places_printed():
@@ -73,18 +78,22 @@ def command(
         service = Apply(crontab)
         allowed = Permissions(prune, overwrite, adopt, take_from)
         plan = service.check(content.tasks, Request(source, allowed, max_removed, force))
+        here = zone(own_zone())
+        comparison = compared(crontab, plan, here) if forecast else None
         batch = service.author.batch if plan.writes and not dry_run else None
         is_possible = not (plan.conflicts or plan.refused or plan.obstacle)
         if not as_json:
             show_plan(plan, crontab.now())
+            if comparison:
+                forecast_text.print_comparison(comparison, here)
         elif not is_possible:
-            console.emit(plan_shape(plan, content, None, dry_run=dry_run))
+            console.emit(plan_shape(plan, content, None, dry_run=dry_run, forecast=comparison))
         if plan.removed and console.consent.protected and is_possible and not dry_run:
             console.require_consent(f"remove {len(plan.removed):,} tasks", force=force)
         with _progress(service, plan, is_quiet=as_json or dry_run) as written:
             service.apply(plan, dry_run=dry_run, written=written)
     if as_json:
-        console.emit(plan_shape(plan, content, batch, dry_run=dry_run))
+        console.emit(plan_shape(plan, content, batch, dry_run=dry_run, forecast=comparison))
         return
     print_warnings(plan, content)
     console.data(summary(plan))
