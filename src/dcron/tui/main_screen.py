@@ -267,7 +267,14 @@ class MainScreen(Screen[None]):
             if text:
                 self._try(lambda: run_command(self.host, text))
 
-        self.prompt.open(":", text, typed=None, done=done, complete=partial(complete_command, self.host))
+        self.prompt.open(
+            ":",
+            text,
+            typed=None,
+            done=done,
+            complete=partial(complete_command, self.host),
+            history=tuple(self.host.state.commands),
+        )
 
     def on_prompt_left(self) -> None:
         """Focus the pane if no other widget has the focus."""

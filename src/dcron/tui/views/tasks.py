@@ -213,6 +213,13 @@ class TasksPane(TablePane):
 
     # Acts -------------------------------------------------------------------------------------------
 
+    def subject_of(self, row: Any, kind: str) -> str:
+        """Return the name of the task, or the number of its running or last run."""
+        if kind == "task":
+            return str(row.task.name)
+        run = row.alive[-1] if row.alive else row.last_run
+        return str(run.id) if kind == "run" and run else ""
+
     def copied(self) -> str | None:
         """Return the name of the task."""
         return self.table.cursor_row.task.name if self.table.cursor_row else None
