@@ -352,6 +352,11 @@ class RowTable(ScrollView, can_focus=True):
         segments.append(Segment(text, style))
         return _strip(segments, self._filled(), width, plain)
 
+    def column_x(self, key: str) -> int:
+        """Return where a column begins; 0 if it is not shown."""
+        found = (MARK_CELLS + placed.x for placed in self._layout() if placed.column.key == key)
+        return next(found, 0)
+
     def _layout(self) -> list[PlacedColumn]:
         width = self._region.width - MARK_CELLS
         if self._placed[0] != width:
