@@ -13,6 +13,7 @@ from dcron.model import Definition, RunState, Task
 from dcron.policy.ownership import Permissions, digest
 from dcron.schedule import parse_calendar
 from dcron.schema import changes
+from dcron.services import transactions
 from dcron.services.apply import Apply, Request
 from dcron.services.calendars import Calendars
 from dcron.services.history import History
@@ -402,6 +403,39 @@ def test_a_row_that_cannot_be_read_is_a_conflict_that_overwrite_mends(stage: Sta
         apply(stage, source(definition("a")))
     apply(stage, source(definition("a")), overwrite=True)
     assert stage.crontab.get("a").env == {}
+
+
+def test_a_batch_of_several_transactions_is_undone_and_an_undo_that_stops_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("MOST_AT_ONCE", 4), ("PAGE", 2), ("REST", 0)):
+        monkeypatch.setattr(transactions, name, value)
+    owned(stage, definition("old"), definition("next", "@after old"), definition("end", "@after next"))
+    before = [task.definition() for task in stage.crontab.tasks()]
+    wanted = source(
+        definition("next", "@after new"),
+        definition("new"),
+        definition("end", "@after last"),
+        definition("last"),
+        definition("more", "@after end"),
+        was={"new": "old"},
+    )
+    apply(stage, wanted)
+    after = [task.definition() for task in stage.crontab.tasks()]
+    batch = str(next(iter(History(stage.crontab).changes(1))).batch)
+    undo = Undo(stage.crontab.acting("undo"))
+    found = undo.batch(batch)
+    undo.check(found)
+    pages = transactions.in_transactions(found, lambda each: (None, None))
+    assert len(pages) == 3
+    undo.undo([change for change in found if change.task == "more"])
+    left = Undo(stage.crontab).batch(batch)
+    assert sorted(str(change.task) for change in left) == ["end", "last", "new", "next"]
+    undo.undo(left)
+    assert [task.definition() for task in stage.crontab.tasks()] == before
+    redo = Undo(stage.crontab.acting("undo"))
+    redo.undo(redo.batch(batch))
+    assert [task.definition() for task in stage.crontab.tasks()] == after
 
 
 def test_what_ran_stays(stage: Stage) -> None:
