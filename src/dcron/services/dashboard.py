@@ -44,6 +44,7 @@ from dcron.store import (
     listings,
     nodes,
     queues,
+    selectors,
     tasks,
 )
 from dcron.store.alert_list import UnacknowledgedAlerts
@@ -96,6 +97,17 @@ class BusiestMinute:
     minute: datetime | None = None
     """None when none of them starts."""
     starts: int = 0
+
+
+@dataclass(frozen=True)
+class TaskGroup:
+    """Tasks with the same value of a label."""
+
+    value: str | None
+    """None: they do not have the label."""
+    ids: Sequence[int]
+    failed: int
+    """How many of them failed, or were lost, when they ran last."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +231,30 @@ class Dashboard:
         with self.database.read() as connection:
             now = self.database.now(connection)
             return self._statistics.ordered(connection, ids, order, now, reverse=reverse)
+
+    def label_keys(self) -> list[str]:
+        """Return the keys of all labels, in order."""
+        with self.database.read() as connection:
+            return selectors.keys(connection)
+
+    def label_values(self, key: str) -> list[str]:
+        """Return the values of a label, in order."""
+        with self.database.read() as connection:
+            return list(selectors.values(connection, key))
+
+    def task_groups(self, terms: Sequence[Term], order: str, key: str, *, reverse: bool) -> list[TaskGroup]:
+        """Return the tasks that match all terms in groups by a label; those without the label come last."""
+        ids = self.task_ids(terms, order, reverse=reverse)
+        failed = set(self.task_ids([*terms, Term("failed")], "name", reverse=False))
+        with self.database.read() as connection:
+            values = selectors.values_by_task(connection, key)
+        groups: dict[str | None, list[int]] = {}
+        for task_id in ids:
+            groups.setdefault(values.get(task_id), []).append(task_id)
+        return [
+            TaskGroup(value, groups[value], sum(each in failed for each in groups[value]))
+            for value in sorted(groups, key=lambda value: (value is None, value or ""))
+        ]
 
     def task_rows(self, ids: Sequence[int]) -> TaskRows:
         """Return what a list shows of these tasks."""

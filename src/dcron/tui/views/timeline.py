@@ -84,8 +84,8 @@ class TimelinePane(TasksPane):
             yield self.foot
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the detail panel."""
-        return action != "facts" and super().check_action(action, parameters)
+        """Disable the detail panel and groups."""
+        return action not in ("facts", "group", "fold_all") and super().check_action(action, parameters)
 
     # Drawing ----------------------------------------------------------------------------------------
 
