@@ -1,6 +1,7 @@
 """What was changed can be undone: the former state comes back as a new change."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 import pytest
@@ -17,10 +18,13 @@ from dcron.services.calendars import Calendars
 from dcron.services.fleet import Fleet
 from dcron.services.history import History
 from dcron.services.settings import SharedSettings
+from dcron.services.trials import Trials
 from dcron.services.undo import LaterChanges, Undo
 from dcron.store.changes import RecordedChange, state_of
 from dcron.store.runs import RunFilter
+from dcron.store.sql_deletions import FindDeletions
 from tests.support.stage import Stage, definition
+from tests.support.statistics import do_round
 
 
 def undo(stage: Stage, found: Sequence[RecordedChange], *, force: bool = False) -> None:
@@ -37,9 +41,10 @@ def edit(stage: Stage, task: str, **fields: object) -> Task:
 
 
 def batches(stage: Stage) -> list[str]:
-    """Return the batches, the oldest first."""
+    """Return the batches, the oldest first, without those of runs, which cannot be undone."""
     with stage.database.read() as connection:
-        rows = connection.scalars(select(changes.c.batch).order_by(changes.c.id))
+        known = select(changes.c.batch).where(changes.c.kind != "run")
+        rows = connection.scalars(known.order_by(changes.c.id))
         return list(dict.fromkeys(str(batch) for batch in rows))
 
 
@@ -144,6 +149,37 @@ def test_a_change_with_sql_is_not_lost_either(stage: Stage) -> None:
 
 
 @pytest.mark.slow
+def test_a_deletion_with_sql_is_recorded_and_undone(stage: Stage) -> None:
+    first, second = stage.task("a", env={"A": "1"}), stage.task("b")
+    stage.sql("DELETE FROM crontab")
+    undo_last(stage, "a")  # no agent has noticed it yet
+    assert stage.crontab.get("a").definition() == first.definition()
+    assert find_deletions(stage) == 1
+    assert find_deletions(stage) == 0
+    (removed, _) = History(stage.crontab).changes(9, "b")
+    assert (removed.action, removed.via, removed.actor, removed.login) == ("rm", "sql", "sql", None)
+    assert [task.name for task in History(stage.crontab).crontab_at(stage.now).tasks] == ["a"]
+    undo_last(stage, "b")
+    assert stage.crontab.get("b").id == second.id
+    stage.crontab.remove(stage.crontab.get("a"))
+    assert find_deletions(stage) == 0
+
+
+def test_the_crontab_at_a_time_has_the_calendars_of_that_time(stage: Stage) -> None:
+    calendars = Calendars(stage.crontab)
+    calendars.put(parse_calendar("holidays", ["12-25"]))
+    stage.task("a", except_calendar="holidays")
+    times = [stage.now]
+    for dates in (["12-25", "12-26"], ["01-01"]):
+        stage.forward(hours=1)
+        calendars.put(parse_calendar("holidays", dates))
+        times.append(stage.now)
+    past = [calendars_in(History(stage.crontab).crontab_at(at).tasks)["a"] for at in times]
+    assert past == [
+        parse_calendar("holidays", days).to_json() for days in (["12-25"], ["12-25", "12-26"], ["01-01"])
+    ]
+
+
 def test_a_batch_is_undone_wholly_or_not_at_all(stage: Stage) -> None:
     crontab = stage.crontab.acting()
     crontab.import_tasks([definition("up"), definition("down", "@after up"), definition("other")])
@@ -233,6 +269,8 @@ FIELDS = st.fixed_dictionaries(
         "tries": st.integers(1, 3),
         "describe": st.sampled_from([None, "nightly"]),
         "notify": st.sampled_from([(), ("ops",)]),
+        "labels": st.dictionaries(st.sampled_from(["team", "tier"]), st.sampled_from(["shop", "gold"])),
+        "except_calendar": st.sampled_from([None, "holidays"]),
     },
 )
 VERBS = st.one_of(
@@ -244,6 +282,12 @@ VERBS = st.one_of(
     st.tuples(st.just("resume"), NAMES),
     st.tuples(st.just("import"), st.lists(NAMES, min_size=1, unique=True), FIELDS),
     st.tuples(st.just("sql"), NAMES),
+    st.tuples(st.just("sql rm"), NAMES),
+    st.tuples(st.just("calendar"), st.sampled_from(["12-25", "12-26"])),
+    st.tuples(st.just("calendar rm")),
+    st.tuples(st.just("run"), NAMES),
+    st.tuples(st.just("trial"), NAMES),
+    st.tuples(st.just("undo")),
 )
 _RUNS = count()
 
@@ -276,6 +320,30 @@ def act(stage: Stage, verb: str, *given: object) -> None:
                 id=task_id,
             )
             stage.plan()
+        case "sql rm", (str(name),):
+            stage.sql("DELETE FROM crontab WHERE id = :id", id=crontab.get(name).id)
+            find_deletions(stage)
+        case "calendar", (str(day),):
+            Calendars(crontab).put(parse_calendar("holidays", [day]))
+        case "calendar rm", ():
+            Calendars(crontab).remove("holidays")
+        case "run", (str(name),):
+            crontab.run(crontab.get(name))
+        case "trial", (str(name),):
+            Trials(crontab).run_changed(crontab.get(name), {"command": "tried", "env": {"A": "tried"}})
+        case "undo", ():
+            if done := batches(stage):
+                undo(stage, Undo(crontab).batch(done[-1]))
+
+
+def find_deletions(stage: Stage) -> int:
+    """Do a round of the job that finds deletions with plain SQL."""
+    return do_round(stage.database, FindDeletions())["deletions"]
+
+
+def calendars_in(found: Iterable[Task]) -> dict[str, object]:
+    """Return the content of the calendar that each task names, by task name."""
+    return {task.name: task.except_content and json.loads(task.except_content) for task in found}
 
 
 def states(stage: Stage) -> dict[int, object]:
@@ -298,7 +366,9 @@ def test_the_past_is_known_and_comes_back(stage: Stage, data: st.DataObject) -> 
     stage.sql("DELETE FROM crontab")
     stage.sql("DELETE FROM subscriptions")
     stage.sql("DELETE FROM changes")
-    taken = [(stage.now, exported(stage), states(stage))]
+    stage.sql("DELETE FROM calendars")
+    stage.sql("DELETE FROM runs")
+    taken = [(stage.now, exported(stage), states(stage), calendars_in(stage.crontab.tasks()))]
     for verb in data.draw(st.lists(VERBS, min_size=1, max_size=12)):
         stage.forward(seconds=1)
         known = len(batches(stage))
@@ -310,15 +380,18 @@ def test_the_past_is_known_and_comes_back(stage: Stage, data: st.DataObject) -> 
         new = len(batches(stage)) - known
         assert new <= 1
         if new:
-            taken.append((stage.now, exported(stage), states(stage)))
+            dates = calendars_in(stage.crontab.tasks())
+            taken.append((stage.now, exported(stage), states(stage), dates))
         else:  # it changed nothing
             assert states(stage) == taken[-1][2]
     history = History(stage.crontab)
-    for at, text, _ in taken:
-        assert write(history.crontab_at(at).exported) == text
+    for at, text, _, dates in taken:
+        past = history.crontab_at(at)
+        assert write(past.exported) == text
+        assert calendars_in(past.tasks) == dates
     done = batches(stage)
     assert len(done) == len(taken) - 1
-    for batch, (_, text, state) in zip(reversed(done), reversed(taken[:-1]), strict=True):
+    for batch, (_, text, state, _) in zip(reversed(done), reversed(taken[:-1]), strict=True):
         stage.forward(seconds=1)
         undo(stage, Undo(stage.crontab).batch(batch))
         assert states(stage) == state

@@ -2,14 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from dcron import policy
-from dcron.model import RunState, Task
+from dcron.model import Freeze, RunState, Task
+from dcron.policy.freezes import holds
 from dcron.schema import crontab, runs
 from dcron.warden.accounts import Account
 from tests.simulation.cluster import Start
@@ -71,6 +72,22 @@ def check_starts(ledger: Sequence[Start]) -> None:
     require(all(count == 1 for count in turns.values()), f"a turn began twice: {turns.most_common(1)}")
     steps = Counter((start.task, start.flow) for start in ledger if start.trigger == "after")
     require(all(count == 1 for count in steps.values()), f"a flow ran twice: {steps.most_common(1)}")
+
+
+def check_freezes(
+    frozen: Sequence[Freeze], before: Mapping[int, set[int]], rows: Sequence[Any], begun: Collection[int]
+) -> None:
+    """No run that nobody requested starts while a freeze holds. `before` are runs started before each."""
+    for freeze in frozen:
+        for row in rows:
+            if row.id not in begun or row.started_at is None or not holds(freeze, row.started_at):
+                continue
+            lane = policy.read_lane(row.lane)
+            is_requested = lane is not None and lane.is_requested
+            require(
+                is_requested or row.id in before[freeze.id],
+                f"run {row.id} of {row.task} started during freeze {freeze.id}",
+            )
 
 
 def check_limits(ledger: Sequence[Start], now: datetime, limits: dict[str, int | None]) -> None:

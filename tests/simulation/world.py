@@ -8,10 +8,13 @@ from typing import Any
 from dcron.database import Database
 from dcron.errors import Conflict, NotFound, Refused, UsageError
 from dcron.model import Definition, RunState
+from dcron.policy.freezes import state_of
 from dcron.services.crontab import Crontab
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
+from dcron.services.freezes import Freezes
 from dcron.services.triggers import Triggers
+from dcron.store import freezes
 from dcron.store.runs import RunFilter
 from dcron.store.search_terms import Term
 from tests.simulation import invariants
@@ -65,6 +68,8 @@ class World:
         self.trace: list[str] = []
         self._finals: dict[int, tuple[Any, ...]] = {}
         self._born = 0
+        self._started_before: dict[int, set[int]] = {}
+        """By freeze, the runs whose start was recorded before it."""
         Fleet(self.crontab).set_queue(QUEUE, QUEUE_LIMIT)
         common = {"timezone": "UTC", "command": "true"}
         self.crontab.import_tasks([Definition(**{**common, **line}) for line in LINES])
@@ -92,6 +97,8 @@ class World:
             (1, lambda: self._on_some_node(lambda node: node.stop())),
             (6, self.start_node),
             (0.5, self.be_down),
+            (0.6, self.freeze_crontab),
+            (3, self.thaw_crontab),
             (10, self.let_people_act),
         ]
         weights, acts = zip(*happenings, strict=True)
@@ -132,6 +139,27 @@ class World:
             node = self.chance.choice(frozen)
             node.is_frozen = False
             self._note(f"{node.id} thaws")
+
+    def freeze_crontab(self) -> None:
+        """Freeze the crontab, from now or later, with an end or without one."""
+        begin = self.time.now + timedelta(seconds=self.chance.choice([31, 300]))
+        from_at = begin if self.chance.random() < 0.3 else None
+        lasts = timedelta(seconds=self.chance.choice([20, 400, 4 * 3600]))
+        until_at = (from_at or self.time.now) + lasts if self.chance.random() < 0.7 else None
+        made = Freezes(self.crontab).freeze(from_at=from_at, until_at=until_at, reason="a reason")
+        self._started_before[made.id] = self._started()
+        self._note(f"freeze {made.id} from {from_at} until {until_at}")
+
+    def thaw_crontab(self) -> None:
+        found = Freezes(self.crontab).listing(100)
+        if still := [each for each in found if state_of(each, self.time.now) != "over"]:
+            freeze = self.chance.choice(still)
+            Freezes(self.crontab).thaw([freeze.id])
+            self._note(f"freeze {freeze.id} is thawed")
+
+    def _started(self) -> set[int]:
+        with self.database.read() as connection:
+            return {row.id for row in invariants.read_rows(connection) if row.started_at}
 
     def let_life_go_on(self) -> None:
         """Some undisturbed time: each awake node does what agents do."""
@@ -180,6 +208,9 @@ class World:
         self.check()
         for node in self.nodes:
             node.is_frozen = False
+        for freeze in Freezes(self.crontab).listing(100):
+            if state_of(freeze, self.time.now) != "over":
+                Freezes(self.crontab).thaw([freeze.id])
         for task in self.crontab.tasks():
             if not task.enabled:
                 self.crontab.resume(task)
@@ -195,6 +226,8 @@ class World:
         with self.database.read() as connection:
             rows = invariants.read_rows(connection)
             invariants.check_lines(connection, rows)
+            frozen = freezes.newest(connection)
+        invariants.check_freezes(frozen, self._started_before, rows, {start.run_id for start in self.ledger})
         invariants.check_finals(self._finals, rows)
         invariants.check_refusals(rows)
         invariants.check_starts(self.ledger)

@@ -11,6 +11,7 @@ from sqlalchemy import insert
 from dcron import policy
 from dcron.model import Task
 from dcron.schema import runs
+from dcron.services.dashboard import Dashboard
 from dcron.services.dead_letters import DeadLetters
 from dcron.services.fleet import Fleet
 from tests.support.stage import Stage as Agents
@@ -377,5 +378,42 @@ def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_toge
             assert "needs gpu=1" in shown
             assert "[extract]" in shown
             assert "-> load" in shown
+
+    play(look)
+
+
+def test_dead_letters_are_counted_by_task(morgue: Morgue) -> None:
+    mail, etl = morgue.stage.add("mail"), morgue.stage.add("etl")
+    letters = [*morgue.bury(mail, 3), *morgue.bury(etl)]
+    found = Dashboard(morgue.stage.crontab).dead_tasks()
+    assert [(row.name, row.count, row.first.id, row.last.id) for row in found] == [
+        ("etl", 1, letters[3], letters[3]),
+        ("mail", 3, letters[0], letters[2]),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_the_tasks_with_dead_letters_lead_to_their_letters(morgue: Morgue, size: tuple[int, int]) -> None:
+    letters = morgue.bury(morgue.stage.add("mail"), 3)
+    morgue.bury(morgue.stage.add("etl"))
+
+    async def look() -> None:
+        async with morgue.stage.screen(size=size, unicode=size[0] > 80) as screen:
+            await open_letters(screen)
+            await screen.press("b")
+            await screen.until(lambda: screen.pane.title == "by task" and screen.table.rows)
+            line = next(line for line in screen.lines() if " mail " in line)
+            assert line.split()[1:3] == ["mail", "3"]
+            await screen.press("j", "enter")
+            await screen.until(lambda: list(screen.table.ids) == letters[::-1])
+            await screen.press("X")  # there is no such key in the list of one task
+            await screen.press("escape", "t")
+            await screen.shows("retry 3 runs now?")
+            await screen.press("n", "D")
+            await screen.shows("dismiss 3 dead letters?")
+            await screen.press("y")
+            await screen.until(lambda: len(morgue.letters) == 1)
+            await screen.until(lambda: len(screen.table.ids) == 1)
 
     play(look)

@@ -93,6 +93,8 @@ def test_every_tab_fits_every_size_in_both_glyph_sets(stage: Stage, size: tuple[
             await screen.shows("exit 3")
             await tab(screen, "Log")
             await screen.shows("disk full")
+            await tab(screen, "History")
+            await screen.shows("#dcron: name=backup")
             await tab(screen, "Dependencies")
             await screen.shows("after it")
             assert all(len(line) <= size[0] for line in screen.lines())

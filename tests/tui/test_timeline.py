@@ -306,3 +306,50 @@ def test_hostile_schedules_and_zones_reach_no_line_of_the_screen(evening: Evenin
                     assert character.isprintable(), ascii(character)
 
     play(look)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+def test_the_load_of_all_tasks_and_the_heat_of_one(evening: Evening, size: tuple[int, int]) -> None:
+    evening.add("often", "*/5 * * * *")
+    evening.add("nightly", "0 2 * * *")
+
+    async def look() -> None:
+        async with evening.screen(size=size, zone=BERLIN) as screen:
+            await open_timeline(screen)
+            await screen.shows("busiest minute")
+            load = next(line for line in screen.lines() if line.startswith(" all tasks"))
+            assert load.count("#") == 1  # both start in one cell
+            assert all(len(line) <= size[0] for line in screen.lines())
+            await screen.press("m")
+            await screen.until(lambda: any(sign in row(screen, "often") for sign in "+%#"))
+            assert "-" in row(screen, "nightly")
+
+    play(look)
+
+
+@pytest.mark.slow
+def test_keys_go_to_the_next_clock_changes_and_to_a_time(evening: Evening) -> None:
+    evening.add("nightly", "0 2 * * *")
+
+    async def look() -> None:
+        async with evening.screen(size=(120, 24), zone=BERLIN) as screen:
+            await open_timeline(screen)
+            await screen.press("C")
+            await screen.shows("change on Sun 2027-03-28")
+            await screen.press("C")
+            await screen.shows("change on Sun 2027-10-31")
+            await screen.shows("!fold")
+            await screen.press("J")
+            await screen.shows("show which time?")
+            await screen.type("2027-06-01")
+            await screen.press("enter")
+            await screen.shows("from Jun  1")
+            await screen.press("J")
+            await screen.shows("show which time?")
+            await screen.type("never")
+            await screen.press("enter")
+            await screen.shows("never")
+            await screen.shows("from Jun  1")
+
+    play(look)

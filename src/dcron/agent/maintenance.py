@@ -18,12 +18,13 @@ from dcron.store import maintenance
 from dcron.store.archives import ArchiveDays
 from dcron.store.maintenance import Hold, HoldLost, Job, Step
 from dcron.store.prune import Prune
+from dcron.store.sql_deletions import FindDeletions
 from dcron.store.sum_up import SumUpDays
 from dcron.store.watch import Watch
 
 log = logging.getLogger("dcron.agent")
 
-JOBS: tuple[Callable[[], Job], ...] = (Watch, SumUpDays, ArchiveDays, Prune)
+JOBS: tuple[Callable[[], Job], ...] = (Watch, SumUpDays, ArchiveDays, FindDeletions, Prune)
 """The jobs of every agent. Each agent makes its own, which may remember what it counted."""
 QUICK = (Watch.name,)
 """The jobs that never wait for another one."""

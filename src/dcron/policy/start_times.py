@@ -150,6 +150,15 @@ class Minutes:
         most = heapq.nsmallest(count, self._counted.items(), key=lambda each: (-each[1], each[0]))
         return [(datetime.fromtimestamp(60 * minute, UTC), number) for minute, number in most]
 
+    def in_cells(self, span: "StartSpan") -> list[int]:
+        """Return the number of starts in each cell of the span."""
+        numbers = [0] * span.cells
+        for minute, number in self._counted.items():
+            position = span.position(datetime.fromtimestamp(60 * minute, UTC))
+            if 0 <= position < span.cells:
+                numbers[position] += number
+        return numbers
+
 
 def minute_of(at: datetime) -> int:
     """Return the number of the minute that contains this time."""

@@ -39,7 +39,7 @@ from dcron.validation import require_runnable, require_valid
 
 MOST_AT_ONCE = 500
 """Changes in one transaction. More are made in pages: each change locks a SQLite file for about 8 ms."""
-REST = 0.1
+REST = 0.25
 """Seconds between two pages, in which agents and others write."""
 LEAST_REMOVED = 10
 """So many tasks may be removed at once, however few the source has."""

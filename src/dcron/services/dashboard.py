@@ -7,7 +7,8 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -16,6 +17,7 @@ from dcron.errors import UsageError
 from dcron.model import Freeze, Node, Run, Task, Trigger
 from dcron.policy.freezes import FrozenTime
 from dcron.policy.start_times import (
+    MINUTE,
     Filled,
     Minutes,
     StartSpan,
@@ -37,24 +39,34 @@ from dcron.store import (
     alert_list,
     dependencies,
     finished_runs,
+    fleet_figures,
     freezes,
     listings,
     nodes,
+    queues,
+    selectors,
     tasks,
 )
 from dcron.store.alert_list import UnacknowledgedAlerts
-from dcron.store.listings import DeadLettersPage, RunCursor, RunListFilter, RunsPage
+from dcron.store.fleet_figures import DueRuns
+from dcron.store.listings import DeadLettersPage, DeadTask, RunCursor, RunListFilter, RunsPage
 from dcron.store.prune import pruning
 from dcron.store.retention import EARLIEST
 from dcron.store.search_terms import TASK_ORDERS, Term
 
 MOST_ALIVE = 1000
 MOST_ALERTS = 500
+MOST_DEAD_TASKS = 1000
 ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
 """The orders of tasks."""
 OCCURRENCES = 5
 LAST_RUNS = 8
 WAITING_RUNS = 20
+HOUR = timedelta(hours=1)
+MOST_STARTING = 5000
+"""Most tasks whose starts of the next hour are counted."""
+COUNTING_SECONDS = 0.2
+"""Seconds for which they are counted."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,17 @@ class BusiestMinute:
     minute: datetime | None = None
     """None when none of them starts."""
     starts: int = 0
+
+
+@dataclass(frozen=True)
+class TaskGroup:
+    """Tasks with the same value of a label."""
+
+    value: str | None
+    """None: they do not have the label."""
+    ids: Sequence[int]
+    failed: int
+    """How many of them failed, or were lost, when they ran last."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +172,30 @@ class FirstDeadLetters:
     dead_ids: set[int]
 
 
+class QueueUse(NamedTuple):
+    """A queue with its living runs, its limit and its due runs."""
+
+    name: str
+    alive: int
+    limit: int | None
+    due: int
+
+
+@dataclass(frozen=True)
+class FleetFigures:
+    """What all nodes together have to do."""
+
+    due: DueRuns
+    queues: Sequence[QueueUse]
+    """Those with a limit, living runs or due runs."""
+    begin: datetime
+    """The minute with which `starts` begins."""
+    starts: Sequence[int]
+    """How many tasks start by the clock in each minute of the next hour."""
+    has_more: bool
+    """Whether not all tasks were counted."""
+
+
 @dataclass(frozen=True)
 class LatestRuns:
     """The runs that are not over, and the first page of those that are."""
@@ -184,6 +231,30 @@ class Dashboard:
         with self.database.read() as connection:
             now = self.database.now(connection)
             return self._statistics.ordered(connection, ids, order, now, reverse=reverse)
+
+    def label_keys(self) -> list[str]:
+        """Return the keys of all labels, in order."""
+        with self.database.read() as connection:
+            return selectors.keys(connection)
+
+    def label_values(self, key: str) -> list[str]:
+        """Return the values of a label, in order."""
+        with self.database.read() as connection:
+            return list(selectors.values(connection, key))
+
+    def task_groups(self, terms: Sequence[Term], order: str, key: str, *, reverse: bool) -> list[TaskGroup]:
+        """Return the tasks that match all terms in groups by a label; those without the label come last."""
+        ids = self.task_ids(terms, order, reverse=reverse)
+        failed = set(self.task_ids([*terms, Term("failed")], "name", reverse=False))
+        with self.database.read() as connection:
+            values = selectors.values_by_task(connection, key)
+        groups: dict[str | None, list[int]] = {}
+        for task_id in ids:
+            groups.setdefault(values.get(task_id), []).append(task_id)
+        return [
+            TaskGroup(value, groups[value], sum(each in failed for each in groups[value]))
+            for value in sorted(groups, key=lambda value: (value is None, value or ""))
+        ]
 
     def task_rows(self, ids: Sequence[int]) -> TaskRows:
         """Return what a list shows of these tasks."""
@@ -287,24 +358,56 @@ class Dashboard:
             now = self.database.now(connection)
             return listings.finished_runs(connection, only, after, limit, now)
 
-    def dead_letters(self, terms: Sequence[Term], since_id: int | None, limit: int) -> FirstDeadLetters:
+    def dead_tasks(self) -> list[DeadTask]:
+        """Return the tasks with dead letters, those with the newest first, up to MOST_DEAD_TASKS."""
+        with self.database.read() as connection:
+            return listings.dead_tasks(connection, MOST_DEAD_TASKS)
+
+    def dead_letters(
+        self, terms: Sequence[Term], since_id: int | None, limit: int, task_id: int | None = None
+    ) -> FirstDeadLetters:
         """Return the newest dead letters that match all terms, and the ids of all from `since_id` on."""
         with self.database.read() as connection:
             now = self.database.now(connection)
             dead_ids = set() if since_id is None else listings.dead_ids(connection, since_id)
-            return FirstDeadLetters(listings.dead_letters(connection, terms, None, limit, now), dead_ids)
+            page = listings.dead_letters(connection, terms, None, limit, now, task_id)
+            return FirstDeadLetters(page, dead_ids)
 
-    def more_dead_letters(self, terms: Sequence[Term], before_id: int, limit: int) -> DeadLettersPage:
+    def more_dead_letters(
+        self, terms: Sequence[Term], before_id: int, limit: int, task_id: int | None = None
+    ) -> DeadLettersPage:
         """Return the page of dead letters with ids below `before_id`."""
         with self.database.read() as connection:
             now = self.database.now(connection)
-            return listings.dead_letters(connection, terms, before_id, limit, now)
+            return listings.dead_letters(connection, terms, before_id, limit, now, task_id)
 
     def alerts(self) -> list[AlertFacts]:
         """Return the newest open alerts, up to MOST_ALERTS."""
         with self.database.read() as connection:
             found = alert_list.page(connection, closed=False, limit=MOST_ALERTS)
             return alert_causes.read(connection, found, self.database.now(connection))
+
+    def fleet(self) -> FleetFigures:
+        """Return the queues, the due runs, and the starts of the next hour as far as they can be counted."""
+        with self.database.read() as connection:
+            now = self.database.now(connection)
+            due = fleet_figures.due_runs(connection, now)
+            known = {queue.name: queue for queue in queues.listing(connection)}
+            ids = fleet_figures.starting_tasks(connection, now + HOUR, MOST_STARTING)
+        span = StartSpan(now.replace(second=0, microsecond=0), MINUTE, HOUR // MINUTE)
+        minutes = Minutes()
+        found = self.count_starts(minutes, ids, now, span.end, COUNTING_SECONDS)
+        used = [
+            QueueUse(
+                name,
+                known[name].alive if name in known else 0,
+                known[name].max_running if name in known else None,
+                due.by_queue.get(name, 0),
+            )
+            for name in sorted({*known, *due.by_queue})
+        ]
+        has_more = found.counted < len(ids) or len(ids) >= MOST_STARTING
+        return FleetFigures(due, used, span.begin, minutes.in_cells(span), has_more)
 
     def nodes(self) -> list[Node]:
         """Return the living nodes, and those that ended within a day."""

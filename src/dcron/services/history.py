@@ -112,7 +112,7 @@ class History(Service):
                 known = tasks.by_ids(connection, ids[start : start + PAGE])
                 then += [task for task in known if task.changed_at <= at]
             begins = changes.begins_at(connection)
-            then = _with_calendars(connection, then)
+            then = _with_calendars(connection, then, at)
         return PastCrontab(at, sorted(then, key=lambda task: task.name), begins)
 
 
@@ -137,11 +137,12 @@ def batch_of(connection: Connection, text: str) -> str:
     raise NotFound(f"there is no batch {text[:40]!r}; `dcron history` shows the batches")
 
 
-def _with_calendars(connection: Connection, then: Sequence[Task]) -> list[Task]:
-    """Return the tasks with the calendars that they name, as these are now."""
+def _with_calendars(connection: Connection, then: Sequence[Task], at: datetime) -> list[Task]:
+    """Return the tasks with the calendars that they name, as these were at this time."""
     names = {name for task in then for name in (task.except_calendar, task.only_calendar) if name}
-    stored = {name: calendars.by_name(connection, name) for name in names}
-    contents = {name: json.dumps(each.content) for name, each in stored.items() if each}
+    past = changes.calendars_at(connection, at) if names else {}
+    contents = calendars.contents(connection, names - past.keys())
+    contents |= {name: json.dumps(content) for name, content in past.items() if content is not None}
     return [
         replace(
             task,

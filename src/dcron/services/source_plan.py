@@ -13,7 +13,7 @@ from dcron.policy.ownership import Decision, Owner
 from dcron.services.text_edits import TaskChange
 from dcron.sources import Place
 
-PAGE = 250
+PAGE = 100
 """Changes in one transaction, where they are too many for one."""
 
 

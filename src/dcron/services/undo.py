@@ -15,7 +15,7 @@ from dcron.services.history import batch_of
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import TaskChange
-from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, tasks
+from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, sql_deletions, tasks
 from dcron.store.changes import RecordedChange, TaskState, state_of
 
 OTHERS = ("calendar", "queue", "setting", "node", "freeze")
@@ -62,6 +62,7 @@ class Undo(Service):
 
     def last_of(self, name: str) -> list[RecordedChange]:
         """Return the latest change of a task of exactly this name, which may be removed. Raises NotFound."""
+        self._record_deletion(name)
         with self.database.read() as connection:
             removed = task_names.removed_id(connection, name)
             task_id = task_names.exact(connection, name).id if removed is None else removed
@@ -69,6 +70,14 @@ class Undo(Service):
         if last is None:
             raise NotFound(f"no change of {name} is on record")
         return [last]
+
+    def _record_deletion(self, name: str) -> None:
+        """Record the deletion of this task if it was made with plain SQL and no agent has noticed it yet."""
+        with self.database.read() as connection:
+            removed = task_names.removed_id(connection, name)
+        if removed is not None:
+            with self.database.write() as connection:
+                sql_deletions.record(connection, self.database.now(connection), [removed])
 
     def change(self, change_id: int) -> list[RecordedChange]:
         """Return this change; if it was undone, the change that has undone it. Raises NotFound."""

@@ -197,6 +197,13 @@ def record_sql_edits(connection: Connection, now: datetime, found: Collection[Ta
                 _record_sql_edit(connection, now, task)
 
 
+def record_sql_deletion(connection: Connection, now: datetime, last: Row[Any]) -> None:
+    """Record that a task was deleted with plain SQL after `last`, the latest change with its state."""
+    about = {"task_id": last.task_id, "task": last.task, "version": last.version}
+    states = {"before": last.after or last.before, "after": None, "login": None}
+    connection.execute(insert(changes).values(_by(now, Author(BY_SQL, BY_SQL), "rm") | about | states))
+
+
 def _record_sql_edit(connection: Connection, now: datetime, task: Task) -> None:
     state = last_state(connection, task.id)
     before = state and (state.after or state.before)

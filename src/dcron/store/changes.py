@@ -221,6 +221,32 @@ def first_of_others(connection: Connection, at: datetime) -> list[RecordedChange
     return _of_ids(connection, first.having(func.min(changes.c.at) > at))
 
 
+def calendars_at(connection: Connection, at: datetime) -> dict[str, dict[str, Any] | None]:
+    """Return the contents of calendars at this time by name, of those that have changes; None is no calendar.
+
+    Of a calendar without a change up to then, its first change has what was before.
+    """
+    of_calendars = select(changes.c.at, changes.c.before, changes.c.after).where(changes.c.kind == "calendar")
+    found: dict[str, dict[str, Any] | None] = {}
+    for row in connection.execute(of_calendars.order_by(changes.c.id)):
+        name = _name_in(row.after) or _name_in(row.before)
+        if name and row.at <= at:
+            found[name] = _content_in(row.after)
+        elif name and name not in found:
+            found[name] = _content_in(row.before)
+    return found
+
+
+def _name_in(written: Any) -> str | None:
+    name = written.get("name") if isinstance(written, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _content_in(written: Any) -> dict[str, Any] | None:
+    content = written.get("content") if isinstance(written, dict) else None
+    return content if isinstance(content, dict) else None
+
+
 def without_changes(connection: Connection) -> list[int]:
     """Return the ids of the tasks that have no change: they were written with plain SQL, or long ago."""
     recorded = select(changes.c.id).where(

@@ -290,11 +290,51 @@ class DeadLettersPage:
     """The id of the last run searched; None when this is the last page."""
 
 
+@dataclass(frozen=True)
+class DeadTask:
+    """A task with dead letters; it may have been removed."""
+
+    task_id: int
+    name: str
+    count: int
+    first: Run
+    last: Run
+
+
+def dead_tasks(connection: Connection, limit: int) -> list[DeadTask]:
+    """Return the tasks with dead letters, those with the newest first."""
+    newest = func.max(runs.c.id)
+    counted = (
+        select(runs.c.task_id, func.count().label("letters"), func.min(runs.c.id).label("first"), newest)
+        .where(text(DEAD))
+        .group_by(runs.c.task_id)
+        .order_by(newest.desc())
+        .limit(limit)
+    )
+    groups = connection.execute(counted).all()
+    found = _runs_by_id(connection, {run_id for group in groups for run_id in (group[2], group[3])})
+    return [
+        DeadTask(task_id, found[last].task, count, found[first], found[last])
+        for task_id, count, first, last in groups
+        if first in found and last in found
+    ]
+
+
 def dead_letters(
-    connection: Connection, terms: Sequence[Term], before_id: int | None, limit: int, now: datetime
+    connection: Connection,
+    terms: Sequence[Term],
+    before_id: int | None,
+    limit: int,
+    now: datetime,
+    task_id: int | None = None,
 ) -> DeadLettersPage:
-    """Return a page of the dead letters that match all terms, with ids below `before_id`."""
+    """Return a page of the dead letters that match all terms, with ids below `before_id`.
+
+    With `task_id`, only those of this task.
+    """
     dead = select(*LIGHT).where(text(DEAD)).order_by(runs.c.id.desc())
+    if task_id is not None:
+        dead = dead.where(runs.c.task_id == task_id)
     if before_id is not None:
         dead = dead.where(runs.c.id < before_id)
     searched = dead.limit(WINDOW).subquery()

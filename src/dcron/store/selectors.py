@@ -28,6 +28,12 @@ def task_ids(connection: Connection, selector: Selector) -> set[int]:
     return set(connection.scalars(select(crontab.c.id).where(condition(selector))))
 
 
+def values_by_task(connection: Connection, key: str) -> dict[int, str]:
+    """Return the value of a label by the id of each task that has it."""
+    query = select(task_labels.c.task_id, task_labels.c.value).where(task_labels.c.key == key)
+    return {row.task_id: row.value for row in connection.execute(query)}
+
+
 def keys(connection: Connection) -> list[str]:
     """Return the keys of all labels, in order."""
     return list(connection.scalars(select(task_labels.c.key).distinct().order_by(task_labels.c.key)))

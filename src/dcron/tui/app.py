@@ -9,8 +9,10 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.widget import Widget
 
 from dcron.errors import DcronError
+from dcron.model import Node
 from dcron.safetext import safe
 from dcron.tui.cells import ASCII_SIGNS, UNICODE_SIGNS
 from dcron.tui.connections import Connections
@@ -21,6 +23,7 @@ from dcron.tui.host import Host
 from dcron.tui.keynames import key_name
 from dcron.tui.main_screen import MainScreen
 from dcron.tui.messages import MessagingApp
+from dcron.tui.pane import Pane
 from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
@@ -232,6 +235,10 @@ class DcronApp(MessagingApp[Exception]):
 
         self.main.drill(RunsPane(task_id, node_id, node_since, title))
 
+    def open_pane(self, pane: Widget) -> None:
+        """Show a pane, inside the present view."""
+        self.main.drill(cast("Pane", pane))
+
     def open_history(self, name: str | None = None) -> None:
         """Show the changes of a task, or all changes, inside the present view."""
         from dcron.tui.history.pane import HistoryPane
@@ -243,6 +250,12 @@ class DcronApp(MessagingApp[Exception]):
         from dcron.tui.task_page.page import TaskPage
 
         self.main.drill(TaskPage(task_id, name))
+
+    def open_node(self, node: Node) -> None:
+        """Show the page of a node, inside the present view."""
+        from dcron.tui.node_page import NodePage
+
+        self.main.drill(NodePage(node))
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""

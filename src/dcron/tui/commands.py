@@ -80,11 +80,7 @@ def _why(host: Host, text: str) -> None:
 
 
 def _node(host: Host, name: str) -> None:
-    def show(found: list[Node]) -> None:
-        node = found[-1]
-        host.open_runs(node.id, node_id=node.id, node_since=node.started_at)
-
-    host.fetch(_nodes_named(name), show)
+    host.fetch(_nodes_named(name), lambda found: host.open_node(found[-1]))
 
 
 def _nodes_named(name: str) -> Callable[[Dashboard], list[Node]]:
@@ -182,7 +178,7 @@ COMMANDS = {
             if view.name != "runs"
         ),
         Command("runs", "[TASK]", "Show the runs, of all tasks or of one.", _runs),
-        Command("node", "NODE", "Show the runs of a node.", _node),
+        Command("node", "NODE", "Show the page of a node.", _node),
         Command("view", "TASK", "Show the page of a task.", _page),
         Command("why", "TASK [WHEN]", "Explain why a task did, did not, or will not run.", _why),
         Command("history", "[TASK]", "Show who changed what: all, or one task.", _history),

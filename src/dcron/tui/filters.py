@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from dcron.errors import DcronError, UsageError
 from dcron.model import RunState, Trigger
+from dcron.policy.selectors import Selector
 from dcron.services.dashboard import Dashboard
 from dcron.services.fleet import Fleet
 from dcron.store.search_terms import RUN_FIELDS, TASK_FIELDS, Term
@@ -63,10 +64,23 @@ def complete_filter(
         take(among(word, words_of(fields), ends=""))
     elif field in ("node", "owner"):
         complete_from_database(host, value, node_names, take)
+    elif field == "label":
+        _complete_label(host, value, take)
     elif field == "queue":
         complete_from_database(host, value, _queue_names, take)
     else:
         take(among(value, words_of(fields, field)))
+
+
+def _complete_label(host: Host, text: str, take: Callable[[Completion], None]) -> None:
+    """Find the keys of labels, or the values of the key that was typed."""
+    key, equals, _ = text.partition("=")
+    if equals:
+        complete_from_database(
+            host, text, lambda board: [f"{key}={value}" for value in board.label_values(key)], take
+        )
+    else:
+        complete_from_database(host, text, lambda board: [f"{key}=" for key in board.label_keys()], take, "")
 
 
 def complete_from_database(
@@ -74,14 +88,15 @@ def complete_from_database(
     word: str,
     names: Callable[[Dashboard], Sequence[str]],
     take: Callable[[Completion], None],
+    ends: str = " ",
 ) -> None:
-    """Read names from the database and hand on those that begin with the word."""
+    """Read names from the database and hand on those that begin with the word; `ends` follows one alone."""
 
     def refused(error: DcronError) -> None:
         take(Completion(word, ()))
         host.report_error(error)
 
-    host.reads.ask("completion", lambda board: among(word, names(board)), take, refused, waits=False)
+    host.reads.ask("completion", lambda board: among(word, names(board), ends), take, refused, waits=False)
 
 
 def node_names(board: Dashboard) -> Sequence[str]:
@@ -110,5 +125,7 @@ def _term(word: str, fields: Collection[str]) -> Term:
     possible = words_of(fields, field)
     if value and possible and value.lower() not in possible:
         raise UsageError(f"{field}: is one of {', '.join(possible)}; not {value!r}")
+    if field == "label" and value:
+        Selector.parse(value)  # raises UsageError where it is mistyped
     # A field without a value matches everything: the value is still being typed.
     return Term(field, value, negated) if value else Term("text", "", negated=False)

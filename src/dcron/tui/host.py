@@ -6,8 +6,10 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from textual.screen import Screen
+from textual.widget import Widget
 
 from dcron.errors import DcronError
+from dcron.model import Node
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
 from dcron.tui.settings import TuiSettings
@@ -103,11 +105,17 @@ class Host(Protocol):
     ) -> None:
         """Show the runs of a task or of a node, inside the present view."""
 
+    def open_pane(self, pane: Widget) -> None:
+        """Show a pane, inside the present view."""
+
     def open_history(self, name: str | None = None) -> None:
         """Show the changes of a task, or all changes, inside the present view."""
 
     def open_task(self, task_id: int, name: str) -> None:
         """Show the page of a task, inside the present view."""
+
+    def open_node(self, node: Node) -> None:
+        """Show the page of a node, inside the present view."""
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""

@@ -1,6 +1,7 @@
 """A table of rows by id. It holds only the rows in sight, so a million rows cost the same as ten."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -24,6 +25,13 @@ _GAP = " " * GAP
 HEADER = 1
 QUIET_TICKS = 5
 """Ticks between two checks of lines that did not change lately."""
+
+
+@dataclass(frozen=True)
+class HeadId:
+    """The id of a row that heads a group of others. It cannot be marked."""
+
+    value: str | None
 
 
 class RowTable(ScrollView, can_focus=True):
@@ -250,14 +258,15 @@ class RowTable(ScrollView, can_focus=True):
     def action_mark(self) -> None:
         if self.cursor_id is None:
             return
-        self.marks ^= {self.cursor_id}
+        if not isinstance(self.cursor_id, HeadId):
+            self.marks ^= {self.cursor_id}
         self._redraw()
         self.move_to(self._cursor + 1)
         self.post_message(self.Moved())
 
     def action_mark_all(self) -> None:
         """Mark the rows in sight; if all of them are marked, remove all marks."""
-        shown = set(self.visible_ids())
+        shown = {each for each in self.visible_ids() if not isinstance(each, HeadId)}
         self.marks = set() if shown <= self.marks else self.marks | shown
         self._redraw()
         self.post_message(self.Moved())
@@ -351,6 +360,11 @@ class RowTable(ScrollView, can_focus=True):
                 text += part
         segments.append(Segment(text, style))
         return _strip(segments, self._filled(), width, plain)
+
+    def column_x(self, key: str) -> int:
+        """Return where a column begins; 0 if it is not shown."""
+        found = (MARK_CELLS + placed.x for placed in self._layout() if placed.column.key == key)
+        return next(found, 0)
 
     def _layout(self) -> list[PlacedColumn]:
         width = self._region.width - MARK_CELLS

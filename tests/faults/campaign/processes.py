@@ -32,7 +32,7 @@ def kill_agents(stage: Stage) -> Figures:
         if agent := stage.some():
             agent.kill()
             kills += 1
-        _restart_some(stage)
+        restart_some(stage)
     return {"kills": kills}
 
 
@@ -47,7 +47,7 @@ def claim_ahead(stage: Stage) -> Figures:
         if agent:
             agent.kill()
             kills, held = kills + 1, held + claims
-        _restart_some(stage)
+        restart_some(stage)
     stage.at_the_end.append(lambda: _require_first_attempts(stage))
     return {"kills": kills, "claims held": held}
 
@@ -72,7 +72,7 @@ def kill_both(stage: Stage) -> Figures:
     for _ in stage.pauses(0.5, 2.0):
         pairs = [("agent", "warden"), ("agent", "guard"), ("warden", "guard")]
         _kill_together(stage, stage.chance.choice(pairs), kills)
-        _restart_some(stage)
+        restart_some(stage)
     return {f"{who} killed": times for who, times in sorted(kills.items())}
 
 
@@ -83,7 +83,7 @@ def kill_three(stage: Stage) -> Figures:
     kills: Counter[str] = Counter()
     for _ in stage.pauses(0.5, 2.0):
         _kill_together(stage, ("agent", "warden", "guard"), kills)
-        _restart_some(stage)
+        restart_some(stage)
     return {f"{who} killed": times for who, times in sorted(kills.items())}
 
 
@@ -148,7 +148,8 @@ def kill_warden(agent: AgentProcess) -> int:
     return 0
 
 
-def _restart_some(stage: Stage) -> None:
+def restart_some(stage: Stage) -> None:
+    """Restart some of the agents that have ended."""
     for name, agent in list(stage.agents.items()):
         if agent.process.poll() is not None and stage.chance.random() < 0.5:
             stage.start(name)

@@ -97,7 +97,8 @@ def _not_due(context: Context, run: Run, will: str) -> Cause:
         text = f"will be skipped: {calendar}"
         return run_causes.of_run("calendar", run, clock, text, {**facts, "reason": calendar})
     if run.trigger is not Trigger.MANUAL and (frozen := context.frozen(run.due_at)):
-        return run_causes.of_run("frozen", run, clock, frozen.sentence, {**facts, **frozen.facts})
+        text = f"will wait then: {frozen.sentence}"
+        return run_causes.of_run("frozen", run, clock, text, {**facts, **frozen.facts})
     jitter = f", by its jitter {clock.time(run.due_at)}" if run.due_at != run.scheduled_for else ""
     text = f"{will} then, {clock.distance(run.due_at)}{jitter}{not_later}"
     return run_causes.of_run("future", run, clock, text, facts)

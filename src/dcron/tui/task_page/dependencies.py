@@ -16,7 +16,7 @@ from dcron.safetext import safe_lines
 from dcron.services.task_rows import TaskRow
 from dcron.store.search_terms import Term
 from dcron.tui.cells import Cell, cell, last_cell, next_cell, task_status
-from dcron.tui.columns import Column
+from dcron.tui.columns import Column, name_column
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
@@ -57,7 +57,7 @@ class DependenciesPane(TablePane):
         return (
             Column("sign", "", 1, self._sign),
             Column("relation", "runs", 12, lambda row, _: Cell(row.relation, "quiet")),
-            Column("task", "task", 16, lambda row, _: cell(row.name, "name"), most=32, grows=True),
+            name_column("task", "task", lambda row, _: cell(row.name, "name")),
             Column("schedule", "schedule", 13, _schedule, rank=2, most=24, from_width=50),
             Column("next", "next", 9, _next, rank=1),
             Column("last", "last", 14, _last, rank=1, most=20, from_width=50),

@@ -11,6 +11,7 @@ from dcron.services.dashboard import TaskDetail
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.cells import Cell, last_cell, next_cell, task_status
+from dcron.tui.history.pane import HistoryPane
 from dcron.tui.tabbed_page import TabbedPage
 from dcron.tui.task_page.dependencies import DependenciesPane
 from dcron.tui.task_page.log import LogPane
@@ -24,6 +25,7 @@ class TaskPage(TabbedPage):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "why", "why", id="page.why"),
         Binding("l", "log", "log", id="page.log"),
+        Binding("h", "history", "history", id="page.history", show=False),
         Binding("e", "edit", "edit", id="page.edit"),
         Binding("E", "edit_text", "edit as text", id="page.edit_text", show=False),
         Binding("r", "run", "run now", id="page.run"),
@@ -37,10 +39,13 @@ class TaskPage(TabbedPage):
 
     def __init__(self, task_id: int, name: str) -> None:
         self._overview, self._log, self._dependencies = OverviewPane(), LogPane(), DependenciesPane()
+        self._history = HistoryPane(name)
+        self._history.title = "History"
         tabs = [
             self._overview,
             RunsPane(task_id, title="Runs"),
             self._log,
+            self._history,
             self._dependencies,
         ]
         super().__init__(name, tabs)
@@ -133,6 +138,9 @@ class TaskPage(TabbedPage):
             self.host.open_log(self._run.id)
         else:
             self.host.report(f"{self._task_name} has not run yet")
+
+    def action_history(self) -> None:
+        self.show_tab(self.panes.index(self._history))
 
     def action_edit(self) -> None:
         tasks.edit(self.host, self._current)

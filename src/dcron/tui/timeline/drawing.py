@@ -16,11 +16,20 @@ BAR_CELLS = 3
 """Number of neighbouring cells with a start from which on they are drawn as a bar."""
 
 
-def signs(row: TimelineRow, now: datetime) -> str:
-    """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length."""
+HEAT = {True: "░▒▓█", False: "-+%#"}
+"""One start in a cell, two, up to MANY_FROM, and more."""
+MANY_FROM = 6
+
+
+def signs(row: TimelineRow, now: datetime, heat: str = "") -> str:
+    """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length.
+
+    With `heat`, one of HEAT, a sign says how many starts its cell has.
+    """
     span = row.span
-    line = [_sign(cell, now, span.start_of(position + 1)) for position, cell in enumerate(row.cells)]
-    _join(line)
+    line = [_sign(cell, now, span.start_of(position + 1), heat) for position, cell in enumerate(row.cells)]
+    if not heat:
+        _join(line)
     _put_next(line, row, span, now)
     here = span.position(now)
     if 0 <= here < span.cells and line[here] == " ":
@@ -50,10 +59,13 @@ def _coming(cell: Filled, now: datetime) -> Sequence[datetime]:
     return [start for start in cell.starts if start >= now]
 
 
-def _sign(cell: Filled, now: datetime, end: datetime) -> str:
+def _sign(cell: Filled, now: datetime, end: datetime, heat: str) -> str:
     if end <= now:
         return " "
     coming = _coming(cell, now)
+    if heat and coming:
+        number = MANY_FROM if cell.has_more else len(coming)
+        return heat[3 if number >= MANY_FROM else min(number - 1, 2)]
     if len(coming) > 1 or cell.has_more:
         return MANY
     return ONE if coming else SKIPPED if cell.skipped else " "

@@ -9,10 +9,11 @@ from textual.binding import Binding, BindingType
 from dcron.model import Run
 from dcron.presentation import humanize
 from dcron.services.dashboard import FirstDeadLetters
-from dcron.store.listings import DeadLettersPage
+from dcron.store.listings import DeadLettersPage, DeadTask
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column, name_column
+from dcron.tui.views.dead_tasks import DeadTasksPane
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 
@@ -24,8 +25,16 @@ class DeadPane(RunListPane):
         Binding("t", "retry", "retry", id="dead.retry"),
         Binding("D", "dismiss", "dismiss", id="dead.dismiss"),
         Binding("X", "dismiss_all", "dismiss all", id="dead.dismiss_all"),
+        Binding("b", "by_task", "by task", id="dead.by_task"),
     ]
     title = "Dead"
+
+    def __init__(self, of: DeadTask | None = None) -> None:
+        """Show all dead letters, or those of one task."""
+        super().__init__()
+        self._of = of
+        if of:
+            self.title = of.name
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The task and the result are always shown."""
@@ -49,14 +58,18 @@ class DeadPane(RunListPane):
     def action_errors(self) -> None:
         self.host.report("all of these are errors")
 
+    @property
+    def _task_id(self) -> int | None:
+        return self._of.task_id if self._of else None
+
     # Data -------------------------------------------------------------------------------------------
 
     def refresh_data(self) -> None:
         """Read the newest page, and which of the older ones are still dead letters."""
-        terms, since = tuple(self.all_terms), min(self._held, default=None)
+        terms, since, task_id = tuple(self.all_terms), min(self._held, default=None), self._task_id
         self.ask(
             "newest",
-            lambda board: board.dead_letters(terms, since, PAGE),
+            lambda board: board.dead_letters(terms, since, PAGE, task_id),
             lambda found: self._take(found, fresh=since is None),
         )
 
@@ -71,8 +84,8 @@ class DeadPane(RunListPane):
 
     def ask_more(self) -> None:
         """Read the page after `_end`."""
-        terms, end = tuple(self.all_terms), self._end
-        self.ask("more", lambda board: board.more_dead_letters(terms, end, PAGE), self._take_more)
+        terms, end, task_id = tuple(self.all_terms), self._end, self._task_id
+        self.ask("more", lambda board: board.more_dead_letters(terms, end, PAGE, task_id), self._take_more)
 
     def _take_more(self, page: DeadLettersPage) -> None:
         self._end = page.end
@@ -81,6 +94,15 @@ class DeadPane(RunListPane):
     def _show(self, letters: dict[int, Run]) -> None:
         self._held = letters
         self.show_runs(letters, "no dead letters")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable what is about all tasks in the list of one."""
+        return not (self._of and action in ("by_task", "dismiss_all")) and super().check_action(
+            action, parameters
+        )
+
+    def action_by_task(self) -> None:
+        self.host.open_pane(DeadTasksPane(lambda row: self.host.open_pane(DeadPane(row))))
 
     def action_dismiss_all(self) -> None:
         """Dismiss the whole list. Does nothing while the answer to another filter is awaited."""

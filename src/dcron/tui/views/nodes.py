@@ -1,31 +1,32 @@
-"""The view of the nodes: state, load and clock."""
+"""The view of the fleet: slots, queues and starts of all nodes, and the state, load and clock of each."""
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 
 from dcron.model import Node, NodeState
 from dcron.presentation import humanize
+from dcron.services.dashboard import FleetFigures
 from dcron.store.search_terms import Term
 from dcron.tui.actions import nodes
 from dcron.tui.actions.nodes import LIVING
 from dcron.tui.cells import EMPTY, Cell, cell, slots_cell
 from dcron.tui.columns import Column, name_column
+from dcron.tui.fleet.panel import FleetPanel
+from dcron.tui.fleet.states import STYLES, is_off
 from dcron.tui.pane import TablePane
 from dcron.tui.table import RowTable
 
-CLOCK_TOLERANCE = 2.0
-"""Seconds of clock offset from which on a node is marked."""
-_STYLES = {
-    NodeState.ALIVE: "ok",
-    NodeState.DRAINING: "paused",
-    NodeState.LATE: "late",
-    NodeState.DEAD: "failed",
-    NodeState.STOPPED: "quiet",
-}
+FIGURES_EVERY = 5.0
+"""Least seconds between two readings of the figures of the fleet."""
+PANEL_FROM = 14
+"""Lines of the view from which on it has the panel."""
 
 
 class NodesPane(TablePane):
@@ -42,6 +43,24 @@ class NodesPane(TablePane):
     def __init__(self) -> None:
         super().__init__()
         self._found: list[Node] = []
+        self._panel = FleetPanel()
+        self._figures: FleetFigures | None = None
+        self._figures_at = 0.0
+        """The monotonic time at which the figures were asked for."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._panel
+            yield self.table
+
+    def on_resize(self) -> None:
+        """Show the panel if there is room for it."""
+        self._panel.display = self.size.height >= PANEL_FROM
+
+    def tick(self) -> None:
+        """Draw what the time has changed; due runs become late with the time."""
+        super().tick()
+        self._ask_figures()
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The name and the state are always shown."""
@@ -65,7 +84,7 @@ class NodesPane(TablePane):
         return ()
 
     def _sign(self, node: Node, now: datetime) -> Cell:
-        style = _STYLES[node.state(now)]
+        style = STYLES[node.state(now)]
         return Cell(self.host.signs[style], style)
 
     def _slots(self, node: Node, now: datetime) -> Cell:
@@ -74,6 +93,16 @@ class NodesPane(TablePane):
     def refresh_data(self) -> None:
         """Read all nodes. There are as many as servers."""
         self.ask("nodes", lambda board: board.nodes(), self._take)
+        self._ask_figures()
+
+    def _ask_figures(self) -> None:
+        if self._panel.display and time.monotonic() - self._figures_at >= FIGURES_EVERY:
+            self._figures_at = time.monotonic()
+            self.ask("figures", lambda board: board.fleet(), self._take_figures)
+
+    def _take_figures(self, found: FleetFigures) -> None:
+        self._figures = found
+        self._panel.show(self._found, found)
 
     def reload(self) -> None:
         """Sort the nodes again."""
@@ -81,6 +110,7 @@ class NodesPane(TablePane):
 
     def _take(self, found: list[Node]) -> None:
         self._found = found
+        self._panel.show(found, self._figures)
         self._show()
 
     def _show(self) -> None:
@@ -104,7 +134,7 @@ class NodesPane(TablePane):
     def _open(self, message: RowTable.Chosen) -> None:
         message.stop()
         if node := self.table.cursor_row:
-            self.host.open_runs(node.id, node_id=node.id, node_since=node.started_at)
+            self.host.open_node(node)
 
 
 def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
@@ -119,16 +149,12 @@ def _key(node: Node, order: str, now: datetime) -> tuple[object, ...]:
 
 
 def _is_trouble(node: Node, now: datetime) -> bool:
-    return node.state(now) in (NodeState.LATE, NodeState.DEAD) or _is_off(node)
-
-
-def _is_off(node: Node) -> bool:
-    return node.clock_offset is not None and abs(node.clock_offset) > CLOCK_TOLERANCE
+    return node.state(now) in (NodeState.LATE, NodeState.DEAD) or is_off(node)
 
 
 def _state(node: Node, now: datetime) -> Cell:
     state = node.state(now)
-    return Cell(state.value, _STYLES[state])
+    return Cell(state.value, STYLES[state])
 
 
 def _lease(node: Node, now: datetime) -> Cell:
@@ -142,7 +168,7 @@ def _lease(node: Node, now: datetime) -> Cell:
 def _clock(node: Node, now: datetime) -> Cell:
     if node.clock_offset is None:
         return EMPTY
-    mark = "!" if _is_off(node) else ""
+    mark = "!" if is_off(node) else ""
     return Cell(f"{node.clock_offset:+.1f}s{mark}", "late" if mark else "")
 
 

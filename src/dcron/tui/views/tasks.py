@@ -1,7 +1,7 @@
 """The view of the tasks: state, next run and last runs."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -16,18 +16,20 @@ from dcron.services.task_rows import TaskRow
 from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
-from dcron.tui.cells import Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
+from dcron.tui.cells import EMPTY, Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column, name_column
 from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
+from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
-from dcron.tui.table import RowTable
+from dcron.tui.table import HeadId, RowTable
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
 """Width of the table from which it has the success rate and the 95th percentile of the last 30 days."""
+NO_GROUPS = "no groups"
 SETTLED = 5.0
 """Least seconds between two readings of all ids if the order or the filter depends on runs."""
 
@@ -49,6 +51,8 @@ class TasksPane(TablePane):
         Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
         Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
+        Binding("b", "group", "group by label", id="tasks.group", show=False),
+        Binding("B", "fold_all", "fold all groups", id="tasks.fold_all", show=False),
     ]
     title = "Tasks"
     orders: ClassVar[Sequence[str]] = ORDERS
@@ -57,6 +61,7 @@ class TasksPane(TablePane):
     def __init__(self) -> None:
         super().__init__()
         self.facts = DetailPanel()
+        self.grouping = Grouping()
         self._detail: TaskDetail | None = None
         """The task that `facts` shows."""
         self._token: object = None
@@ -70,7 +75,7 @@ class TasksPane(TablePane):
 
     def columns(self) -> Sequence[Column]:
         """Return the columns. The name and the next run are always shown (docs/tui.md)."""
-        return (
+        columns = (
             Column("sign", "", 1, self._sign),
             name_column("task", "task", lambda row, _: cell(row.task.name, "name"), "name"),
             Column("state", "state", 9, _state, rank=5, order="state"),
@@ -89,6 +94,7 @@ class TasksPane(TablePane):
             Column("recent", "10 runs", 10, self._spark, rank=2, from_width=62),
             Column("ok", "ok", 6, _success, right=True, rank=7, order="success", from_width=STATISTICS_FROM),
             Column("p95", "p95", 8, _p95, right=True, rank=8, order="p95", from_width=STATISTICS_FROM),
+            Column("labels", "labels", 12, _labels, rank=9, most=30, fits=True, from_width=130),
             Column(
                 *("command", "command", 20, lambda row, _: cell(row.task.command, "quiet")),
                 rank=6,
@@ -96,6 +102,7 @@ class TasksPane(TablePane):
                 from_width=110,
             ),
         )
+        return [with_heads(column, unicode=lambda: self.host.settings.unicode) for column in columns]
 
     def parse(self, text: str) -> Sequence[Term]:
         """Return the terms of a filter for tasks."""
@@ -119,9 +126,11 @@ class TasksPane(TablePane):
         self._asked_ids_at = time.monotonic()
         self.ask("ids", self.ids_question(), lambda ids: self.show_ids(ids, self.nothing))
 
-    def ids_question(self) -> Callable[[Dashboard], Sequence[int]]:
-        """Return the question for the ids."""
+    def ids_question(self) -> Callable[[Dashboard], Sequence[Any]]:
+        """Return the question for the ids, or for the groups of ids."""
         terms, order, backwards = tuple(self.all_terms), self.order, self.backwards
+        if key := self.grouping.key:
+            return lambda board: board.task_groups(terms, order, key, reverse=backwards)
         return lambda board: board.task_ids(terms, order, reverse=backwards)
 
     def rows_question(self, ids: Sequence[int]) -> Callable[[Dashboard], TaskRows]:
@@ -141,7 +150,7 @@ class TasksPane(TablePane):
 
     def refresh_data(self) -> None:
         """Read the rows in sight, and all ids if they may have changed."""
-        moved_by_runs = bool(self.all_terms) or self.order not in ("name", "schedule")
+        moved_by_runs = bool(self.all_terms or self.grouping.key) or self.order not in ("name", "schedule")
         settled = time.monotonic() - self._asked_ids_at >= SETTLED
         if self._token is None or (moved_by_runs and settled and not self.host.is_typing):
             self.reload()
@@ -149,12 +158,20 @@ class TasksPane(TablePane):
         self._ask_rows(self.table.visible_ids())
 
     def show_ids(self, ids: Sequence[Any], nothing: str) -> None:
-        """Show these ids, and read the rows in sight."""
+        """Show these ids, or groups of ids, and read the rows in sight."""
+        if self.grouping.key:
+            ids = self.grouping.arrange(ids)
         super().show_ids(ids, nothing)
         self._fresh.clear()
+        self._show_heads()
         self._ask_rows(self.table.visible_ids())
 
-    def _ask_rows(self, ids: Sequence[int]) -> None:
+    def _show_heads(self) -> None:
+        rows = {i: row for i, row in self.table.rows.items() if not isinstance(i, HeadId)}
+        self.table.set_rows({**rows, **self.grouping.heads})
+
+    def _ask_rows(self, ids: Sequence[Any]) -> None:
+        ids = [each for each in ids if not isinstance(each, HeadId)]
         if ids:
             self.ask("rows", self.rows_question(ids), lambda found: self._take(ids, found))
 
@@ -166,7 +183,7 @@ class TasksPane(TablePane):
         near = near.difference(ids)
         before, rows = self.table.cursor_row, self.table.rows
         fresh = {i: rows[i] if rows.get(i) == row else row for i, row in found.rows.items()}
-        self.show_rows({i: row for i, row in rows.items() if i in near} | fresh)
+        self.show_rows({i: row for i, row in rows.items() if i in near} | fresh | self.grouping.heads)
         if self.table.cursor_row != before:
             self.cursor_rests()
         if edited or len(found.rows) < len(ids):
@@ -178,10 +195,38 @@ class TasksPane(TablePane):
         message.stop()
         page = len(self.table.visible_ids())
         for needed, asked in ((0, page), (page, 2 * page)):
-            if any(each not in self._fresh for each in self.table.visible_ids(margin=needed)):
+            if any(self._is_missing(each) for each in self.table.visible_ids(margin=needed)):
                 near = self.table.visible_ids(margin=asked)
-                self._ask_rows([each for each in near if each not in self._fresh])
+                self._ask_rows([each for each in near if self._is_missing(each)])
                 return
+
+    def _is_missing(self, row_id: Any) -> bool:
+        return row_id not in self._fresh and not isinstance(row_id, HeadId)
+
+    # Groups -----------------------------------------------------------------------------------------
+
+    def action_group(self) -> None:
+        self.ask("keys", lambda board: board.label_keys(), self._choose_group)
+
+    def _choose_group(self, keys: Sequence[str]) -> None:
+        if not keys:
+            self.host.report("no task has labels; `dcron set NAME --label team=shop` gives one")
+            return
+        self.host.choose("group by", [*keys, NO_GROUPS] if self.grouping.key else keys, self._group_by)
+
+    def _group_by(self, key: str) -> None:
+        self.grouping.by("" if key == NO_GROUPS else key)
+        self._show_heads()
+        self._ask_for_others()
+
+    def action_fold_all(self) -> None:
+        if self.grouping.key and not self.table.awaits_ids:
+            self._show_folded(self.grouping.fold_all())
+
+    def _show_folded(self, ids: Sequence[Any]) -> None:
+        self.table.set_ids(ids)
+        self._show_heads()
+        self._ask_rows(self.table.visible_ids())
 
     # The detail panel -------------------------------------------------------------------------------
 
@@ -192,7 +237,7 @@ class TasksPane(TablePane):
     def cursor_rests(self) -> None:
         """Read the details of the task if the panel is visible."""
         task_id = self.table.cursor_id
-        if task_id is not None and self.facts.display:
+        if task_id is not None and not isinstance(task_id, HeadId) and self.facts.display:
             self.ask("facts", lambda board: board.task_detail(task_id), self._show_facts)
 
     def action_facts(self) -> None:
@@ -215,20 +260,29 @@ class TasksPane(TablePane):
 
     def copied(self) -> str | None:
         """Return the name of the task."""
-        return self.table.cursor_row.task.name if self.table.cursor_row else None
+        row = self._row
+        return row.task.name if row else None
+
+    @property
+    def _row(self) -> TaskRow | None:
+        """The task under the cursor, if there is one that was read."""
+        row = self.table.cursor_row
+        return row if isinstance(row, TaskRow) else None
 
     @on(RowTable.Chosen)
     def _open(self, message: RowTable.Chosen) -> None:
         message.stop()
-        if row := self.table.cursor_row:
+        if isinstance(head := self.table.cursor_id, HeadId):
+            self._show_folded(self.grouping.fold(head))
+        elif row := self._row:
             self.host.open_task(row.task.id, row.task.name)
 
     def action_why(self) -> None:
-        if row := self.table.cursor_row:
+        if row := self._row:
             explain(self.host, row.task.name)
 
     def action_log(self) -> None:
-        row = self.table.cursor_row
+        row = self._row
         run = row and (row.alive[-1] if row.alive else row.last_run)
         if run:
             self.host.open_log(run.id)
@@ -264,19 +318,29 @@ class TasksPane(TablePane):
         tasks.delete(self.host, self._chosen())
 
     def action_cancel(self) -> None:
-        runs.cancel(self.host, [run for row in self.table.chosen_rows() for run in row.alive])
+        runs.cancel(self.host, [run for row in self._chosen_rows() for run in row.alive])
 
     def _at_cursor(self) -> Task | None:
-        row = None if self.table.awaits_ids else self.table.cursor_row
+        row = None if self.table.awaits_ids else self._row
         return row.task if row else None
 
     def _chosen(self) -> list[Any]:
-        return [row.task for row in self.table.chosen_rows()]
+        return [row.task for row in self._chosen_rows()]
+
+    def _chosen_rows(self) -> list[TaskRow]:
+        return [row for row in self.table.chosen_rows() if isinstance(row, TaskRow)]
 
 
 def _state(row: TaskRow, now: datetime) -> Cell:
     status = task_status(row, now)
     return Cell(status.word, status.style)
+
+
+def _labels(row: TaskRow, _: datetime) -> Cell:
+    labels = row.task.labels
+    if not isinstance(labels, Mapping):  # text that cannot be read
+        return EMPTY
+    return cell(",".join(f"{key}={value}" for key, value in labels.items()), "quiet")
 
 
 def _success(row: TaskRow, _: datetime) -> Cell:

@@ -4,22 +4,25 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import ClassVar
+from zoneinfo import ZoneInfo
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from dcron.errors import UsageError
+from dcron.errors import DcronError, UsageError
 from dcron.policy.start_times import MINUTE, Minutes
 from dcron.presentation import humanize
 from dcron.safetext import safe
-from dcron.schedule import zone
+from dcron.schedule import parse_time, zone
+from dcron.schedule.transitions import clock
 from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, TimelineRow
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS
-from dcron.tui.timeline.drawing import signs, starts_text
+from dcron.tui.timeline.drawing import HEAT, signs, starts_text
 from dcron.tui.timeline.foot import Foot, busiest_texts
+from dcron.tui.timeline.load import LoadLine
 from dcron.tui.timeline.scale import cell_for, header, span_at
 from dcron.tui.views.tasks import TasksPane
 
@@ -30,6 +33,8 @@ NAME_CELLS, NARROW_NAME_CELLS, STARTS_CELLS = 16, 11, 6
 WIDE_FROM = 60
 """Columns from which on there is room for more than names and cells."""
 ZONE_CELLS = 20
+LOAD_FROM = 12
+"""Lines of the view from which on it has the line of the load."""
 COUNTED_AT_ONCE = 200
 """Most tasks that one question counts."""
 COUNTING_SECONDS, MOST_COUNTING_SECONDS = 0.08, 4.0
@@ -45,6 +50,9 @@ class TimelinePane(TasksPane):
         Binding("left_square_bracket", "move(-1)", "6 h earlier", id="timeline.earlier", key_display="["),
         Binding("right_square_bracket", "move(1)", "6 h later", id="timeline.later", key_display="]"),
         Binding("z", "zone", "zone", id="timeline.zone"),
+        Binding("m", "heat", "heat map", id="timeline.heat"),
+        Binding("J", "jump", "go to a time", id="timeline.jump"),
+        Binding("C", "clock_change", "next clock change", id="timeline.clock_change", show=False),
     ]
     title = "Timeline"
     orders: ClassVar[Sequence[str]] = ("next", "name", "schedule", "state", "last")
@@ -57,6 +65,10 @@ class TimelinePane(TasksPane):
         self._header = ""
         super().__init__()
         self.foot = Foot()
+        self.load = LoadLine()
+        self._is_heat = False
+        self._last_change: datetime | None = None
+        """The clock change that a key went to last."""
         self._counting: tuple[object, ...] = ()
         """The span, the number of tasks and the change token of the count."""
         self._begun_at = 0.0
@@ -68,11 +80,12 @@ class TimelinePane(TasksPane):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield self.table
+            yield self.load
             yield self.foot
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the detail panel."""
-        return action != "facts" and super().check_action(action, parameters)
+        """Disable the detail panel and groups."""
+        return action not in ("facts", "group", "fold_all") and super().check_action(action, parameters)
 
     # Drawing ----------------------------------------------------------------------------------------
 
@@ -99,7 +112,8 @@ class TimelinePane(TasksPane):
         if not row.cells:
             return cell(row.task.error or f"{row.task.schedule} cannot be read", "error")
         style = "running" if row.alive else "late" if row.is_late(now) else ""
-        return Cell(signs(row, now), style)
+        heat = HEAT[self.host.settings.unicode] if self._is_heat else ""
+        return Cell(signs(row, now, heat), style)
 
     def _here(self) -> tzinfo:
         """Return the zone of the header."""
@@ -119,6 +133,7 @@ class TimelinePane(TasksPane):
 
     def on_resize(self) -> None:
         """Fit the cells to the width."""
+        self.load.display = self.size.height >= LOAD_FROM
         self._rescale()
 
     def cursor_rests(self) -> None:
@@ -142,6 +157,8 @@ class TimelinePane(TasksPane):
         tasks = len(self.table.ids)
         texts = busiest_texts(self._busiest, self._counted, tasks, here, self.host.health.now())
         self.foot.show(tuple(texts) if tasks else ("",), self._where(here))
+        numbers = self._minutes.in_cells(self._span) if self._counted else []
+        self.load.show(numbers, self.table.column_x("cells"), unicode=self.host.settings.unicode)
 
     def _where(self, here: tzinfo) -> str:
         """Return the zone of the header, and the begin of the cells if they were moved."""
@@ -207,6 +224,51 @@ class TimelinePane(TasksPane):
 
     def action_move(self, steps: int) -> None:
         self._shift = max(timedelta(0), min(FARTHEST, self._shift + steps * STEP))
+        self._rescale()
+        self._count()
+
+    def action_heat(self) -> None:
+        self._is_heat = not self._is_heat
+        self.table.set_columns(self.columns())
+
+    def action_jump(self) -> None:
+        hint = "2027-03-28, tomorrow 09:00, +3d; empty: now"
+        self.host.ask_for(f"show which time? ({self._here()})", self._jump, hint=hint)
+
+    def _jump(self, text: str | None) -> None:
+        if text is None:
+            return
+        now = self.host.health.now()
+        try:
+            at = parse_time(text, self._jump_zone(), now) if text.strip() else now
+        except DcronError as error:
+            self.host.report_error(error)
+            return
+        if not now <= at <= now + FARTHEST:
+            self.host.report("the timeline shows the next 366 days", error=True)
+        else:
+            self._shift_to(at)
+
+    def _jump_zone(self) -> ZoneInfo:
+        return here if isinstance(here := self._here(), ZoneInfo) else zone("UTC")
+
+    def action_clock_change(self) -> None:
+        now, here = self.host.health.now(), self._jump_zone()
+        shown = self._last_change  # a second key goes on from there
+        after = shown if shown and self._span.begin <= shown < self._span.end else now + self._shift
+        change = next(clock(here).transitions(after, now + FARTHEST + STEP), None)
+        if change is None:
+            self.host.report(f"the clocks of {safe(str(here))} do not change within a year")
+            return
+        self._last_change = change.at
+        self._shift_to(max(now, change.at - STEP))
+        local = change.at.astimezone(here)
+        self.host.report(f"the clocks of {safe(str(here))} change on {local:%a %Y-%m-%d}")
+
+    def _shift_to(self, at: datetime) -> None:
+        """Begin the cells with this time."""
+        shift = at - self.host.health.now()
+        self._shift = max(timedelta(0), min(FARTHEST, shift - shift % self._span.cell))
         self._rescale()
         self._count()
 

@@ -1,0 +1,70 @@
+"""Figures of the fleet for the screen: queues, due and late runs, and the tasks that start next."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select, text
+
+from dcron.model import LATE_AFTER
+from dcron.schema import DUE, NO_TRIAL, runs
+from dcron.store import planning
+
+MOST_COUNTED = 10_000
+"""Most due runs of a lane that are counted."""
+_PAGES_OF_LANES = 10
+
+
+@dataclass(frozen=True)
+class DueRuns:
+    """The waiting runs that are due and that nothing holds back."""
+
+    by_queue: Mapping[str, int]
+    """Their number in each queue that has any."""
+    late: int
+    """How many of them have been due for longer than LATE_AFTER."""
+
+    @property
+    def number(self) -> int:
+        """Return how many there are."""
+        return sum(self.by_queue.values())
+
+
+def due_runs(connection: Connection, now: datetime) -> DueRuns:
+    """Count the due runs; in each lane at most MOST_COUNTED."""
+    by_queue: dict[str, int] = {}
+    late = 0
+    for head in _heads(connection, now):
+        queue = head.lane.queue
+        by_queue[queue] = by_queue.get(queue, 0) + _count(connection, head, now)
+        if head.due_at < now - LATE_AFTER:
+            late += _count(connection, head, now - LATE_AFTER)
+    return DueRuns(by_queue, late)
+
+
+def starting_tasks(connection: Connection, until: datetime, limit: int) -> Sequence[int]:
+    """Return the ids of tasks whose first waiting run is due before `until`, up to about `limit`."""
+    found: dict[int, None] = {}
+    for head in _heads(connection, until):
+        of_lane = (text(DUE), text(NO_TRIAL), runs.c.lane == str(head.lane), runs.c.due_at < until)
+        query = select(runs.c.task_id).where(*of_lane).order_by(runs.c.due_at).limit(limit)
+        found |= dict.fromkeys(connection.scalars(query))
+        if len(found) >= limit:
+            break
+    return list(found)
+
+
+def _heads(connection: Connection, until: datetime) -> Iterator[planning.LaneHead]:
+    """Yield the lanes whose first run is due before `until`."""
+    lane = ""
+    for _ in range(_PAGES_OF_LANES):
+        heads, lane = planning.heads_after(connection, lane)
+        yield from (head for head in heads if head.due_at <= until)
+        if not lane:
+            return
+
+
+def _count(connection: Connection, head: planning.LaneHead, until: datetime) -> int:
+    of_lane = (text(DUE), runs.c.lane == str(head.lane), runs.c.due_at <= until)
+    counted = select(runs.c.id).where(*of_lane).limit(MOST_COUNTED).subquery()
+    return connection.scalar(select(func.count()).select_from(counted)) or 0

@@ -1,0 +1,98 @@
+"""The fleet: the panel above the nodes, and the page of a node."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from dcron.policy.start_times import MINUTE, Minutes, StartSpan, minute_of
+from dcron.services.dashboard import Dashboard
+from dcron.services.fleet import Fleet
+from dcron.tui.fleet.panel import bar, heights
+from tests.support.stage import Stage as Agents
+from tests.support.tui import Stage
+
+SIZES = [(80, 24), (120, 40), (200, 50)]
+
+
+@pytest.fixture
+def agents(stage: Stage) -> Iterator[Agents]:
+    """A fleet of one node, which runs nothing."""
+    agents = Agents(stage.url)
+    agents.now = stage.crontab.now()
+    agents.node("web-1", tags=["ssd"])
+    yield agents
+    agents.database.close()
+
+
+def test_bars_and_heights() -> None:
+    assert bar(1, 100, 4, unicode=False) == "#---"
+    assert bar(9, 4, 4, unicode=True) == "████"
+    assert bar(0, 0, 4, unicode=False) == "----"
+    assert heights([0, 1, 100], unicode=False) == " .#"
+    assert heights([], unicode=True) == heights([], unicode=False) == ""
+
+
+def test_starts_are_summed_by_cell() -> None:
+    begin = datetime(2027, 6, 1, 12, 0, tzinfo=UTC)
+    minutes = Minutes()
+    minutes.add([minute_of(begin + number * MINUTE) for number in (-1, 0, 1, 1, 5, 60)])
+    assert minutes.in_cells(StartSpan(begin, 2 * MINUTE, 3)) == [3, 0, 1]
+
+
+def test_the_fleet_has_queues_due_runs_and_starts(stage: Stage, agents: Agents) -> None:
+    stage.add("often", "* * * * *")
+    stage.add("paused", "* * * * *")
+    stage.crontab.pause(stage.crontab.get("paused"))
+    stage.crontab.run(stage.add("mail", "@yearly", queue="mail"))
+    Fleet(stage.crontab).set_queue("mail", 3)
+    found = Dashboard(stage.crontab).fleet()
+    assert [(queue.name, queue.alive, queue.limit, queue.due) for queue in found.queues] == [
+        ("mail", 0, 3, 1)
+    ]
+    assert (found.due.number, found.due.late, found.has_more) == (1, 0, False)
+    assert len(found.starts) == 60
+    assert sum(found.starts) in (59, 60)  # the minute that is under way has begun
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", SIZES)
+def test_the_panel_and_the_page_of_a_node(stage: Stage, agents: Agents, size: tuple[int, int]) -> None:
+    stage.crontab.run(stage.add("mail", "@yearly", queue="mail"))
+
+    async def look() -> None:
+        async with stage.screen(size=size, unicode=size[0] > 80) as screen:
+            await screen.press("4")
+            await screen.shows("1 due run")
+            await screen.shows("0/8 used   1 node")
+            await screen.shows("mail 0 +1")
+            await screen.shows("in the next hour")
+            assert all(len(line) <= size[0] for line in screen.lines())
+            await screen.press("enter")
+            await screen.shows("without a heartbeat")
+            await screen.press("d")
+            await screen.shows("drain web-1-")
+            await screen.press("y")
+            await screen.shows("- draining" if size[0] == 80 else "‖ draining")
+            await screen.press("u")
+            await screen.shows("dcron undrain")
+            await screen.press("tab")
+            await screen.shows("result")
+            await screen.press("escape")
+            await screen.until(lambda: screen.app.main.crumbs() == ["Nodes"])
+
+    asyncio.run(look())
+
+
+@pytest.mark.slow
+def test_a_small_screen_has_no_panel(stage: Stage, agents: Agents) -> None:
+    stage.add("mail")
+
+    async def look() -> None:
+        async with stage.screen(size=(40, 10)) as screen:
+            await screen.press("4")
+            await screen.shows("web-1")
+            assert "slots" not in screen.text()
+
+    asyncio.run(look())

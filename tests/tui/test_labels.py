@@ -1,0 +1,82 @@
+"""Labels on the screen: the filter by label, and groups of tasks."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dcron.errors import UsageError
+from dcron.model import RunState
+from dcron.store.search_terms import TASK_FIELDS, Term
+from dcron.tui.filters import parse_filter
+from tests.support.stage import Stage as Agents
+from tests.support.tui import Stage
+
+
+def play(coroutine: Any) -> None:
+    """Run a test's screen to its end."""
+    asyncio.run(coroutine)
+
+
+def fill(stage: Stage) -> None:
+    """Two teams, one task without one; the task `a` has failed."""
+    for name, labels in (("a", {"team": "shop"}), ("b", {"team": "api"}), ("c", {"team": "shop"}), ("d", {})):
+        stage.add(name, labels=labels)
+    agents = Agents(stage.url)
+    agents.now = stage.crontab.now()
+    stage.crontab.run(stage.crontab.get("a"))
+    node = agents.node(lease=3600)
+    agents.now = stage.crontab.now()
+    for claimed in agents.take(node):
+        agents.finish(node, claimed.id, RunState.FAILED, exit_code=3)
+    agents.database.close()
+
+
+def test_a_filter_takes_selectors() -> None:
+    assert parse_filter("label:team=shop,tier!=gold", TASK_FIELDS) == (Term("label", "team=shop,tier!=gold"),)
+    assert parse_filter("!label:team", TASK_FIELDS) == (Term("label", "team", negated=True),)
+    with pytest.raises(UsageError, match="'Team' is not a label's key"):
+        parse_filter("label:Team=x", TASK_FIELDS)
+
+
+def test_the_filter_by_label_shows_its_tasks_and_is_completed(stage: Stage) -> None:
+    fill(stage)
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            await screen.press("slash")
+            await screen.type("label:te")
+            await screen.press("tab")
+            await screen.shows("label:team=")
+            await screen.type("s")
+            await screen.press("tab")
+            await screen.shows("label:team=shop")
+            await screen.press("enter")
+            await screen.until(lambda: len(screen.table.ids) == 2)
+
+    play(look())
+
+
+def test_tasks_are_grouped_by_a_label_and_groups_fold(stage: Stage) -> None:
+    fill(stage)
+
+    async def look() -> None:
+        async with stage.screen(size=(100, 24)) as screen:
+            await screen.press("b")
+            await screen.shows("group by")
+            await screen.type("team")
+            await screen.press("enter")
+            await screen.shows("team=shop: 2 tasks")
+            assert "1 failed" in next(line for line in screen.lines() if "team=shop" in line)
+            await screen.shows("no team: 1 task")
+            assert len(screen.table.ids) == 7
+            await screen.press("g", "enter")
+            await screen.until(lambda: len(screen.table.ids) == 6)
+            await screen.press("B")
+            await screen.until(lambda: len(screen.table.ids) == 3)
+            await screen.press("w", "r", "s", "e", "D", "y", "space", "a", "l")  # nothing to act on
+            assert screen.table.marks == set()
+            await screen.press("B")
+            await screen.until(lambda: len(screen.table.ids) == 7)
+
+    play(look())
