@@ -22,10 +22,10 @@ from dcron.presentation.graph import graph_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dcron.model import Task
     from dcron.presentation.alerts import AlertFacts
     from dcron.services.crontab import Crontab
     from dcron.services.history import PastCrontab
+    from dcron.services.settings import SettingValue
     from dcron.services.task_rows import TaskRow
 
 
@@ -51,6 +51,8 @@ class TaskContext:
     graph: "Mapping[str, Sequence[str]]"
     alerts: "Sequence[AlertFacts]"
     """The open ones."""
+    by_label: "Sequence[SettingValue]" = ()
+    """The settings that apply because of its labels."""
 
 
 def command(
@@ -111,6 +113,7 @@ def _view_past(past: "PastCrontab", name: str, *, as_json: bool) -> None:
 
 def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
     from dcron.services.alerts import Alerts
+    from dcron.services.settings import SharedSettings
     from dcron.store.runs import RunFilter
 
     task_id = view.task.id
@@ -120,6 +123,7 @@ def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
         crontab.runs(RunFilter(task_id, dead=True), READ),
         crontab.dependency_graph(view.task),
         Alerts(crontab).of_task(task_id) if view.alerts else (),
+        SharedSettings(crontab).of_labels(view.task) if view.task.labels else (),
     )
 
 
@@ -134,7 +138,7 @@ def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
 
 
 def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
-    from dcron.presentation import next_runs
+    from dcron.presentation import next_runs, owned_tasks
 
     task = view.task
     yield "name", task.name
@@ -154,17 +158,13 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield from _of_the_command(view)
     yield from _of_the_times(view)
     yield from _of_the_runs(view, around, now)
-    yield "source", _source(task)
+    for each in around.by_label:
+        yield "by label", f"{each.setting.name} is {each.text}"
+    yield "source", owned_tasks.source(task)
     yield (
         "changed",
         f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'unknown'}",
     )
-
-
-def _source(task: "Task") -> str | None:
-    from dcron.policy.ownership import is_drifted
-
-    return f"{task.source}, changed by hand since it was applied" if is_drifted(task) else task.source
 
 
 def _alert(facts: "AlertFacts", now: datetime) -> str:
