@@ -58,5 +58,6 @@ def test_a_protected_context_wants_its_name(
     file.chmod(0o600)
     monkeypatch.setenv("DCRON_CONFIG", str(file))
     sqlite.url = ""
+    sqlite.done("-c", "prod", "db", "init")
     assert "--confirm prod" in sqlite("-c", "prod", "freeze").err
     sqlite.done("-c", "prod", "freeze", "-f", "--confirm", "prod")
