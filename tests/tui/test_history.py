@@ -9,12 +9,14 @@ from sqlalchemy import update
 
 from dcron import schema
 from dcron.database import Database
+from dcron.policy.ownership import digest
 from dcron.services.crontab import Crontab
 from dcron.services.history import History
 from dcron.store.changes import RecordedChange
 from dcron.tui.forms.dialogs import Decide
 from dcron.tui.history.pane import HistoryPane
 from dcron.tui.modals import Ask, NoticeDialog
+from tests.support import forms
 from tests.support.stage import definition
 from tests.support.tui import Screen, Stage
 
@@ -202,5 +204,29 @@ def test_foreign_text_in_the_history_is_harmless(stage: Stage) -> None:
             await screen.shows("[@click=app.quit]x[/]")
             assert "\x1b" not in screen.text()
             assert "\u202e" not in screen.text()
+
+    play(look)
+
+
+def test_what_a_source_owns_is_to_be_changed_there_too(stage: Stage) -> None:
+    task = stage.add("backup", "30 2 * * *")
+    with stage.database.write() as connection:
+        owned = {"source": "shop/cron", "applied": digest(task)}
+        connection.execute(update(schema.crontab).values(owned))
+    stage.crontab.edit(stage.crontab.get("backup"), {"timeout": 60.0})
+
+    async def look() -> None:
+        async with stage.screen(size=(150, 40)) as screen:
+            await screen.shows("shop/cron, changed by hand")
+            await screen.press("D")
+            await screen.shows("backup belongs to shop/cron: remove it there, too")
+            await screen.press("escape")
+            await forms.opened(screen, "e")
+            await forms.fill(screen, schedule="30 4 * * *")
+            await forms.save(screen, sees="backup belongs to shop/cron: change it there, too")
+            await screen.until(lambda: stage.crontab.get("backup").schedule == "30 4 * * *")
+            await screen.press("u")
+            await screen.shows("undo your last act?")
+            await screen.shows("backup belongs to shop/cron: change it there, too")
 
     play(look)

@@ -28,12 +28,15 @@ class Calendars(Service):
     def put(self, calendar: Calendar) -> bool:
         """Add or replace the calendar; return whether it existed. Its tasks use the new dates from now on.
 
-        Raises UsageError for an invalid name, and for rules that take too long to evaluate.
+        If it stays as it is, nothing is written. Raises UsageError for an invalid name, and for rules that
+        take too long to evaluate.
         """
         require_reasonable(calendar)
         with self.database.write() as connection:
             now = self.database.now(connection)
             known = calendars.by_name(connection, calendar.name)
+            if known and known.content == calendar.to_json():
+                return True
             calendars.put(
                 connection,
                 StoredCalendar(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dcron.model import Run, Task
-from dcron.presentation import alerts, humanize, next_runs, statistics
+from dcron.presentation import alerts, humanize, next_runs, owned_tasks, statistics
 from dcron.presentation import policies as policies
 from dcron.presentation.graph import graph_lines
 from dcron.services.dashboard import TaskDetail
@@ -40,6 +40,7 @@ def detail_facts(detail: TaskDetail, now: datetime) -> Iterator[Fact]:
     yield from statistics.lines(detail.statistics)
     for run in detail.last:
         yield "last", _run_text(run, now)
+    yield "source", owned_tasks.source(task) or ""
     yield "changed", f"{humanize.ago(task.changed_at, now)} by {task.changed_by or 'unknown'}"
 
 

@@ -21,7 +21,6 @@ from dcron.presentation.graph import graph_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dcron.model import Task
     from dcron.presentation.alerts import AlertFacts
     from dcron.services.crontab import Crontab
     from dcron.services.history import PastCrontab
@@ -132,7 +131,7 @@ def _shape(around: TaskContext, now: datetime) -> dict[str, Any]:
 
 
 def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact]:
-    from dcron.presentation import next_runs
+    from dcron.presentation import next_runs, owned_tasks
 
     task = view.task
     yield "name", task.name
@@ -152,17 +151,11 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield from _of_the_command(view)
     yield from _of_the_times(view)
     yield from _of_the_runs(view, around, now)
-    yield "source", _source(task)
+    yield "source", owned_tasks.source(task)
     yield (
         "changed",
         f"version {task.version}, {humanize.ago(task.changed_at, now)}, by {task.changed_by or 'unknown'}",
     )
-
-
-def _source(task: "Task") -> str | None:
-    from dcron.policy.ownership import is_drifted
-
-    return f"{task.source}, changed by hand since it was applied" if is_drifted(task) else task.source
 
 
 def _alert(facts: "AlertFacts", now: datetime) -> str:

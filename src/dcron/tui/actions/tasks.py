@@ -5,6 +5,7 @@ from datetime import datetime
 
 from dcron.errors import UsageError
 from dcron.model import Definition, Task
+from dcron.presentation import owned_tasks
 from dcron.presentation.humanize import plural
 from dcron.schedule import parse_time, zone
 from dcron.services.crontab import Crontab
@@ -138,7 +139,8 @@ def delete(host: Host, tasks: Sequence[Task]) -> None:
             host.act([on_task(task, "rm", ["--force"], do) for task in tasks])
 
     subject = tasks[0].name if len(tasks) == 1 else plural(len(tasks), "task")
-    details = [*_names(tasks), "past runs are kept; running commands go on"]
+    reminders = list(owned_tasks.reminders(tasks, "remove"))[:NAMES_SHOWN]
+    details = [*_names(tasks), *reminders, "past runs are kept; running commands go on"]
     if len(tasks) < TYPED_FROM:
         host.confirm(f"delete {subject}", details, go)
         return

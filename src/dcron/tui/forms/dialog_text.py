@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 from textual.content import Content
 
 from dcron.model import Definition, Task
-from dcron.presentation import next_runs
+from dcron.presentation import next_runs, owned_tasks
 from dcron.presentation.humanize import Struck
 from dcron.safetext import safe, shorten
 from dcron.services.text_edits import Changes, ConflictingTask, TaskChange
@@ -33,6 +33,7 @@ def form_change(
     """Yield the changed fields of a form, the runs that it moves, and warnings."""
     yield from field_changes(before or Definition(name="", schedule="", timezone="", command=""), after)
     yield from _runs(moved)
+    yield from _reminders([before])
     for code, message in warnings:
         yield f"! {message} [{code}]", "bold"
 
@@ -84,12 +85,19 @@ def text_conflict(overtaken: Sequence[ConflictingTask]) -> Iterator[Part]:
 def _text_change(change: TaskChange, now: datetime) -> Iterator[Part]:
     old = f"{change.before.name} -> " if change.before and change.kind == "renamed" else ""
     yield f"{change.kind} {old}{change.name}", "bold"
+    yield from _reminders([change.before])
     yield from difference_lines(change.difference())
     if change.after:
         yield from _runs(list(next_runs.moved_runs(change.before, change.after, now)))
         if next_runs.times_differ(change.before, change.after):
             for code, message in next_runs.warnings(change.after, now):
                 yield f"! {message} [{code}]", "bold"
+
+
+def _reminders(changed: Sequence[Definition | None]) -> Iterator[Part]:
+    """Yield that the change of an owned task belongs to its source, too."""
+    for text in owned_tasks.reminders(task for task in changed if isinstance(task, Task)):
+        yield f"! {text}", "bold"
 
 
 def _difference(overtaken: ConflictingTask) -> Iterator[Part]:
