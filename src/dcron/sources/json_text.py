@@ -54,10 +54,8 @@ class JsonDocument:
             return json.loads(self._text, object_pairs_hook=self._object, parse_int=_integer)
         except json.JSONDecodeError as error:
             message = f"{error.msg[:1].lower()}{error.msg[1:]}"
-            if (
-                self._text[: error.pos].rstrip().endswith(",")
-                and self._text[error.pos : error.pos + 1] in "}]"
-            ):
+            before, at = self._text[: error.pos].rstrip(), self._text[error.pos : error.pos + 1]
+            if before.endswith(",") and at in ("}", "]"):
                 message = "there is a comma too many before this bracket"
             raise CrontabFileError(
                 f"{self._file}:{error.lineno}:{error.colno}: this is not JSON: {message}"

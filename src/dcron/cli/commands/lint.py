@@ -168,11 +168,13 @@ def _of_source(source: "SourceText") -> Iterator[LintWarning]:
     ]
     for task in source.tasks:
         found += [each._replace(place=task.place) for each in _of_definition(task.definition, now)]
-    order = {file: number for number, file in enumerate(source.files)}
-    yield from sorted(found, key=lambda each: _order(each, order))
+    files = {file: number for number, file in enumerate(source.files)}
+    yield from sorted(found, key=lambda each: _order(each, files))
     definitions = [task.definition for task in source.tasks]
+    bad = {each.task for each in found if each.code == NOT_RUNNABLE}
     # A missing upstream task may be one of the crontab, which is not known here.
-    yield from (each for each in _of_order(definitions) if each.code == CIRCLE)
+    order = _of_order([definition for definition in definitions if definition.name not in bad])
+    yield from (each for each in order if each.code == CIRCLE)
     yield from _of_all(definitions, now)
 
 
