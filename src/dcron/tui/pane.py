@@ -84,6 +84,10 @@ class Pane(Widget):
     def sort_by(self, order: str) -> None:
         """Sort by one of the orders; the same order again reverses it."""
 
+    def subject(self, kind: str) -> str:
+        """Return the `task`, `run` or `node` that a command without one is about; empty if there is none."""
+        return ""
+
     def counted(self) -> str:
         """Return the position and the number of rows, for the tabs."""
         return ""
@@ -240,6 +244,15 @@ class TablePane(Pane):
     def copied(self) -> str | None:
         """Return the text that `y` copies."""
         return None if self.table.cursor_id is None else str(self.table.cursor_id)
+
+    def subject(self, kind: str) -> str:
+        """Return the `task`, `run` or `node` under the cursor."""
+        row = None if self.table.awaits_ids else self.table.cursor_row
+        return "" if row is None else self.subject_of(row, kind)
+
+    def subject_of(self, row: Any, kind: str) -> str:
+        """Return the `task`, `run` or `node` of a row; empty if it has none."""
+        return ""
 
     def counted(self) -> str:
         """Return `2 marked 5/60`: marks, position, number of rows."""

@@ -262,6 +262,13 @@ class TasksPane(TablePane):
 
     # Acts -------------------------------------------------------------------------------------------
 
+    def subject_of(self, row: Any, kind: str) -> str:
+        """Return the name of the task, or the number of its running or last run."""
+        if kind == "task":
+            return str(row.task.name)
+        run = row.alive[-1] if row.alive else row.last_run
+        return str(run.id) if kind == "run" and run else ""
+
     def copied(self) -> str | None:
         """Return the name of the task."""
         row = self._row
