@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dcron.model import Run, Task
-from dcron.presentation import alerts, humanize, next_runs, policies, statistics
+from dcron.presentation import alerts, humanize, next_runs, owned_tasks, policies, statistics
 from dcron.services.dashboard import TaskDetail
 from dcron.tui.cells import run_status
 from dcron.tui.sections import Fact, Section
@@ -109,6 +109,6 @@ def _command(task: Task) -> Iterator[Fact]:
 
 
 def _origin(task: Task, now: datetime) -> Iterator[Fact]:
-    yield Fact("source", task.source or "")
+    yield Fact("source", owned_tasks.source(task) or "")
     changed_by = task.changed_by or "unknown"
     yield Fact("changed", f"{humanize.ago(task.changed_at, now)} by {changed_by}, version {task.version}")

@@ -23,12 +23,8 @@ from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
-<<<<<<< HEAD
-from dcron.tui.table import RowTable
-from dcron.tui.task_sections import brief_sections
-=======
 from dcron.tui.table import HeadId, RowTable
->>>>>>> main
+from dcron.tui.task_sections import brief_sections
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
