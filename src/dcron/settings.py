@@ -1,8 +1,10 @@
 """The registry of settings that all users of a crontab share. Their values are in the database."""
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -221,8 +223,55 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 )
 
 
+BY_LABELS = (
+    *(f"{NOTIFY}{each}" for each in ("default", "on", "after")),
+    *(f"{EXPECT}{name}" for name in _EXPECTED),
+)
+"""Settings that may differ for tasks with certain labels."""
+LONGEST_NAME = 100
+_WITH_LABELS = re.compile(r"(?P<name>[^\[\]]+)\[(?P<labels>[^\[\]]*)\]")
+
+
+@lru_cache(maxsize=10_000)
+def labels_of(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the name without its labels, and the labels: those of `notify.default[team=shop]`.
+
+    A name whose labels cannot be read is about no task, and returned as it is.
+    """
+    try:
+        return _split(name)
+    except UsageError:
+        return name, {}
+
+
+def _split(name: str) -> tuple[str, Mapping[str, str]]:
+    found = _WITH_LABELS.fullmatch(name)
+    if found is None:
+        return name, {}
+    labels = FIELDS["labels"].kind.parse_many([found["labels"]])
+    FIELDS["labels"].kind.require(labels)
+    return found["name"], labels
+
+
+def _find_for_labels(name: str) -> Setting:
+    """Return the setting of `NAME[LABELS]`; `notify` is short for `notify.default`. Raises UsageError."""
+    try:
+        general, labels = _split(name)
+    except UsageError as error:
+        raise UsageError(f"{name[:60]}: {error}") from None
+    general = f"{NOTIFY}default" if general == NOTIFY[:-1] else general
+    if general not in BY_LABELS:
+        raise UsageError(f"{general[:60]}: labels are possible with {', '.join(BY_LABELS)}")
+    full = f"{general}[{','.join(f'{key}={labels[key]}' for key in sorted(labels))}]"
+    if len(full) > LONGEST_NAME:
+        raise UsageError(f"{full}: a name of {len(full)} characters; at most {LONGEST_NAME} are allowed")
+    return replace(SETTINGS[general], name=full, unset=f"as {general} says")
+
+
 def find(name: str) -> Setting:
-    """Return the setting of this name. Raises UsageError, with the nearest match."""
+    """Return the setting of this name, which may have labels. Raises UsageError, with the nearest match."""
+    if _WITH_LABELS.fullmatch(name):
+        return _find_for_labels(name)
     if name not in SETTINGS:
         near = get_close_matches(name[:60], SETTINGS, n=1, cutoff=0.4)
         meant = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"
