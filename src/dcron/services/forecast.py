@@ -71,8 +71,8 @@ class Forecast(Service):
         """Return what these edits of the crontab change in the forecast. Raises UsageError."""
         crontab = self._crontab(until)
         before, after = crontab.situation(), crontab.edited(edits).situation()
-        outlooks = [outlook(each, here, proposes=False) for each in (before, after)]
-        return compare(*outlooks, before.starts, after.starts)
+        is_now, would_be = (outlook(each, here, proposes=False) for each in (before, after))
+        return compare(is_now, would_be, before.starts, after.starts)
 
     def quiet(self, until: datetime, seconds: float) -> QuietForecast:
         """Return the times of at least so many seconds in which nothing starts. Raises UsageError."""
