@@ -129,7 +129,7 @@ def _unstarted(code: SkipCode, found: Sequence[ForecastSkips]) -> str:
 
 def _relief(each: Relief, here: tzinfo) -> str:
     those = f"{humanize.plural(len(each.tasks), 'task')} at {each.minute.astimezone(here):%H:%M}"
-    names = humanize.first_few(each.tasks, _FEW)
+    names = f"label {each.label}" if each.label else humanize.first_few(each.tasks, _FEW)
     match each.kind:
         case "jitter":
             text = f"--jitter {format_duration(each.value)} on {those} ({names})"
