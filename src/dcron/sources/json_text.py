@@ -53,8 +53,13 @@ class JsonDocument:
         try:
             return json.loads(self._text, object_pairs_hook=self._object, parse_int=_integer)
         except json.JSONDecodeError as error:
-            message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-            raise CrontabFileError(f"{self._file}:{error.lineno}:{error.colno}: {message}") from None
+            message = f"{error.msg[:1].lower()}{error.msg[1:]}"
+            before, at = self._text[: error.pos].rstrip(), self._text[error.pos : error.pos + 1]
+            if before.endswith(",") and at in ("}", "]"):
+                message = "there is a comma too many before this bracket"
+            raise CrontabFileError(
+                f"{self._file}:{error.lineno}:{error.colno}: this is not JSON: {message}"
+            ) from None
         except RecursionError:
             raise CrontabFileError(f"{self._file}: the values are nested too deeply") from None
 

@@ -13,6 +13,7 @@ from dcron.cli.options import At, Db, Json, OptionalName, run_number
 from dcron.cli.past_crontab import read_past
 from dcron.cli.run_details import on_hold, show_run
 from dcron.cli.tables import AlarmCell, print_facts
+from dcron.cli.warnings import print_frozen
 from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger
 from dcron.presentation import alerts, humanize
@@ -94,6 +95,7 @@ def command(
             console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
         else:
             print_facts([*_facts(found, around, now), on_hold(crontab, now, found.task.id)])
+            print_frozen(crontab)
 
 
 def _view_past(past: "PastCrontab", name: str, *, as_json: bool) -> None:
