@@ -260,8 +260,10 @@ class TasksPane(TablePane):
 
     def subject_of(self, row: Any, kind: str) -> str:
         """Return the name of the task, or the number of its running or last run."""
+        if not isinstance(row, TaskRow):
+            return ""  # the head of a group
         if kind == "task":
-            return str(row.task.name)
+            return row.task.name
         run = row.alive[-1] if row.alive else row.last_run
         return str(run.id) if kind == "run" and run else ""
 
