@@ -12,6 +12,7 @@ from dcron.archive import require_url
 from dcron.errors import UsageError
 from dcron.fields import FIELDS, Field, expectations, retention
 from dcron.fields.channel_kinds import OUTPUT, channel_problem
+from dcron.fields.collection_kinds import LABEL_KEY
 from dcron.fields.kinds import Duration
 from dcron.model import LONGEST_DURATION
 from dcron.schedule import zone
@@ -195,6 +196,37 @@ MONITOR_TASKS = Setting(
     "5000",
     _task_count,
 )
+MOST_LABEL_KEYS = 10
+
+
+def metric_label(key: str) -> str:
+    """Return the name that Prometheus allows for a label of tasks: `label_a_b` for `a/b`."""
+    return "label_" + re.sub(r"[^a-z0-9_]", "_", key)
+
+
+def _label_keys(value: Any) -> list[str]:
+    """Read typed or stored keys of labels."""
+    keys = value.split(",") if isinstance(value, str) else value
+    if not isinstance(keys, list) or not all(
+        isinstance(key, str) and LABEL_KEY.fullmatch(key) for key in keys
+    ):
+        raise UsageError(f"monitor.labels: give keys of labels such as team,tier, not {str(value)[:60]!r}")
+    if len(keys) > MOST_LABEL_KEYS:
+        raise UsageError(
+            f"monitor.labels: {len(keys)} keys are too many; at most {MOST_LABEL_KEYS} are allowed"
+        )
+    if len({metric_label(key) for key in keys}) < len(keys):
+        raise UsageError("monitor.labels: two of the keys have the same name in Prometheus; leave one out")
+    return keys
+
+
+MONITOR_LABELS = Setting(
+    "monitor.labels",
+    "Labels of tasks that /cluster shows as dcron_task_info, such as team,tier.",
+    "none",
+    _label_keys,
+    ",".join,
+)
 ALLOW, REFUSE = "allow", "refuse"
 
 
@@ -214,7 +246,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         each.name: each
         for each in (
-            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, OWNED_EDITS),
+            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, MONITOR_LABELS, OWNED_EDITS),
             *(_keep_setting(*kept) for kept in _KEPT.items()),
             *(_expect_setting(name, *about) for name, about in _EXPECTED.items()),
             *_NOTIFY,
