@@ -339,6 +339,12 @@ def _own_directory(which: Callable[[str], str]) -> Path | None:
         return None
 
 
+def tui_state_file() -> Path | None:
+    """Return the file in which the screen remembers filters and commands; None without a home directory."""
+    own = _own_directory(platformdirs.user_state_dir)
+    return own / "tui.json" if own else None
+
+
 def own_node_name() -> str:
     """Return the default name of a node: the machine's, with invalid characters replaced."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", host_name())[:60]

@@ -1,8 +1,10 @@
 """The registry of settings that all users of a crontab share. Their values are in the database."""
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +12,7 @@ from dcron.archive import require_url
 from dcron.errors import UsageError
 from dcron.fields import FIELDS, Field, expectations, retention
 from dcron.fields.channel_kinds import OUTPUT, channel_problem
+from dcron.fields.collection_kinds import LABEL_KEY
 from dcron.fields.kinds import Duration
 from dcron.model import LONGEST_DURATION
 from dcron.schedule import zone
@@ -193,6 +196,37 @@ MONITOR_TASKS = Setting(
     "5000",
     _task_count,
 )
+MOST_LABEL_KEYS = 10
+
+
+def metric_label(key: str) -> str:
+    """Return the name that Prometheus allows for a label of tasks: `label_a_b` for `a/b`."""
+    return "label_" + re.sub(r"[^a-z0-9_]", "_", key)
+
+
+def _label_keys(value: Any) -> list[str]:
+    """Read typed or stored keys of labels."""
+    keys = value.split(",") if isinstance(value, str) else value
+    if not isinstance(keys, list) or not all(
+        isinstance(key, str) and LABEL_KEY.fullmatch(key) for key in keys
+    ):
+        raise UsageError(f"monitor.labels: give keys of labels such as team,tier, not {str(value)[:60]!r}")
+    if len(keys) > MOST_LABEL_KEYS:
+        raise UsageError(
+            f"monitor.labels: {len(keys)} keys are too many; at most {MOST_LABEL_KEYS} are allowed"
+        )
+    if len({metric_label(key) for key in keys}) < len(keys):
+        raise UsageError("monitor.labels: two of the keys have the same name in Prometheus; leave one out")
+    return keys
+
+
+MONITOR_LABELS = Setting(
+    "monitor.labels",
+    "Labels of tasks that /cluster shows as dcron_task_info, such as team,tier.",
+    "none",
+    _label_keys,
+    ",".join,
+)
 ALLOW, REFUSE = "allow", "refuse"
 
 
@@ -212,7 +246,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         each.name: each
         for each in (
-            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, OWNED_EDITS),
+            *(TIMEZONE, ARCHIVE_URL, MONITOR_TASKS, MONITOR_LABELS, OWNED_EDITS),
             *(_keep_setting(*kept) for kept in _KEPT.items()),
             *(_expect_setting(name, *about) for name, about in _EXPECTED.items()),
             *_NOTIFY,
@@ -221,8 +255,55 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
 )
 
 
+BY_LABELS = (
+    *(f"{NOTIFY}{each}" for each in ("default", "on", "after")),
+    *(f"{EXPECT}{name}" for name in _EXPECTED),
+)
+"""Settings that may differ for tasks with certain labels."""
+LONGEST_NAME = 100
+_WITH_LABELS = re.compile(r"(?P<name>[^\[\]]+)\[(?P<labels>[^\[\]]*)\]")
+
+
+@lru_cache(maxsize=10_000)
+def labels_of(name: str) -> tuple[str, Mapping[str, str]]:
+    """Return the name without its labels, and the labels: those of `notify.default[team=shop]`.
+
+    A name whose labels cannot be read is about no task, and returned as it is.
+    """
+    try:
+        return _split(name)
+    except UsageError:
+        return name, {}
+
+
+def _split(name: str) -> tuple[str, Mapping[str, str]]:
+    found = _WITH_LABELS.fullmatch(name)
+    if found is None:
+        return name, {}
+    labels = FIELDS["labels"].kind.parse_many([found["labels"]])
+    FIELDS["labels"].kind.require(labels)
+    return found["name"], labels
+
+
+def _find_for_labels(name: str) -> Setting:
+    """Return the setting of `NAME[LABELS]`; `notify` is short for `notify.default`. Raises UsageError."""
+    try:
+        general, labels = _split(name)
+    except UsageError as error:
+        raise UsageError(f"{name[:60]}: {error}") from None
+    general = f"{NOTIFY}default" if general == NOTIFY[:-1] else general
+    if general not in BY_LABELS:
+        raise UsageError(f"{general[:60]}: labels are possible with {', '.join(BY_LABELS)}")
+    full = f"{general}[{','.join(f'{key}={labels[key]}' for key in sorted(labels))}]"
+    if len(full) > LONGEST_NAME:
+        raise UsageError(f"{full}: a name of {len(full)} characters; at most {LONGEST_NAME} are allowed")
+    return replace(SETTINGS[general], name=full, unset=f"as {general} says")
+
+
 def find(name: str) -> Setting:
-    """Return the setting of this name. Raises UsageError, with the nearest match."""
+    """Return the setting of this name, which may have labels. Raises UsageError, with the nearest match."""
+    if _WITH_LABELS.fullmatch(name):
+        return _find_for_labels(name)
     if name not in SETTINGS:
         near = get_close_matches(name[:60], SETTINGS, n=1, cutoff=0.4)
         meant = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"

@@ -136,6 +136,7 @@ def test_a_dry_run_changes_nothing(sqlite: Dcron, file: Path) -> None:
     assert sqlite.done("list", "--names").out == ""
 
 
+@pytest.mark.slow
 def test_a_wrong_file_does_not_empty_the_crontab(sqlite: Dcron, file: Path) -> None:
     many = "".join(f"#dcron: name=t{number}\n@daily true\n" for number in range(12))
     file.write_text(many)
@@ -151,6 +152,7 @@ def test_a_wrong_file_does_not_empty_the_crontab(sqlite: Dcron, file: Path) -> N
     assert sqlite.done("list", "--names").out == "t0\n"
 
 
+@pytest.mark.slow
 def test_changes_of_owned_tasks_can_be_refused(
     sqlite: Dcron, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +170,7 @@ def test_changes_of_owned_tasks_can_be_refused(
     assert sqlite("config", "set", "edits.owned", "maybe").code == 2
 
 
+@pytest.mark.slow
 def test_prune_in_a_protected_context_needs_its_name(
     sqlite: Dcron, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,9 @@ def test_bash_completes_other_names(full: Dcron) -> None:
     assert offered(full, "dcron", "set", "backup", "--except", "h") == ["holidays"]
     assert offered(full, "dcron", "queue", "set", "m") == ["mail"]
     assert offered(full, "dcron", "set", "backup", "--name", "b") == []
+    full.done("set", "backup", "--label", "team=shop,tier=gold")
+    assert offered(full, "dcron", "list", "-l", "t") == ["team=shop", "tier=gold"]
+    assert offered(full, "dcron", "set", "report", "--label", "ti") == ["tier=gold"]
 
 
 def test_bash_completes_contexts_and_what_they_have(
@@ -84,7 +87,7 @@ def test_bash_completes_channels(full: Dcron, tmp_path: Path, monkeypatch: pytes
 
 def test_bash_completes_verbs_options_and_their_choices(full: Dcron) -> None:
     assert offered(full, "dcron", "undr") == ["undrain"]
-    assert offered(full, "dcron", "run", "--fo") == ["--follow"]
+    assert offered(full, "dcron", "run", "--fol") == ["--follow"]
     assert offered(full, "dcron", "add", "--overlap", "") == ["skip", "queue", "replace"]
     assert offered(full, "dcron", "add", "--tz", "Europe/Berl") == ["Europe/Berlin"]
     assert offered(full, "dcron", "list", "--sort", "n") == ["name", "next"]

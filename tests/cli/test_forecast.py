@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from dcron.cli import forecast_text
 from dcron.database import Database
+from dcron.policy.forecast import LeftOut, Outlook, by_hour
+from dcron.policy.load import Load
+from dcron.schedule import zone
 from dcron.services.crontab import Crontab
 from dcron.store import nodes
 from tests.support.cli import Dcron
@@ -146,3 +150,16 @@ def test_a_freeze_is_in_the_forecast(crowd: Dcron) -> None:
     assert frozen["starts"] < before["starts"]
     assert "while the crontab is frozen" in crowd.done("forecast").err
     assert crowd.done("quiet", "11h").out
+
+
+def test_an_hour_that_comes_twice_has_two_rows_with_the_abbreviations(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    berlin = zone("Europe/Berlin")
+    begin, until = (datetime(2027, 10, 30, hour, tzinfo=UTC) for hour in (22, 23))
+    until += timedelta(hours=3)
+    hours = by_hour(Load(), begin, until, berlin)
+    outlook = Outlook(begin, until, 2, 1, hours, [], [], [], [], [], LeftOut())
+    forecast_text.print_outlook(outlook, berlin)
+    rows = capsys.readouterr().out.splitlines()[1 : len(hours) + 1]
+    assert [row.split("  ")[0] for row in rows] == ["Sun 10-31 00", "01", "02 CEST", "02 CET"]

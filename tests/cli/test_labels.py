@@ -131,3 +131,21 @@ def test_runs_and_dead_letters_are_changed_by_labels(shop: Dcron) -> None:
     assert shop.done("dead", "dismiss", "-f", "-l", "tier=gold", "--json").json == {"dismissed": 1}
     assert shop.done("prune", "-l", "tier=gold", "--dry-run", "--json").json["runs"] == 0
     assert shop("prune", "-l", "tier=gold").code == 1
+
+
+def test_settings_by_label_are_listed_and_shown_with_the_task(shop: Dcron) -> None:
+    shop.done("config", "set", "notify.default", "ops")
+    assert shop.done("config", "set", "notify[team=shop]", "ops-shop").out == (
+        "notify.default[team=shop]: ops-shop\n"
+    )
+    shop.done("config", "set", "expect.success[team=shop,tier=gold]", "26h")
+    listed = {each["name"]: each["value"] for each in shop.done("config", "list", "--json").json}
+    assert listed["notify.default[team=shop]"] == ["ops-shop"]
+    assert "notify.default[team=shop] is ops-shop" in shop.done("view", "t0").out
+    assert "expect.success[team=shop,tier=gold] is 1d2h" in shop.done("view", "t0").out
+    assert "by label" not in shop.done("view", "other").out
+    shop.done("set", "t0", "--notify", "mine")
+    assert "ops-shop" not in shop.done("view", "t0").out
+    shop.done("config", "unset", "notify[team=shop]")
+    assert "notify.default[team=shop]" not in shop.done("config", "list").out
+    assert shop("config", "set", "keep.runs[team=shop]", "7d").code == 2

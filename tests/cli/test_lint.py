@@ -136,6 +136,8 @@ def test_a_directory_is_checked_as_a_whole(sqlite: Dcron, tmp_path: Path) -> Non
         (f"{tmp_path}/c.toml", 1, "bad", "not-runnable"),
     ]
     assert f"{tmp_path}/b.json:1: never: " in sqlite("lint", str(tmp_path)).out
+    assert found.json[0]["file"] == str(tmp_path)
+    assert found.json[0]["line"] is None
     (tmp_path / "a.cron").write_text("0 9 * * * x\n")
     (tmp_path / "c.toml").write_text("[task.bad]\n")
     refused = sqlite("lint", str(tmp_path))
@@ -155,3 +157,9 @@ def test_stdin_is_of_the_format_that_is_named_or_seen(sqlite: Dcron) -> None:
     assert (refused.code, refused.err) == (2, "<stdin>:1: a: there is no command\n")
     assert sqlite("lint", "-", stdin=b'[{"name": "a"}]').code == 2
     assert sqlite("lint", "--format", "json").code == 2
+
+
+def test_tasks_of_a_file_that_wait_for_each_other_are_reported(sqlite: Dcron) -> None:
+    tasks = b"#dcron: name=a\n@after b,elsewhere x\n#dcron: name=b\n@after a x\n"
+    found = sqlite("lint", "-", "--json", stdin=tasks)
+    assert [(each["task"], each["code"], each["line"]) for each in found.json] == [(None, "circle", None)]

@@ -13,6 +13,7 @@ from dcron.model import Definition, RunState, Task
 from dcron.policy.ownership import Permissions, digest
 from dcron.schedule import parse_calendar
 from dcron.schema import changes
+from dcron.services import transactions
 from dcron.services.apply import Apply, Request
 from dcron.services.calendars import Calendars
 from dcron.services.history import History
@@ -215,6 +216,7 @@ def test_an_import_is_another_source(stage: Stage) -> None:
     assert stage.crontab.get("a").source == SHOP
 
 
+@pytest.mark.slow
 def test_an_import_that_adopts_a_task_takes_it_from_its_source(stage: Stage) -> None:
     owned(stage, definition("a"), definition("b"))
     edits = [definition("a", timeout=5.0), definition("b")]
@@ -314,6 +316,7 @@ def test_a_renamed_task_that_another_waits_for_is_refused(stage: Stage) -> None:
         apply(stage, [], prune=True, force=True)
 
 
+@pytest.mark.slow
 def test_dependencies_may_be_in_any_order(stage: Stage) -> None:
     apply(stage, source(definition("c", "@after b"), definition("b", "@after a"), definition("a")))
     apply(stage, source(definition("a", "@after b"), definition("b", "@after c"), definition("c")))
@@ -360,6 +363,7 @@ def test_a_dry_run_tries_the_writes_and_leaves_nothing(stage: Stage) -> None:
     assert count_changes(stage) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["set", "rm", "add", "source"])
 def test_whoever_is_first_is_not_overwritten(stage: Stage, other: str) -> None:
     (task,) = owned(stage, definition("a"))
@@ -379,6 +383,7 @@ def test_whoever_is_first_is_not_overwritten(stage: Stage, other: str) -> None:
     assert {task.timeout for task in stage.crontab.tasks()} <= {None, 60.0}
 
 
+@pytest.mark.slow
 def test_a_pause_meanwhile_is_no_conflict(stage: Stage) -> None:
     (task,) = owned(stage, definition("a"))
     service = Apply(stage.crontab.acting("apply"))
@@ -404,6 +409,41 @@ def test_a_row_that_cannot_be_read_is_a_conflict_that_overwrite_mends(stage: Sta
     assert stage.crontab.get("a").env == {}
 
 
+@pytest.mark.slow
+def test_a_batch_of_several_transactions_is_undone_and_an_undo_that_stops_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("MOST_AT_ONCE", 4), ("PAGE", 2), ("REST", 0)):
+        monkeypatch.setattr(transactions, name, value)
+    owned(stage, definition("old"), definition("next", "@after old"), definition("end", "@after next"))
+    before = [task.definition() for task in stage.crontab.tasks()]
+    wanted = source(
+        definition("next", "@after new"),
+        definition("new"),
+        definition("end", "@after last"),
+        definition("last"),
+        definition("more", "@after end"),
+        was={"new": "old"},
+    )
+    apply(stage, wanted)
+    after = [task.definition() for task in stage.crontab.tasks()]
+    batch = str(next(iter(History(stage.crontab).changes(1))).batch)
+    undo = Undo(stage.crontab.acting("undo"))
+    found = undo.batch(batch)
+    undo.check(found)
+    pages = transactions.in_transactions(found, lambda each: (None, None))
+    assert len(pages) == 3
+    undo.undo([change for change in found if change.task == "more"])
+    left = Undo(stage.crontab).batch(batch)
+    assert sorted(str(change.task) for change in left) == ["end", "last", "new", "next"]
+    undo.undo(left)
+    assert [task.definition() for task in stage.crontab.tasks()] == before
+    redo = Undo(stage.crontab.acting("undo"))
+    redo.undo(redo.batch(batch))
+    assert [task.definition() for task in stage.crontab.tasks()] == after
+
+
+@pytest.mark.slow
 def test_what_ran_stays(stage: Stage) -> None:
     (task,) = owned(stage, definition("a"))
     node = stage.node(lease=36000)

@@ -7,8 +7,7 @@ import pytest
 
 from dcron.model import Definition
 from dcron.policy.ownership import Permissions
-from dcron.services import apply as apply_module
-from dcron.services import source_plan
+from dcron.services import transactions
 from dcron.services.apply import Apply, Request
 from dcron.sources import Place, SourceTask
 from dcron.store import planning
@@ -88,9 +87,9 @@ def test_an_apply_that_dies_at_a_statement_is_finished_by_the_next(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if TASKS < 500:
-        monkeypatch.setattr(apply_module, "MOST_AT_ONCE", 5)
-        monkeypatch.setattr(source_plan, "PAGE", 5)
-    monkeypatch.setattr(apply_module, "REST", 0)
+        monkeypatch.setattr(transactions, "MOST_AT_ONCE", 5)
+        monkeypatch.setattr(transactions, "PAGE", 5)
+    monkeypatch.setattr(transactions, "REST", 0)
     begin(stage)
     apply(stage, AFTER)
     expected = states(stage)

@@ -210,3 +210,30 @@ def test_an_open_transaction_of_another_is_seen_on_postgres(stage: Stage) -> Non
     other.close()
     assert found is not None
     assert found >= 0.05
+
+
+def test_chosen_labels_of_tasks_are_shown(stage: Stage) -> None:
+    from dcron.monitoring.cluster_metrics import metrics_of
+
+    stage.task("a", labels={"team": "shop", "a/b": "x", "other": "y"})
+    stage.task("b")
+    stage.insert_line(name="c", labels="{")
+
+    def info() -> list[dict[str, str]]:
+        with stage.database.read() as connection:
+            figures = cluster_figures.read(connection, stage.database)
+        metrics = [metric for metric in metrics_of(figures) if metric.name == "dcron_task_info"]
+        return [sample.labels for metric in metrics for sample in metric.samples]
+
+    assert info() == []
+    SharedSettings(stage.crontab).set("monitor.labels", "team,a/b")
+    assert info() == [
+        {"task": "a", "label_team": "shop", "label_a_b": "x"},
+        {"task": "b", "label_team": "", "label_a_b": ""},
+        {"task": "c", "label_team": "", "label_a_b": ""},
+    ]
+    for bad in ("Team", "a/b,a_b", ",".join("abcdefghijk")):
+        with pytest.raises(UsageError):
+            SharedSettings(stage.crontab).set("monitor.labels", bad)
+    stage.sql("UPDATE settings SET value = '{}' WHERE name = 'monitor.labels'")
+    assert info() == []

@@ -26,6 +26,7 @@ from dcron.store import (
     clock_steps,
     daily_statistics,
     dependencies,
+    durations,
     epochs,
     events,
     expiry,
@@ -154,6 +155,10 @@ def a_run(connection: Connection) -> Run:
 
 
 QUERIES: dict[str, Callable[[Connection, Stage], object]] = {
+    "the durations of tasks, for a forecast": lambda connection, stage: durations.of_tasks(
+        connection, list(range(1, 501))
+    ),
+    "live runs, for a forecast": lambda connection, stage: durations.of_alive(connection, stage.now),
     "snapshot": lambda connection, stage: take_snapshot(connection, stage.database, NODE),
     "heads": lambda connection, stage: planning.heads(connection),
     "to_plan": lambda connection, stage: tasks.to_plan(connection, NOON, 100),

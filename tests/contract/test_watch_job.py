@@ -310,3 +310,20 @@ def test_what_no_node_can_send_is_given_up_after_a_day(stage: WatchedStage) -> N
     stage.forward(hours=2)
     assert len(stage.look()) == 2
     assert stage.number() == 2
+
+
+def test_what_settings_expect_of_tasks_with_a_label_is_watched(stage: WatchedStage) -> None:
+    settings = SharedSettings(stage.crontab)
+    settings.set("expect.success[team=shop]", "1h")
+    settings.set("notify[team=shop]", "ops-shop")
+    settings.set("expect.start", "none")
+    task = stage.task("a", labels={"team": "shop"})
+    stage.task("b")
+    stage.task("c", labels={"team": "shop"}, expect={"success": "none"})
+    stage.node(lease=100_000)
+    stage.forward(hours=2)
+    assert stage.look() == [f"stale task:{task.id}"]
+    with stage.database.read() as connection:
+        assert list(connection.scalars(select(notifications.c.channel))) == ["ops-shop"]
+    settings.unset("expect.success[team=shop]")
+    assert stage.look() == []

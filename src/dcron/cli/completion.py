@@ -147,6 +147,11 @@ def _channels(ctx: Any, beginning: str) -> list[Offer]:
     return _plain(sorted({*own, *living} - {MAILTO}))
 
 
+def _labels(ctx: Any, beginning: str) -> list[Offer]:
+    """Return the labels that tasks have, such as `team=shop`."""
+    return _plain(_query(ctx, lambda crontab: crontab.labels(beginning, _MOST)))
+
+
 def _queues(ctx: Any, beginning: str) -> list[Offer]:
     """Return the queues with a limit, with active runs, or served by an agent."""
     from dcron.services.fleet import Fleet
@@ -216,12 +221,14 @@ _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
     "CALENDAR": lambda ctx, beginning: _plain(calendar_names(ctx, beginning)),
     "CHANNEL": _channels,
     "CONTEXT": _contexts,
+    "K=V": _labels,
     "NAME": lambda ctx, beginning: _plain(task_names(ctx, beginning)),
     "NODE": _nodes,
     "OPTION": _clearable,
     "QUEUE": _queues,
     "RUN": _runs,
     "SCHEDULE": _schedules,
+    "SELECTOR": _labels,
     "SOURCE": _sources,
     "STATE": _states,
     "TAG": _tags,

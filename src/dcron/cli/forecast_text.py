@@ -99,7 +99,9 @@ def _facts(outlook: Outlook, here: tzinfo) -> Iterator[tuple[str, Sequence[str]]
     if outlook.unknown:
         number = humanize.plural(len(outlook.unknown), "task")
         names = humanize.first_few(outlook.unknown, _MANY)
-        text = f"{number} without successful runs and --expect runtime count as taking no time: {names}"
+        text = (
+            f"the durations of {number}, which count as 0s: no successful run, no --expect runtime: {names}"
+        )
         yield "unknown", [text]
     yield from _lines("helps", (_relief(each, here) for each in outlook.reliefs), len(outlook.reliefs))
 
@@ -129,7 +131,7 @@ def _unstarted(code: SkipCode, found: Sequence[ForecastSkips]) -> str:
 
 def _relief(each: Relief, here: tzinfo) -> str:
     those = f"{humanize.plural(len(each.tasks), 'task')} at {each.minute.astimezone(here):%H:%M}"
-    names = humanize.first_few(each.tasks, _FEW)
+    names = f"label {each.label}" if each.label else humanize.first_few(each.tasks, _FEW)
     match each.kind:
         case "jitter":
             text = f"--jitter {format_duration(each.value)} on {those} ({names})"

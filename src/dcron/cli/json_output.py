@@ -479,6 +479,7 @@ def _relief_shape(each: "Relief") -> dict[str, Any]:
         "kind": each.kind,
         "value": each.value,
         "tasks": list(each.tasks),
+        "label": each.label,
         "minute": instant(each.minute),
         "longest_wait_before": seconds(each.before),
         "longest_wait_after": seconds(each.after),

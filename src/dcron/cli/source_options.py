@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 AHEAD = timedelta(hours=24)
 SHOWN = 20
 """Tasks of one kind that are printed; further ones are counted."""
+MISTAKES_SHOWN = 50
 LONGEST = 1_000
 """Characters of a line in a difference."""
 
@@ -86,7 +87,10 @@ def places_printed() -> "Iterator[None]":
     try:
         yield
     except CrontabFileError as error:
-        console.note(str(error))
+        mistakes = str(error).split("\n")
+        console.note("\n".join(mistakes[:MISTAKES_SHOWN]))
+        if len(mistakes) > MISTAKES_SHOWN:
+            console.note(f"and {len(mistakes) - MISTAKES_SHOWN:,} more")
         raise UsageError("nothing was changed") from None
 
 

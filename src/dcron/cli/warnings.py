@@ -66,9 +66,7 @@ def print_owned(changed: Iterable[Task]) -> None:
     for source, names in by_source.items():
         belongs = "belongs" if len(names) == 1 else "belong"
         named = first_few(names, NAMES_SHOWN)
-        console.note(
-            f"{named} {belongs} to {source}: make the change there, too, or `dcron apply` finds a conflict"
-        )
+        console.note(f"{named} {belongs} to {source}: change it there, too")
 
 
 def print_unserved(view: "TaskRow", fleet: Sequence[Node]) -> None:

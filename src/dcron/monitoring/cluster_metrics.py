@@ -5,7 +5,8 @@ from datetime import datetime
 
 from prometheus_client import Metric
 
-from dcron.monitoring.families import gauge, gauges_by
+from dcron.monitoring.families import gauge, gauges_by, ones
+from dcron.settings import metric_label
 from dcron.store.cluster_figures import ClusterFigures, MaintenanceFigures, TaskFigures
 
 _JOB = "maintenance_job"
@@ -116,7 +117,18 @@ def _of_tasks(figures: ClusterFigures) -> Iterator[Metric]:
     for name, help_text, value_of in columns:
         values = {task.name: value for task in figures.of_tasks if (value := value_of(task)) is not None}
         yield gauges_by(f"dcron_task_{name}", help_text, "task", values)
+    if figures.label_keys:
+        yield _task_info(figures)
     yield gauge("dcron_task_series_left_out", "Tasks without figures of their own.", figures.tasks_left_out)
+
+
+def _task_info(figures: ClusterFigures) -> Metric:
+    """Return a series of value 1 for each task with its labels; a label that it lacks is empty."""
+    names = ["task", *map(metric_label, figures.label_keys)]
+    values = (
+        [task.name, *(task.labels.get(key, "") for key in figures.label_keys)] for task in figures.of_tasks
+    )
+    return ones("dcron_task_info", "The labels of a task that monitor.labels names.", names, values)
 
 
 def _stamp(at: datetime | None) -> float | None:

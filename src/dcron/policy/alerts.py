@@ -11,6 +11,7 @@ from dcron.fields import FIELDS, expectations
 from dcron.fields.expectations import AUTO, RUNTIME, START, SUCCESS, Bounds
 from dcron.fields.kinds import NONE
 from dcron.model import AlertKind, Definition
+from dcron.policy.label_defaults import for_labels
 
 START_WITHIN = 600.0
 """Seconds within which a due run starts, where nothing else is said."""
@@ -63,7 +64,11 @@ class Rules:
 
 
 def rules_of(settings: Mapping[str, Any], task: Definition | None = None) -> Rules:
-    """Return the rules of a task, or those of the crontab itself. Ignore values that are not valid."""
+    """Return the rules of a task, or those of the crontab itself. Ignore values that are not valid.
+
+    Settings for the task's labels replace the general ones.
+    """
+    settings = for_labels(settings, task.labels) if task else settings
     own_channels = _valid("notify", task.notify) if task else None
     channels = own_channels or _valid("notify", settings.get("notify.default")) or ()
     kinds = (task and _valid("notify_on", task.notify_on)) or _valid("notify_on", settings.get("notify.on"))

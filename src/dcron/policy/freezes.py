@@ -51,6 +51,14 @@ class FrozenTime:
                 counted = stop
         return total
 
+    def mostly(self, begin: datetime, end: datetime) -> Freeze | None:
+        """Return the first freeze of this time, if it was frozen for at least half of it."""
+        if begin == end:
+            return self.at(begin)
+        if 2 * self.between(begin, end) < end - begin:
+            return None
+        return next((each for each in self._freezes if _overlaps(each, begin, end)), None)
+
     def end_after(self, time: datetime) -> datetime | None:
         """Return the first time from this one on that is not frozen; None if no end is known."""
         at = time
@@ -65,6 +73,11 @@ class FrozenTime:
         """Return why no run starts by itself at this time; None if it is not frozen."""
         freeze = self.at(time)
         return reason_of(freeze) if freeze else None
+
+
+def _overlaps(freeze: Freeze, begin: datetime, end: datetime) -> bool:
+    stop = end_of(freeze)
+    return max(freeze.from_at, begin) < min(stop or end, end)
 
 
 NEVER = FrozenTime()

@@ -432,7 +432,8 @@ class _Simulation:
         self._full.clear()
         if live.is_counted:
             self._load.runs.append(PlayedRun(state.about.name, run.due_at, live.started_at, now))
-        if state.blocked:
+        released = len(state.blocked) if state.about.task.every_node else min(1, len(state.blocked))
+        for _ in range(released):
             self._put(state.blocked.popleft())
         if not live.is_cancelled:
             self._succeed(state, now)

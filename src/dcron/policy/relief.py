@@ -1,6 +1,6 @@
 """Propose changes that shorten the longest wait. Each proposal was simulated before it is made."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -25,17 +25,20 @@ _LONGEST = timedelta(hours=6)
 _HELPS = 0.5
 """What a proposal leaves of the longest wait at most."""
 _ANY_MINUTE = "H"
+Kind = Literal["jitter", "slots", "minute"]
 
 
 @dataclass(frozen=True)
 class Relief:
     """A change that shortens the longest wait."""
 
-    kind: Literal["jitter", "slots", "minute"]
+    kind: Kind
     value: int
     """Seconds of jitter, or slots of all nodes together; 0 for `minute`, the symbol H as minute."""
     tasks: Sequence[str]
     """The tasks to change; none for slots."""
+    label: str | None
+    """A label that these tasks have and no other, such as `tier=bronze`."""
     minute: datetime
     """The minute in which these start now."""
     before: float
@@ -59,6 +62,17 @@ def _busy_period(load: Load, worst: PlayedRun) -> tuple[datetime, datetime]:
     return max(begin, worst.due_at - _LONGEST) - _AROUND, until + _AROUND
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """A change to simulate."""
+
+    kind: Kind
+    value: int
+    changed: Mapping[str, LoadTask]
+    """The tasks that differ, by name."""
+    fleet: LoadFleet
+
+
 class _Trials:
     """Simulates one busy period again and again, with changes."""
 
@@ -76,31 +90,30 @@ class _Trials:
         ]
 
     def reliefs(self) -> Iterator[Relief]:
-        jitters = ((seconds, self._with_jitter(seconds)) for seconds in _JITTERS)
-        yield from self._first("jitter", jitters)
-        yield from self._first("minute", [(0, self._at_other_minutes())])
+        """Yield of each kind the first change after which no run is late, or else the best that helps."""
+        jitters = (_Trial("jitter", seconds, self._with_jitter(seconds), self._fleet) for seconds in _JITTERS)
+        yield from self._first(trial for trial in jitters if trial.changed)
+        other = _Trial("minute", 0, self._at_other_minutes(), self._fleet)
+        yield from self._first([other] if other.changed else [])
         more = (_with_slots(self._fleet, factor) for factor in _MORE_SLOTS)
-        yield from self._first("slots", ((fleet.slots, fleet) for fleet in more))
+        yield from self._first(_Trial("slots", fleet.slots, {}, fleet) for fleet in more)
 
-    def _first(
-        self,
-        kind: Literal["jitter", "slots", "minute"],
-        trials: Iterable[tuple[int, LoadFleet | dict[str, LoadTask]]],
-    ) -> Iterator[Relief]:
-        """Yield the first trial after which no run is late, or else the best one that helps."""
+    def _first(self, trials: Iterable["_Trial"]) -> Iterator[Relief]:
         best: Relief | None = None
-        for value, change in trials:
-            changed = {} if isinstance(change, LoadFleet) else change
-            fleet = change if isinstance(change, LoadFleet) else self._fleet
-            if fleet is self._fleet and not changed:
-                continue
-            after = self._longest_wait([changed.get(each.name, each) for each in self._tasks], fleet)
+        for trial in trials:
+            tasks = [trial.changed.get(each.name, each) for each in self._tasks]
+            after = self._longest_wait(tasks, trial.fleet)
             if after <= self._before * _HELPS and (best is None or after < best.after):
-                best = Relief(kind, value, list(changed), self._minute, self._before, after)
+                best = self._relief(trial, after)
             if after <= LATE_AFTER.total_seconds():
                 break
         if best:
             yield best
+
+    def _relief(self, trial: "_Trial", after: float) -> Relief:
+        names = list(trial.changed)
+        label = _label_of(names, self._tasks) if names else None
+        return Relief(trial.kind, trial.value, names, label, self._minute, self._before, after)
 
     def _longest_wait(self, tasks: Sequence[LoadTask], fleet: LoadFleet) -> float:
         return max((run.wait for run in play(tasks, fleet, self._begin, self._until).runs), default=0.0)
@@ -148,3 +161,12 @@ def _with_slots(fleet: LoadFleet, factor: float) -> LoadFleet:
 def _least_gap(starts: Sequence[datetime]) -> float:
     gaps = ((after - before).total_seconds() for before, after in pairwise(starts))
     return min(gaps, default=float("inf"))
+
+
+def _label_of(names: Collection[str], tasks: Iterable[LoadTask]) -> str | None:
+    """Return a label that the tasks of these names have and no other."""
+    having: dict[str, set[str]] = {}
+    for each in tasks:
+        for key, value in each.task.labels.items():
+            having.setdefault(f"{key}={value}", set()).add(each.name)
+    return next((label for label, named in sorted(having.items()) if named == set(names)), None)

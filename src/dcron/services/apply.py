@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from time import sleep
 from typing import Any
 
 from sqlalchemy import Connection
@@ -31,16 +30,13 @@ from dcron.policy.ownership import (
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules
 from dcron.services.service import Service
-from dcron.services.source_plan import HandEdit, Plan, PlannedTask, upstream_of
+from dcron.services.source_plan import HandEdit, Plan, PlannedTask
 from dcron.services.task_writer import TaskWriter
+from dcron.services.transactions import in_transactions, rest, upstream_of
 from dcron.sources import Place, SourceTask
 from dcron.store import calendars, changes, tasks
 from dcron.validation import require_runnable, require_valid
 
-MOST_AT_ONCE = 500
-"""Changes in one transaction. More are made in pages: each change locks a SQLite file for about 8 ms."""
-REST = 0.25
-"""Seconds between two pages, in which agents and others write."""
 LEAST_REMOVED = 10
 """So many tasks may be removed at once, however few the source has."""
 REMOVED_PART = 5
@@ -80,7 +76,7 @@ class Apply(Service):
     def apply(
         self, plan: Plan, *, dry_run: bool = False, written: Callable[[int], object] = lambda number: None
     ) -> None:
-        """Make all changes of the plan: up to MOST_AT_ONCE in one transaction, more in pages.
+        """Make all changes of the plan: in one transaction, or in several if they are many.
 
         `written` is called after each transaction with the number of its changes. With `dry_run`, the changes
         are tried and rolled back, unless they are too many for one transaction.
@@ -94,12 +90,12 @@ class Apply(Service):
             raise Refused(
                 "\n".join([*(each.problem for each in plan.refused), *filter(None, [plan.obstacle])])
             )
-        pages = plan.transactions(MOST_AT_ONCE)
+        pages = in_transactions(plan.writes, lambda each: (each.before, each.after))
         if dry_run and len(pages) > 1:
             return
         for number, page in enumerate(pages):
             if number:
-                sleep(REST)
+                rest()
             self._write(page, plan.source, dry_run=dry_run)
             written(len(page))
 

@@ -71,7 +71,8 @@ class Forecast(Service):
         """Return what these edits of the crontab change in the forecast. Raises UsageError."""
         crontab = self._crontab(until)
         before, after = crontab.situation(), crontab.edited(edits).situation()
-        return compare(outlook(before, here), outlook(after, here), before.starts, after.starts)
+        is_now, would_be = (outlook(each, here, proposes=False) for each in (before, after))
+        return compare(is_now, would_be, before.starts, after.starts)
 
     def quiet(self, until: datetime, seconds: float) -> QuietForecast:
         """Return the times of at least so many seconds in which nothing starts. Raises UsageError."""
@@ -108,11 +109,11 @@ class Forecast(Service):
             after = page[-1].name
 
 
-def outlook(situation: Situation, here: tzinfo) -> Outlook:
-    """Return the forecast of a situation, in hours of this zone."""
+def outlook(situation: Situation, here: tzinfo, *, proposes: bool = True) -> Outlook:
+    """Return the forecast of a situation, in hours of this zone; unless it `proposes`, without reliefs."""
     played = situation.play()
     worst = forecast.worst_run(run for run in played.runs if run.due_at > situation.now)
-    is_late = worst is not None and worst.wait > LATE_AFTER.total_seconds()
+    is_late = proposes and worst is not None and worst.wait > LATE_AFTER.total_seconds()
     return Outlook(
         begin=situation.now,
         until=situation.until,

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from dcron.errors import UsageError
-from dcron.model import StoredSetting
+from dcron.model import StoredSetting, Task
+from dcron.policy import label_defaults
 from dcron.schedule import configured_zone, machine_zone
 from dcron.services.service import Service
-from dcron.settings import SETTINGS, TIMEZONE, Setting, find
+from dcron.settings import BY_LABELS, EXPECT, NOTIFY, SETTINGS, TIMEZONE, Setting, find, labels_of
 from dcron.store import audit_log, settings
 from dcron.unreadable import Unreadable
 
@@ -44,16 +45,28 @@ class SharedSettings(Service):
     """The settings of a crontab. Every method is one transaction."""
 
     def every(self) -> list[SettingValue]:
-        """Return all settings in the order of names, set or not."""
+        """Return all settings in the order of names, set or not; those for labels only where they are set."""
         with self.database.read() as connection:
             stored = {each.name: each for each in settings.every(connection)}
-        return [_setting_value(SETTINGS[name], stored.get(name)) for name in sorted(SETTINGS)]
+        names = {*SETTINGS, *(name for name in stored if labels_of(name)[0] in BY_LABELS)}
+        return [_setting_value(find(name), stored.get(name)) for name in sorted(names)]
+
+    def of_labels(self, task: Task) -> list[SettingValue]:
+        """Return the settings that apply to the task because of its labels, where it says nothing itself."""
+        with self.database.read() as connection:
+            stored = {each.name: each for each in settings.every(connection)}
+        names = label_defaults.applying(stored, task.labels)
+        return [
+            _setting_value(find(name), stored[name])
+            for general, name in sorted(names.items())
+            if not _says_itself(task, general)
+        ]
 
     def get(self, name: str) -> SettingValue:
         """Return one setting. Raises UsageError for an unknown name."""
         setting = find(name)
         with self.database.read() as connection:
-            return _setting_value(setting, settings.by_name(connection, name))
+            return _setting_value(setting, settings.by_name(connection, setting.name))
 
     def set(self, name: str, text: str) -> SettingValue:
         """Set it for all users. Raises UsageError for an unknown name or an invalid value."""
@@ -61,14 +74,14 @@ class SharedSettings(Service):
         value = setting.read(text)
         with self.database.write() as connection:
             now = self.database.now(connection)
-            before = settings.by_name(connection, name)
-            settings.put(connection, name, value, now, self.actor)
-            audit_log.record_setting(connection, now, self.author, name, _recorded(before), value)
+            before = settings.by_name(connection, setting.name)
+            settings.put(connection, setting.name, value, now, self.actor)
+            audit_log.record_setting(connection, now, self.author, setting.name, _recorded(before), value)
         return SettingValue(setting, value, now, self.actor)
 
     def unset(self, name: str) -> bool:
         """Reset it to its default; return whether it was set. Raises UsageError for an unknown name."""
-        find(name)
+        name = find(name).name
         with self.database.write() as connection:
             now = self.database.now(connection)
             before = settings.by_name(connection, name)
@@ -101,6 +114,14 @@ def zone_without_setting(configured: str | None) -> ChosenZone:
     if found := machine_zone():
         return ChosenZone(found, "this machine's")
     return ChosenZone("UTC", "because this machine names none")
+
+
+def _says_itself(task: Task, general: str) -> bool:
+    """Return whether the task has a value of its own in place of this setting."""
+    if general.startswith(EXPECT):
+        return general.removeprefix(EXPECT) in task.expect
+    field = "notify" if general == f"{NOTIFY}default" else general.replace(".", "_")
+    return bool(getattr(task, field))
 
 
 def _recorded(stored: StoredSetting | None) -> Any:

@@ -1,20 +1,14 @@
-"""What applying a source would change, and in which order. Pure."""
+"""What applying a source would change. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dcron import policy
 from dcron.crontabfile.revising import difference
-from dcron.errors import ScheduleError
 from dcron.model import Definition, Task
-from dcron.policy.dependencies import groups_in_order
 from dcron.policy.ownership import Decision, Owner
 from dcron.services.text_edits import TaskChange
 from dcron.sources import Place
-
-PAGE = 100
-"""Changes in one transaction, where they are too many for one."""
 
 
 @dataclass(frozen=True)
@@ -163,48 +157,3 @@ class Plan:
             if after := written.get(task.id, task):
                 yield after
         yield from (each.after for each in self.added if each.after)
-
-    def transactions(self, most_at_once: int) -> list[list[PlannedTask]]:
-        """Return what to write in transactions: one, or several if there are more than `most_at_once`.
-
-        A task comes after those that it waits for. Tasks that need each other are in one transaction: a
-        renamed task, and the tasks that wait for it.
-        """
-        writes = self.writes
-        if len(writes) <= most_at_once:
-            return [writes] if writes else []
-        pages: list[list[PlannedTask]] = [[]]
-        for group in groups_in_order(_needs(writes)):
-            if len(pages[-1]) >= PAGE:
-                pages.append([])
-            pages[-1] += (writes[int(number)] for number in group)
-        return pages
-
-
-def _needs(writes: Sequence[PlannedTask]) -> dict[str, set[str]]:
-    """Return, by number, the writes that each of these needs to be done before or together with it."""
-    giving = {each.name: number for number, each in enumerate(writes) if each.after}
-    taking = {
-        each.before.name: number
-        for number, each in enumerate(writes)
-        if each.before and (each.after is None or each.is_renamed or each.after.every_node)
-    }
-    needs: dict[str, set[str]] = {str(number): set() for number in range(len(writes))}
-    for number, each in enumerate(writes):
-        for name in upstream_of(each.after):
-            if name in giving:
-                needs[str(number)].add(str(giving[name]))
-        for name in upstream_of(each.before):
-            if name in taking:
-                needs[str(taking[name])].add(str(number))
-    return needs
-
-
-def upstream_of(task: Definition | None) -> Sequence[str]:
-    """Return the tasks that this one waits for."""
-    if task is None:
-        return ()
-    try:
-        return policy.schedule_of(task.schedule, task.name).after
-    except ScheduleError:  # a task of the crontab whose schedule was written with plain SQL
-        return ()

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection
@@ -19,7 +20,7 @@ from dcron.services.owned_tasks import require_changes_allowed
 from dcron.services.service import Service
 from dcron.services.task_rows import TaskRow
 from dcron.services.task_writer import TaskWriter
-from dcron.store import dependencies, listings, planning, tasks
+from dcron.store import dependencies, listings, planning, selectors, tasks
 from dcron.store.search_terms import Term
 from dcron.validation import require_text, require_valid
 
@@ -95,6 +96,12 @@ class Tasks(Service):
         """Return the tasks that the selector chooses, in the order of names."""
         with self.database.read() as connection:
             return tasks.selected(connection, selector)
+
+    def labels(self, beginning: str, limit: int) -> list[str]:
+        """Return the first labels of tasks with this beginning, such as `team=shop`, in order."""
+        with self.database.read() as connection:
+            pairs = (f"{key}={value}" for key, value in selectors.pairs(connection))
+            return list(islice((pair for pair in pairs if pair.startswith(beginning)), limit))
 
     def planned_occurrences(self, task_ids: Sequence[int]) -> dict[int, datetime]:
         """Return the occurrences of the scheduled runs of these tasks, by task id, where there is one."""

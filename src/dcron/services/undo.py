@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dcron.errors import Conflict, NotFound, Refused, UsageError
-from dcron.model import LAST_RUN, StoredCalendar
+from dcron.model import LAST_RUN, Definition, StoredCalendar
 from dcron.schedule import repeatable
 from dcron.services import dependency_rules, task_names
 from dcron.services.history import batch_of
 from dcron.services.service import Service
 from dcron.services.task_writer import TaskWriter
 from dcron.services.text_edits import TaskChange
+from dcron.services.transactions import in_transactions, is_divided, rest
 from dcron.store import audit_log, calendars, changes, freezes, nodes, queues, settings, sql_deletions, tasks
 from dcron.store.changes import RecordedChange, TaskState, state_of
 
@@ -99,36 +100,59 @@ class Undo(Service):
             while later := next(filter(None, (changes.last_undo(connection, c.id) for c in found)), None):
                 if later.batch is None or later.batch == found[0].batch:
                     break
+                if left := _not_undone(connection, found):
+                    return left
                 found = changes.of_batch(connection, later.batch)
         return found
 
     # Undo -------------------------------------------------------------------------------------------
 
-    @repeatable
     def check(self, found: Sequence[RecordedChange], *, force: bool = False) -> Undone:
         """Return what undoing these changes would do. Raises as `undo` does."""
-        with self.database.write() as connection, connection.begin_nested() as attempt:
-            undone = self._undo(connection, found, force=force)
-            attempt.rollback()
-        return undone
+        return self._undo(found, force=force, dry_run=True)
 
-    @repeatable
     def undo(self, found: Sequence[RecordedChange], *, force: bool = False) -> Undone:
         """Undo these changes, the oldest first in `found`, in reverse order.
+
+        Many changes of tasks are undone in several transactions: `check` them before.
 
         Raises LaterChanges if later changes would be lost, unless with `force`, Refused for what cannot be
         undone or is as it was before, and UsageError for a task that is no longer valid.
         """
-        with self.database.write() as connection:
-            return self._undo(connection, found, force=force)
+        return self._undo(found, force=force, dry_run=False)
 
-    def _undo(self, connection: Connection, found: Sequence[RecordedChange], *, force: bool) -> Undone:
+    def _undo(self, found: Sequence[RecordedChange], *, force: bool, dry_run: bool) -> Undone:
         steps = list(_steps(found))
+        only_tasks = all(step.first.has_states for step in steps)
+        pages = in_transactions(steps, _states_of) if only_tasks else [steps]
+        undone = Undone([], [])
+        for number, page in enumerate(pages):
+            if number:
+                rest()
+            part = self._undo_page(page, force=force, dry_run=dry_run, is_alone=len(pages) == 1)
+            undone = Undone([*undone.tasks, *part.tasks], [*undone.others, *part.others])
+        if not (undone.tasks or undone.others):
+            raise Refused("there is nothing to undo: all is as it was before")
+        return undone
+
+    @repeatable
+    def _undo_page(self, steps: Sequence[Step], *, force: bool, dry_run: bool, is_alone: bool) -> Undone:
+        """Undo these steps in one transaction.
+
+        The dependencies of a page that is tried are not checked, unless it is alone: others change them, too.
+        """
+        with self.database.write() as connection, connection.begin_nested() as savepoint:
+            undone = self._write(connection, steps, force=force, checks=is_alone or not dry_run)
+            if dry_run:
+                savepoint.rollback()
+        return undone
+
+    def _write(self, connection: Connection, steps: Sequence[Step], *, force: bool, checks: bool) -> Undone:
         if any(step.first.kind == "freeze" for step in steps):
             self.database.lock_out_starts(connection)
         self._lock(connection, steps)
         attempt = _Attempt(connection, self, force=force)
-        left, problems = steps, dict[str, UsageError | Refused]()
+        left, problems = list(steps), dict[str, UsageError | Refused]()
         for _ in steps:
             left, tried, problems = [], left, {}
             for step in tried:
@@ -140,13 +164,12 @@ class Undo(Service):
                     problems[step.subject] = error
             if not left or len(left) == len(tried):
                 break
-        problems |= {name: Refused(text) for name, text in attempt.dependency_problems().items()}
+        if checks:
+            problems |= {name: Refused(text) for name, text in attempt.dependency_problems().items()}
         if len(problems) == 1:
             raise next(iter(problems.values()))
         if problems:
             raise Refused("\n".join(f"{name}: {error}" for name, error in problems.items()))
-        if not (attempt.tasks or attempt.others):
-            raise Refused("there is nothing to undo: all is as it was before")
         self.database.notify(connection)
         return Undone(attempt.tasks, attempt.others)
 
@@ -290,6 +313,21 @@ _WRITERS = {
     "node": _Attempt._write_node,
     "freeze": _Attempt._write_freeze,
 }
+
+
+def _not_undone(connection: Connection, found: Sequence[RecordedChange]) -> list[RecordedChange]:
+    """Return what is left of a batch in several transactions that was undone in part."""
+    if not is_divided(len(found)):
+        return []
+    undone = changes.undone_among(connection, [each.id for each in found])
+    left = {step.last.task_id for step in _steps(found) if step.last.id not in undone}
+    return [each for each in found if each.task_id in left]
+
+
+def _states_of(step: Step) -> tuple[Definition | None, Definition | None]:
+    """Return the task as it is, and as it becomes."""
+    before, after = step.last.state_after, step.first.state_before
+    return before.definition if before else None, after.definition if after else None
 
 
 def _steps(found: Sequence[RecordedChange]) -> Iterator[Step]:

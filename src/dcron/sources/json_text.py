@@ -53,10 +53,19 @@ class JsonDocument:
         try:
             return json.loads(self._text, object_pairs_hook=self._object, parse_int=_integer)
         except json.JSONDecodeError as error:
-            message = f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-            raise CrontabFileError(f"{self._file}:{error.lineno}:{error.colno}: {message}") from None
+            raise self._not_json(error) from None
         except RecursionError:
             raise CrontabFileError(f"{self._file}: the values are nested too deeply") from None
+
+    def _not_json(self, error: json.JSONDecodeError) -> CrontabFileError:
+        line, column, message = error.lineno, error.colno, f"{error.msg[:1].lower()}{error.msg[1:]}"
+        before, bracket = self._text[: error.pos].rstrip(), self._text[error.pos : error.pos + 1]
+        if before.endswith(",") and bracket in ("}", "]"):
+            # Python 3.13 reports the comma, earlier versions the bracket.
+            comma = len(before) - 1
+            line, column = before.count("\n") + 1, comma - before.rfind("\n")
+            message = "illegal trailing comma before end of " + ("object" if bracket == "}" else "array")
+        return CrontabFileError(f"{self._file}:{line}:{column}: this is not JSON: {message}")
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)

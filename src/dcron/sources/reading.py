@@ -78,7 +78,7 @@ class _Reader:
             self.mistakes.add_error(files.name_of(path), error)
             return
         for notice in files.unread(path, others):
-            self._notices.append(SourceNotice(Place(str(path), 1), notice))
+            self._notices.append(SourceNotice(Place(str(path), 0), notice))
         for file in found:
             self.files.append(str(file))
             try:

@@ -12,14 +12,14 @@ MAX_MISTAKES = 1_000
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A place in a source: a file, and a line from 1 on."""
+    """A place in a source: a file, and a line from 1 on; 0 is the file as a whole, or a directory."""
 
     file: str
     line: int
 
     def __str__(self) -> str:
         """Return `file:line`, as compilers and editors write it."""
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 @dataclass(frozen=True)

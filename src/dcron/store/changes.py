@@ -1,5 +1,6 @@
 """Queries of the audit log for `dcron history`, `undo` and `--at`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -170,6 +171,13 @@ def last_undo(connection: Connection, change_id: int) -> RecordedChange | None:
     """Return the latest change that undoes this one."""
     row = connection.execute(_newest().where(changes.c.undoes == change_id).limit(1)).first()
     return _change(row) if row else None
+
+
+def undone_among(connection: Connection, change_ids: Sequence[int]) -> set[int]:
+    """Return which of these changes were undone by a later one."""
+    pages = (change_ids[start : start + PAGE] for start in range(0, len(change_ids), PAGE))
+    queries = (select(changes.c.undoes).where(changes.c.undoes.in_(page)) for page in pages)
+    return {found for query in queries for found in connection.scalars(query)}
 
 
 def of_batch(connection: Connection, batch: str) -> list[RecordedChange]:

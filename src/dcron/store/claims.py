@@ -222,9 +222,9 @@ def _name_freezes(connection: Connection, result: ClaimResult) -> None:
 
 
 def _of_freeze(frozen: FrozenTime, skip: Skip) -> Skip:
-    if skip.code is not SkipCode.MISSED or skip.covers is None or not frozen.at(skip.covers.last):
+    if skip.code is not SkipCode.MISSED or skip.covers is None:
         return skip
-    freeze = frozen.at(skip.covers.first)
+    freeze = frozen.mostly(skip.covers.first, skip.covers.last)
     return policy.frozen_skip(freeze, skip.covers) if freeze else skip
 
 

@@ -1,7 +1,7 @@
 """Read the figures of a whole crontab for a monitoring system, in one transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from dcron.errors import ROW_ERRORS, UsageError
 from dcron.model import Freeze, Node, NodeState, Queue, RunState
 from dcron.schema import ALIVE, BLOCKED, DEAD, DUE, WAITING, crontab, maintenance_jobs, runs
 from dcron.schema import nodes as node_table
-from dcron.settings import MONITOR_TASKS
+from dcron.settings import MONITOR_LABELS, MONITOR_TASKS
 from dcron.store import freezes, listings, nodes, planning, queues, settings
 from dcron.store.search_terms import Term, first_due, latest_ended, of_latest, of_task
 
@@ -46,6 +46,7 @@ class TaskFigures:
     """When its latest success ended; None also if that is more than LOOK_BACK runs ago."""
     failures: int
     """How often it has failed since its last success, up to LOOK_BACK."""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class ClusterFigures:
     maintenance: Sequence[MaintenanceFigures]
     of_tasks: Sequence[TaskFigures]
     """The first tasks, by name."""
+    label_keys: Sequence[str]
+    """The labels of tasks that are shown."""
     tasks_left_out: int
     """How many tasks are not among them."""
 
@@ -135,6 +138,7 @@ def read(connection: Connection, database: Database) -> ClusterFigures:
         oldest_transaction=database.oldest_transaction(connection),
         maintenance=[MaintenanceFigures(**row) for row in connection.execute(_MAINTENANCE).mappings()],
         of_tasks=of_tasks,
+        label_keys=_label_keys(connection),
         tasks_left_out=max(0, left_out),
     )
 
@@ -216,6 +220,15 @@ def _most_tasks(connection: Connection) -> int:
         return int(MONITOR_TASKS.unset)
 
 
+def _label_keys(connection: Connection) -> list[str]:
+    """Return the labels that are shown: none if the stored value is unusable."""
+    stored = settings.by_name(connection, MONITOR_LABELS.name)
+    try:
+        return [] if stored is None else list(MONITOR_LABELS.read(stored.value))
+    except (UsageError, *ROW_ERRORS):
+        return []
+
+
 def _tasks(connection: Connection, most: int) -> list[TaskFigures]:
     found: dict[int, TaskFigures] = {}
     failed: list[int] = []
@@ -230,6 +243,7 @@ def _tasks(connection: Connection, most: int) -> list[TaskFigures]:
             last_duration=None if took is None else max(0.0, took.total_seconds()),
             last_success=row.finished_at if succeeded else None,
             failures=0 if succeeded or row.state is None else 1,
+            labels=row.labels if isinstance(row.labels, Mapping) else {},
         )
         if found[row.id].failures:
             failed.append(row.id)
@@ -247,6 +261,7 @@ def _task_query() -> Executable:
         select(
             crontab.c.id,
             crontab.c.name,
+            crontab.c.labels,
             case((crontab.c.enabled, first_due(WAITING))).label("next_run"),
             of_latest(runs.c.started_at).label("last_run"),
             latest_ended(runs.c.id).label("ended_id"),
@@ -256,7 +271,7 @@ def _task_query() -> Executable:
         .subquery("task")
     )
     ended = (runs.c.state, runs.c.started_at, runs.c.finished_at)
-    columns = (task.c.id, task.c.name, task.c.next_run, task.c.last_run, *ended)
+    columns = (*(task.c[name] for name in ("id", "name", "labels", "next_run", "last_run")), *ended)
     query = select(*columns).select_from(task.outerjoin(runs, runs.c.id == task.c.ended_id))
     return query.order_by(task.c.name)
 

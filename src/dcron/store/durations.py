@@ -55,10 +55,11 @@ def _succeeded() -> Select[Any]:
 
 
 def of_alive(connection: Connection, now: datetime) -> list[tuple[str, str, float]]:
-    """Return task, node ID and seconds since the start of each run that is alive."""
-    query = select(runs.c.task, runs.c.owner, runs.c.started_at).where(text(ALIVE))
+    """Return task, node ID and seconds since the start of each run that is alive; no task for a trial."""
+    query = select(runs.c.task_id, runs.c.task, runs.c.owner, runs.c.started_at).where(text(ALIVE))
     return [
-        (row.task, row.owner or "", _seconds_since(row.started_at, now)) for row in connection.execute(query)
+        (row.task if row.task_id > 0 else "", row.owner or "", _seconds_since(row.started_at, now))
+        for row in connection.execute(query)
     ]
 
 

@@ -152,7 +152,7 @@ class Change:
 def changes_since(
     connection: Connection, span: Span, chosen: Collection[int] | None = None
 ) -> tuple[list[Change], bool]:
-    """Return the changes of tasks in the span, the latest first, and whether there are more.
+    """Return the changes of tasks in the span, and its freezes, the latest first, and whether there are more.
 
     With `chosen`, only those of tasks of these ids.
     """
@@ -166,7 +166,8 @@ def changes_since(
                 continue
             if row.at < span.start:
                 return found, False
-            if row.action in _SHOWN and row.task_id is not None and row.at < span.end:
+            is_shown = row.kind == "freeze" or (row.action in _SHOWN and row.task_id is not None)
+            if is_shown and row.at < span.end:
                 if chosen is not None and row.task_id not in chosen:
                     continue
                 if len(found) == MOST_CHANGES:

@@ -5,7 +5,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, case, cast, false, func, not_, or_, select, text
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    cast,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    text,
+    true,
+)
 from sqlalchemy import Text as TextType
 
 from dcron.model import LATE_AFTER, RunState
@@ -24,6 +38,8 @@ class Term:
     """One of TASK_FIELDS or RUN_FIELDS; `text` searches names, commands, descriptions and reasons."""
     value: str = ""
     negated: bool = False
+    alternatives: tuple[tuple["Term", ...], ...] = ()
+    """Of the field `any`: a row matches if it matches all words of one of these."""
 
 
 Condition = Callable[[Any, str, datetime], ColumnElement[bool]]
@@ -35,6 +51,10 @@ def conditions(
     """Return the SQL conditions of these terms; `columns` are the columns of runs for RUN_FIELDS."""
     found = []
     for term in terms:
+        if term.field == "any":
+            groups = (conditions(fields, group, now, columns) for group in term.alternatives)
+            found.append(or_(*(and_(true(), *group) for group in groups)))
+            continue
         matches = fields[term.field](columns, term.value, now)
         if term.field != "label":  # which is never NULL, and has an index
             matches = func.coalesce(matches, false())

@@ -39,6 +39,14 @@ def keys(connection: Connection) -> list[str]:
     return list(connection.scalars(select(task_labels.c.key).distinct().order_by(task_labels.c.key)))
 
 
+def pairs(connection: Connection) -> list[tuple[str, str]]:
+    """Return each key with each of its values, in order."""
+    columns = (task_labels.c.key, task_labels.c.value)
+    return [
+        (row.key, row.value) for row in connection.execute(select(*columns).distinct().order_by(*columns))
+    ]
+
+
 def values(connection: Connection, key: str) -> dict[str, int]:
     """Return how many tasks have each value of a key, in the order of values."""
     query = select(task_labels.c.value, func.count().label("tasks")).where(task_labels.c.key == key)

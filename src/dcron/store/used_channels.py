@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, func, select
 
 from dcron.schema import crontab
+from dcron.settings import labels_of
 from dcron.store import settings
 
 _SETTINGS = ("notify.default", "notify.fallback")
@@ -41,9 +42,9 @@ def _of_tasks(connection: Connection) -> Iterator[tuple[list[str], str, int]]:
 
 
 def _of_settings(connection: Connection) -> Iterator[tuple[list[str], str, int]]:
-    for name in _SETTINGS:
-        if stored := settings.by_name(connection, name):
-            yield _texts(stored.value), name, 1
+    for stored in settings.every(connection):
+        if labels_of(stored.name)[0] in _SETTINGS:
+            yield _texts(stored.value), stored.name, 1
 
 
 def _texts(value: object) -> list[str]:

@@ -57,6 +57,7 @@ from dcron.schema import (
     nodes,
     runs,
 )
+from dcron.settings import EXPECT
 from dcron.store import alerts as store_alerts
 from dcron.store import freezes, notifications, planning, tasks, undeliverable
 from dcron.store import nodes as store_nodes
@@ -86,7 +87,13 @@ _LEAST_FREE = 64 * 1024**2
 _OLD_TRANSACTION = 600.0
 """Seconds."""
 _CLUSTER = "cluster"
-_OF_RULES = (crontab.c.expect, crontab.c.notify, crontab.c.notify_on, crontab.c.notify_after)
+_OF_RULES = (
+    crontab.c.expect,
+    crontab.c.notify,
+    crontab.c.notify_on,
+    crontab.c.notify_after,
+    crontab.c.labels,
+)
 
 Place = tuple[str, datetime, int]
 """A lane, and in it the due time and the id of a run."""
@@ -310,7 +317,7 @@ class Look:
             .join_from(runs, crontab, crontab.c.id == runs.c.task_id)
             .where(text(ALIVE), runs.c.state == RunState.RUNNING)
         )
-        if self._rules.runtime is None:
+        if self._rules.runtime is None and not self._is_by_label(RUNTIME):
             query = query.where(text(EXPECTING), expects)
         rows = self.connection.execute(query.order_by(runs.c.task_id).limit(_MOST_ALIVE)).all()
         rules = {row.id: rules_of(self.settings, _definition(row)) for row in rows}
@@ -322,6 +329,10 @@ class Look:
             if longest is not None and seconds > longest:
                 facts = {"seconds": seconds, "expected": longest}
                 yield _about(AlertKind.TOO_LONG, row, self.now, rules[row.id], row.run_id, facts)
+
+    def _is_by_label(self, name: str) -> bool:
+        """Return whether this expectation has settings for tasks with certain labels."""
+        return any(each.startswith(f"{EXPECT}{name}[") for each in self.settings)
 
     def _learn(self, task_ids: Collection[int]) -> None:
         """Learn the runtimes of some of these tasks, if that was not done lately."""
@@ -350,7 +361,7 @@ class Look:
             crontab.c.enabled,
             ~open_one.correlate(crontab).exists(),
         )
-        if self._rules.success is None:
+        if self._rules.success is None and not self._is_by_label(SUCCESS):
             expects = _expects(SUCCESS)
             query = query.where(text(EXPECTING), expects)
         rows = self.connection.execute(query.order_by(crontab.c.id).limit(_STALE_PAGE)).all()
@@ -530,7 +541,7 @@ def _expects(name: str) -> ColumnElement[bool]:
 
 def _definition(row: Row[Any]) -> Definition:
     """Return as much of the task as its rules need."""
-    own = {name: getattr(row, name) for name in ("expect", "notify", "notify_on", "notify_after")}
+    own = {name: getattr(row, name) for name in ("expect", "notify", "notify_on", "notify_after", "labels")}
     return Definition(name=row.name or "", schedule="", timezone="", command="", **own)
 
 

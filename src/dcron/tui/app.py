@@ -27,6 +27,7 @@ from dcron.tui.pane import Pane
 from dcron.tui.refresher import Refresher
 from dcron.tui.requests import Requests
 from dcron.tui.settings import TuiSettings
+from dcron.tui.state import TuiState
 from dcron.tui.theme import CSS, OWN_THEMES, THEMES, VARIABLES
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
@@ -63,6 +64,7 @@ class DcronApp(MessagingApp[Exception]):
         """`connect` opens the crontab; each thread has its own. Both functions are called in threads."""
         super().__init__(driver_class=Driver)
         self.settings = settings
+        self.state = TuiState.load(settings.state_file)
         self.signs = UNICODE_SIGNS if settings.unicode else ASCII_SIGNS
         self.health = Health()
         self.zone: tzinfo = datetime.now().astimezone().tzinfo or UTC
@@ -260,6 +262,11 @@ class DcronApp(MessagingApp[Exception]):
     def show_view(self, name: str) -> None:
         """Show the view of this name."""
         self.main.action_view(name)
+
+    def subject(self, kind: str) -> str:
+        """Return the `task`, `run` or `node` under the cursor; empty if there is none."""
+        panes = (self.main.pane, self.main.page)
+        return next(filter(None, (pane.subject(kind) for pane in panes if pane)), "")
 
     def filter_rows(self, text: str) -> None:
         """Filter the present view. Raises UsageError."""

@@ -15,6 +15,7 @@ from dcron.tui.actions.why import explain
 from dcron.tui.completion import MOST_NAMES, Completion, among
 from dcron.tui.filters import complete_from_database, node_names
 from dcron.tui.host import Host
+from dcron.tui.shell import run_verb
 from dcron.tui.theme import THEMES
 from dcron.tui.views import VIEWS
 
@@ -39,9 +40,21 @@ def run_command(host: Host, text: str) -> None:
         raise UsageError(
             f"there is no command {word!r}" + (f"; did you mean {near[0]}?" if near else "; ? lists them")
         )
-    if not rest.strip() and command.takes and not command.takes.startswith("["):
+    argument = rest.strip() or default_argument(host, command)
+    if not argument and command.takes and not command.takes.startswith("["):
         raise UsageError(f"{command.word} needs {command.takes}")
-    command.run(host, rest.strip())
+    host.state.add_command(f"{command.word} {rest.strip()}".strip())
+    command.run(host, argument)
+
+
+def default_argument(host: Host, command: Command) -> str:
+    """Return the task, run or node under the cursor if the command needs one; else an empty text."""
+    kinds = command.takes.partition(" ")[0].split("|")
+    return next(filter(None, (host.subject(kind.lower()) for kind in kinds if kind in _SUBJECTS)), "")
+
+
+def _shell(word: str, *, writes: bool = False) -> Callable[[Host, str], None]:
+    return lambda host, text: run_verb(host, word, text, writes=writes)
 
 
 def _view(name: str) -> Callable[[Host, str], None]:
@@ -169,6 +182,28 @@ def _sort(host: Host, order: str) -> None:
     host.sort_rows(order)
 
 
+READING_VERBS = (
+    ("preview", "TASK [OPTIONS]", "Show when a task runs, as the agents compute it."),
+    ("stats", "[TASK] [OPTIONS]", "Show success rates, durations and lateness."),
+    ("report", "[OPTIONS]", "Report what failed, was skipped, late, lost or changed."),
+    ("forecast", "[OPTIONS]", "Forecast which runs will wait or be skipped."),
+    ("quiet", "DURATION [OPTIONS]", "Find the times in which nothing starts by itself."),
+    ("lint", "[OPTIONS]", "Warn of valid tasks that are probably mistakes."),
+    ("doctor", "[OPTIONS]", "Look for what needs an operator's attention."),
+    ("export", "[OPTIONS]", "Show the crontab as a file."),
+    ("diff", "OPTIONS", "Show what `dcron apply` would change."),
+    ("info", "", "Show the database, its tables and its settings."),
+)
+"""The verbs of the shell that change nothing: they are run as they are, and their output is shown."""
+WRITING_VERBS = (
+    ("backfill", "TASK OPTIONS", "Run a task for past times: `backfill report --from 2d`."),
+    ("emit", "EVENT [OPTIONS]", "Send an event: run the tasks that wait for it."),
+    ("queue", "list|set ...", "List the queues, or set the limit of one."),
+    ("calendar", "list|view|add|rm ...", "List, show, add or remove calendars."),
+    ("hold", "RUN|TASK [OPTIONS]", "Keep a run, or all runs of a task, from being pruned."),
+    ("unhold", "RUN|TASK", "Let a run, or all runs of a task, be pruned again."),
+)
+"""The verbs of the shell that may change something: the screen asks first."""
 COMMANDS = {
     command.word: command
     for command in (
@@ -206,6 +241,8 @@ COMMANDS = {
             lambda host, text: host.filter_rows(text),
         ),
         Command("sort", "ORDER", "Sort by a column.", _sort),
+        *(Command(word, takes, text, _shell(word)) for word, takes, text in READING_VERBS),
+        *(Command(word, takes, text, _shell(word, writes=True)) for word, takes, text in WRITING_VERBS),
         Command("theme", "NAME", f"Change the colours: {', '.join(THEMES)}.", _theme),
         Command(
             "refresh", "", "Check the database for changes now.", lambda host, _: host.action_refresh_now()
@@ -214,6 +251,8 @@ COMMANDS = {
         Command("quit", "", "Leave.", lambda host, _: host.exit()),
     )
 }
+_SUBJECTS = ("TASK", "RUN", "NODE")
+"""Arguments for which a command takes the row under the cursor."""
 SHORT = {"q": "quit", "q!": "quit", "log": "logs", "h": "help", "list": "tasks", "delete": "rm"}
 
 

@@ -1,4 +1,4 @@
-"""The filter language: words that must all match, `!word`, `field:value`, and states such as `late`."""
+"""The filter language: words that must all match, `!word`, `field:value`, states like `late`, `|` for or."""
 
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
@@ -16,6 +16,8 @@ from dcron.tui.prompt import LONGEST
 STATES = ("late", "failed", "paused", "running", "dead")
 """Words that are states; `text:late` searches for the word."""
 MOST_TERMS = 12
+OR = "|"
+"""Between words: what is before it, or what is after it."""
 _RUN_STATES = ("ok", *(state.value for state in RunState))
 _TASK_STATES = ("ok", "failed", "lost", "running", "paused", "late", "error", "new")
 _TASK_WORDS = (*_TASK_STATES, *(state.value for state in RunState if state.value not in _TASK_STATES))
@@ -26,10 +28,17 @@ def parse_filter(text: str, fields: Collection[str]) -> tuple[Term, ...]:
     """Return the terms of a filter. Raises UsageError for an unknown field or value."""
     if len(text) > LONGEST:
         raise UsageError(f"a filter of {len(text)} characters; the limit is {LONGEST}")
-    terms = tuple(_term(word, fields) for word in text.split())
-    if len(terms) > MOST_TERMS:
-        raise UsageError(f"a filter of {len(terms)} words; the limit is {MOST_TERMS}")
-    return terms
+    words = text.split()
+    if (number := sum(word != OR for word in words)) > MOST_TERMS:
+        raise UsageError(f"a filter of {number} words; the limit is {MOST_TERMS}")
+    groups: list[list[Term]] = [[]]
+    for word in words:
+        if word == OR:
+            groups.append([])
+        else:
+            groups[-1].append(_term(word, fields))
+    given = tuple(tuple(group) for group in groups if group)  # one may still be typed
+    return given[0] if len(given) == 1 else (Term("any", alternatives=given),) if given else ()
 
 
 def parse_task_filter(text: str) -> Sequence[Term]:

@@ -13,6 +13,7 @@ from dcron.model import Node
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
 from dcron.tui.settings import TuiSettings
+from dcron.tui.state import TuiState
 
 if TYPE_CHECKING:  # loads SQLAlchemy, which comes after the first paint
     from dcron.services.crontab import Crontab
@@ -31,6 +32,8 @@ class Host(Protocol):
     """The zone of the times on the screen."""
     new_task_zone: str
     """The zone of a new task; empty where the form has to ask."""
+    state: TuiState
+    """What is remembered between sessions."""
     signs: Mapping[str, str]
     """The sign of each style of a cell."""
     reads: "DatabaseThread[Dashboard]"
@@ -119,6 +122,9 @@ class Host(Protocol):
 
     def show_view(self, name: str) -> None:
         """Show the view of this name."""
+
+    def subject(self, kind: str) -> str:
+        """Return the `task`, `run` or `node` under the cursor; empty if there is none."""
 
     def filter_rows(self, text: str) -> None:
         """Filter the present view. Raises UsageError."""

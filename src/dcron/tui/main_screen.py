@@ -15,8 +15,10 @@ from dcron.safetext import safe
 from dcron.tui.freeze_line import FreezeLine
 from dcron.tui.header_footer import AlertLine, Bar, Hints, Location, Status, Tabs
 from dcron.tui.host import Host
+from dcron.tui.keynames import with_keys
 from dcron.tui.pane import Pane
 from dcron.tui.prompt import Prompt
+from dcron.tui.saved_filters import MOST, FilterTabs, SavedFilters
 from dcron.tui.tabbed_page import TabbedPage
 from dcron.tui.views import VIEWS, View
 
@@ -42,6 +44,8 @@ class MainScreen(Screen[None]):
         Binding("escape", "back", "back", id="main.back", show=False),
         Binding("q", "back_or_quit", "back, or quit", id="main.quit", show=False),
         Binding("slash", "filter", "filter", id="main.filter", key_display="/"),
+        Binding("f", "next_saved", "next saved filter", id="main.next_saved", show=False),
+        Binding("F", "save_filter", "save the filter", id="main.save_filter", show=False),
         Binding("colon", "command", "command", id="main.command", key_display=":"),
         Binding("P", "app.pause", "pause refreshing", id="main.pause", show=False),
         Binding("plus", "app.faster", "refresh more often", id="main.faster", show=False, key_display="+"),
@@ -61,6 +65,7 @@ class MainScreen(Screen[None]):
         self._alerts = AlertLine(status)
         self._freeze = FreezeLine(status)
         self._tabs = Tabs(self.location)
+        self._filter_tabs = FilterTabs(self._saved_filters)
         self._start = start
         self._stacks: dict[str, list[Pane]] = {}
 
@@ -103,6 +108,7 @@ class MainScreen(Screen[None]):
         yield self._freeze
         yield self._alerts
         yield self._tabs
+        yield self._filter_tabs
         yield Container(id="body")
         yield self.prompt
         yield Hints()
@@ -136,6 +142,7 @@ class MainScreen(Screen[None]):
     def redraw_tabs(self) -> None:
         """Draw the tabs again."""
         self._tabs.refresh()
+        self._filter_tabs.update_tabs()
 
     def redraw_header(self) -> None:
         """Draw the header and the tabs again."""
@@ -259,6 +266,54 @@ class MainScreen(Screen[None]):
 
         self.prompt.open("/", before, typed=apply, done=done, complete=pane.complete_filter)
 
+    # Saved filters ----------------------------------------------------------------------------------
+
+    def _saved_filters(self) -> SavedFilters:
+        """Return the saved filters of the visible view. A list that was opened from one has none."""
+        pane = self.pane
+        if pane is None or not pane.can_filter or len(self.crumbs()) > 1:
+            return SavedFilters((), "")
+        return SavedFilters(self.host.state.of_view(self.view.name), pane.filter_text)
+
+    def action_saved_filter(self, number: int) -> None:
+        filters, text = self._saved_filters()
+        chosen = filters[number - 1][1] if 0 < number <= len(filters) else ""
+        if chosen != text:
+            self._try(lambda: self.host.filter_rows(chosen))
+
+    def action_next_saved(self) -> None:
+        filters, text = self._saved_filters()
+        if not filters:
+            self.host.report(
+                with_keys(self, "no filter is saved here: {main.filter}, then {main.save_filter}")
+            )
+            return
+        texts = ["", *(saved for _, saved in filters)]
+        position = texts.index(text) + 1 if text in texts else 0
+        self.action_saved_filter(position % len(texts))
+
+    def action_save_filter(self) -> None:
+        """Save the filter in force under a name; if it is saved already, forget it."""
+        pane, view = self.pane, self.view.name
+        if pane is None or not pane.can_filter or not pane.filter_text or len(self.crumbs()) > 1:
+            self.host.report(with_keys(self, "there is no filter to save: {main.filter} makes one"))
+            return
+        text, state = pane.filter_text, self.host.state
+        if name := next((name for name, saved in state.of_view(view) if saved == text), None):
+            state.set_filter(view, name, None)
+            self.host.report(f"the filter {name} is not saved any more")
+            self.redraw_header()
+            return
+
+        def done(name: str | None) -> None:
+            if name and name.strip() and len(state.of_view(view)) < MOST:
+                state.set_filter(view, name.strip(), text)
+                self.redraw_header()
+
+        self.host.ask_for(
+            f"save the filter {text} as", done, hint="Enter saves it; its tab is above the rows"
+        )
+
     def action_command(self, text: str = "") -> None:
         from dcron.tui.commands import complete_command, run_command
 
@@ -267,7 +322,14 @@ class MainScreen(Screen[None]):
             if text:
                 self._try(lambda: run_command(self.host, text))
 
-        self.prompt.open(":", text, typed=None, done=done, complete=partial(complete_command, self.host))
+        self.prompt.open(
+            ":",
+            text,
+            typed=None,
+            done=done,
+            complete=partial(complete_command, self.host),
+            history=tuple(self.host.state.commands),
+        )
 
     def on_prompt_left(self) -> None:
         """Focus the pane if no other widget has the focus."""

@@ -74,6 +74,10 @@ class NodePage(TabbedPage):
         state = self._node.state(self.host.health.now())
         return Cell(f"{self.host.signs[STYLES[state]]} {state.value}", STYLES[state])
 
+    def subject(self, kind: str) -> str:
+        """Return the id of the node."""
+        return self._node.id if kind == "node" else ""
+
     def action_drain(self) -> None:
         nodes.drain(self.host, [self._node])
 

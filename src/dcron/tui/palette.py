@@ -4,7 +4,7 @@ from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from dcron.tui.commands import COMMANDS, Command
+from dcron.tui.commands import COMMANDS, Command, default_argument
 from dcron.tui.host import Host
 
 FIRST = 100.0
@@ -34,7 +34,7 @@ class Commands(Provider):
     async def _do(self, command: Command) -> None:
         host = cast("Host", self.app)
         if command.takes and not command.takes.startswith("["):
-            host.start_command(f"{command.word} ")
+            host.start_command(f"{command.word} {default_argument(host, command)}")
         else:
             command.run(host, "")
 

@@ -84,6 +84,10 @@ class Pane(Widget):
     def sort_by(self, order: str) -> None:
         """Sort by one of the orders; the same order again reverses it."""
 
+    def subject(self, kind: str) -> str:
+        """Return the `task`, `run` or `node` that a command without one is about; empty if there is none."""
+        return ""
+
     def counted(self) -> str:
         """Return the position and the number of rows, for the tabs."""
         return ""
@@ -100,6 +104,7 @@ class TablePane(Pane):
         Binding("O", "reverse", "sort backwards", id="pane.reverse", show=False),
         Binding("x", "errors", "errors only", id="pane.errors", show=False),
         Binding("y", "copy", "copy the id", id="pane.copy", show=False),
+        Binding("c", "columns", "hide or show a column", id="pane.columns", show=False),
     ]
     can_filter = True
     keeps_top: ClassVar[bool] = False
@@ -145,6 +150,8 @@ class TablePane(Pane):
     def on_mount(self) -> None:
         """Read the rows."""
         self._show_order()
+        if hidden := self.host.state.hidden.get(self._table_name):
+            self.table.hide_columns(hidden)
         self.refresh_data()
 
     def tick(self) -> None:
@@ -201,6 +208,27 @@ class TablePane(Pane):
         message.stop()
         self.sort_by(message.order)
 
+    @property
+    def _table_name(self) -> str:
+        """The name of this kind of list among the remembered ones."""
+        return type(self).__name__.removesuffix("Pane").lower()
+
+    def action_columns(self) -> None:
+        state, table = self.host.state, self._table_name
+        hidden = state.hidden.get(table, ())
+        marks = {
+            f"[{' ' if column.key in hidden else 'x'}] {column.title}": column.key
+            for column in self.table.columns
+            if column.rank and column.title
+        }
+
+        def toggle(chosen: str) -> None:
+            state.toggle_column(table, marks[chosen])
+            self.table.hide_columns(state.hidden[table])
+
+        if marks:
+            self.host.choose("hide or show a column, where there is room for it", list(marks), toggle)
+
     def _show_order(self) -> None:
         self.table.order = (self.order, self.backwards) if self.orders else None
 
@@ -240,6 +268,15 @@ class TablePane(Pane):
     def copied(self) -> str | None:
         """Return the text that `y` copies."""
         return None if self.table.cursor_id is None else str(self.table.cursor_id)
+
+    def subject(self, kind: str) -> str:
+        """Return the `task`, `run` or `node` under the cursor."""
+        row = None if self.table.awaits_ids else self.table.cursor_row
+        return "" if row is None else self.subject_of(row, kind)
+
+    def subject_of(self, row: Any, kind: str) -> str:
+        """Return the `task`, `run` or `node` of a row; empty if it has none."""
+        return ""
 
     def counted(self) -> str:
         """Return `2 marked 5/60`: marks, position, number of rows."""

@@ -36,6 +36,8 @@ class Prompt(Horizontal):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", id="prompt.leave", show=False),
+        Binding("up", "recall(-1)", "the command before", id="prompt.before", show=False),
+        Binding("down", "recall(1)", "the command after", id="prompt.after", show=False),
         Binding("tab,shift+tab", "complete", "complete", id="prompt.complete", show=False),
     ]
 
@@ -51,6 +53,12 @@ class Prompt(Horizontal):
         self._done: Callable[[str | None], None] = _nothing
         self._complete: Complete | None = None
         self._pause: Timer | None = None
+        self._history: Sequence[str] = ()
+        """Texts that were typed before, the newest last."""
+        self._recalled = 0
+        """The position of the shown text in the history; its length for a new text."""
+        self._new_text = ""
+        """The text that was typed before an older one was recalled."""
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="prompt--sign", markup=False)
@@ -70,6 +78,7 @@ class Prompt(Horizontal):
         typed: Callable[[str], None] | None,
         done: Callable[[str | None], None],
         complete: Complete | None = None,
+        history: Sequence[str] = (),
     ) -> None:
         """Take the focus. Call `typed` when the keys rest, and `done` with the text, or with None after Esc.
 
@@ -78,6 +87,7 @@ class Prompt(Horizontal):
         """
         self._stop_timer()
         self._typed, self._done, self._complete = typed, done, complete
+        self._history, self._recalled, self._new_text = history, len(history), text
         self._applied = text
         self.is_open, self.is_completing = True, False
         self.display = True
@@ -122,6 +132,20 @@ class Prompt(Horizontal):
     def action_leave(self) -> None:
         self._stop_timer()
         self._done(None)
+
+    def action_recall(self, by: int) -> None:
+        """Show a text that was typed before and begins as the new one does."""
+        if self._recalled == len(self._history):
+            self._new_text = self.entry.value
+        position = self._recalled + by
+        while 0 <= position < len(self._history) and not self._history[position].startswith(self._new_text):
+            position += by
+        if not 0 <= position <= len(self._history):
+            return
+        self._recalled = position
+        texts = (*self._history, self._new_text)
+        self.entry.value = texts[position]
+        self.entry.cursor_position = len(texts[position])
 
     def action_complete(self) -> None:
         """Add the common part of all choices, and list them."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dcron.config import Config, config_path, load_config
@@ -30,6 +31,10 @@ class TuiSettings:
     """The name of the context that was chosen, if one was."""
     is_protected: bool = False
     """Whether a question is answered with the name of the context."""
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
+    """What a `dcron` on the same database needs in its environment; None if it cannot be named so."""
+    state_file: Path | None = None
+    """Where the screen remembers filters and commands; None: nowhere."""
 
 
 def new_task_zone(crontab: "Crontab") -> str:

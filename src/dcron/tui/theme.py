@@ -144,7 +144,7 @@ Prompt Input:focus { border: none; }
 Prompt .prompt--sign { width: auto; }
 Prompt .prompt--note { width: auto; max-width: 60%; color: $foreground-muted; }
 Prompt .prompt--note.-wrong { color: $text-error; text-style: bold; }
-.-short Tabs, .-short Hints { display: none; }
+.-short Tabs, .-short FilterTabs, .-short Hints { display: none; }
 ModalScreen { align: center middle; }
 .dialog {
     width: 72; max-width: 96%; height: auto; max-height: 96%; padding: 0 1;

@@ -1,6 +1,7 @@
 """The summary of a simulated load, quiet times, and what would help."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -110,6 +111,14 @@ def test_what_helps_is_true_by_the_same_simulation() -> None:
 def crowd_with_jitter(tasks: Sequence[LoadTask], seconds: float) -> list[LoadTask]:
     definitions = [line(each.task.schedule, each.name, jitter=seconds) for each in tasks]
     return [LoadTask(each, due_times(each, NOON, at(300)), None, [30.0]) for each in definitions]
+
+
+def test_a_label_of_exactly_these_tasks_is_named() -> None:
+    labels = {"tier": "bronze", "team": "shop"}
+    dumps = [replace(each, task=replace(each.task, labels=labels)) for each in crowd(40, "0 14 * * *")]
+    other = LoadTask(line("5 13 * * *", "other", labels={"team": "shop"}), [at(65)], None, [30.0])
+    found = found_reliefs([*dumps, other], slots=8)
+    assert (found["jitter"].label, found["slots"].label) == ("tier=bronze", None)
 
 
 def test_jitter_is_not_proposed_for_tasks_that_start_every_few_minutes() -> None:

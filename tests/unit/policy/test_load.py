@@ -1,13 +1,16 @@
 """The queueing simulation: what waits, what is skipped, and where it runs."""
 
+import random
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 import pytest
 
 from dcron.model import Freeze, Node, SkipCode
 from dcron.policy.freezes import FrozenTime
-from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask, after_freezes, play
+from dcron.policy.load import LiveRun, Load, LoadFleet, LoadTask, PlayedRun, after_freezes, play
 from tests.support.definitions import NOON, line
 
 MINUTE = timedelta(minutes=1)
@@ -182,3 +185,41 @@ def test_nothing_starts_while_no_end_of_a_freeze_is_known() -> None:
     known: dict[str, Any] = dict.fromkeys(Freeze.__dataclass_fields__)
     freeze = Freeze(**{**known, "id": 1, "from_at": at(8), "created_at": NOON})
     assert after_freezes(line(), [at(5), at(10)], FrozenTime([freeze])) == [at(5)]
+
+
+def most_at_once(runs: Sequence[PlayedRun]) -> int:
+    changes = sorted([(run.started_at, 1) for run in runs] + [(run.ended_at, -1) for run in runs])
+    return max(accumulate(change for _, change in changes), default=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_limit_is_exceeded_and_every_occurrence_is_accounted_for(seed: int) -> None:
+    chance = random.Random(seed)
+    tasks = [
+        task(
+            f"task-{number}",
+            *sorted(chance.sample(range(60), chance.randint(1, 30))),
+            seconds=chance.choice([None, 1.0, 50.0, 200.0, 900.0]),
+            overlap=chance.choice(["skip", "queue", "replace"]),
+            catch_up=chance.choice(["skip", "last", "all"]),
+            max_running=chance.choice([1, 1, 2, None]),
+            priority=chance.choice(["high", "normal", "low"]),
+            queue=chance.choice(["default", "mail"]),
+            deadline=chance.choice([None, 300.0]),
+            need=chance.choice([{}, {"mem": 1.0}]),
+        )
+        for number in range(8)
+    ]
+    nodes = [node("web-1", chance.randint(1, 3), capacity={"mem": 2.0}), node("web-2", chance.randint(1, 3))]
+    load = played(*tasks, nodes=tuple(nodes), queue_limits={"mail": 2})
+    for each in tasks:
+        own = [run for run in load.runs if run.task == each.name]
+        skips = [skip for skip in load.skipped if skip.task == each.name]
+        assert len(own) + len(skips) == len(each.starts)
+        assert all(run.due_at <= run.started_at <= run.ended_at for run in own)
+        assert most_at_once(own) <= (each.task.max_running or 99)
+    assert most_at_once(load.runs) <= sum(each.slots for each in nodes)
+    of_queue = {each.name for each in tasks if each.task.queue == "mail"}
+    assert most_at_once([run for run in load.runs if run.task in of_queue]) <= 2
+    needing = {each.name for each in tasks if each.task.need}
+    assert most_at_once([run for run in load.runs if run.task in needing]) <= 2

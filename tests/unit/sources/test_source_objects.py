@@ -159,6 +159,8 @@ A = 1
         ("[" * 100_000, "f: the values are nested too deeply"),
         ('{"a":' * 100_000, "f: the values are nested too deeply"),
         ("{", "f:1:2: this is not JSON: expecting property name enclosed in double quotes"),
+        ('[{"name": "a",}]', "f:1:14: this is not JSON: illegal trailing comma before end of object"),
+        ("[1,\n]", "f:1:3: this is not JSON: illegal trailing comma before end of array"),
         ("{}}", "f:1:3: this is not JSON: extra data"),
         ('{"name": "a", "schedule": "@daily"}', 'f:1: there is no key "name" here'),
         ('{"tasks": {}}', 'f:1: write a list of tasks, [{"name": …}], or {"tasks": [{"name": …}]}'),

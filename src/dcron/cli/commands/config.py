@@ -59,6 +59,7 @@ def set_setting(
     \b
     dcron config set timezone Europe/Berlin
     dcron config set keep.runs 90d
+    dcron config set 'notify[team=shop]' ops-shop
 
     Existing tasks do not change. A shorter `keep.*` deletes history soon: it shows how much, and asks first.
     """
@@ -72,7 +73,7 @@ def set_setting(
     if as_json:
         console.emit(_shape(current))
     else:
-        console.data(f"{name}: {current.text}")
+        console.data(f"{current.setting.name}: {current.text}")
 
 
 def _warn_of_channels(crontab: "Crontab", current: "SettingValue") -> None:
@@ -80,7 +81,7 @@ def _warn_of_channels(crontab: "Crontab", current: "SettingValue") -> None:
     from dcron.cli import warnings
 
     name, value = current.setting.name, current.value
-    if name in ("notify.default", "notify.fallback"):
+    if name.startswith(("notify.default", "notify.fallback")):
         channels = [value] if isinstance(value, str) else value
         warnings.print_unsendable(channels, warnings.living_nodes(crontab))
 

@@ -228,7 +228,11 @@ def _watch(directory: Path) -> None:
     from dcron.tui.app import DcronApp
     from dcron.tui.settings import TuiSettings
 
-    app = DcronApp(TuiSettings("demo"), lambda: _connect(directory), lambda: zone(own_zone()))
+    app = DcronApp(
+        TuiSettings("demo", environment={"DCRON_DB": url_in(directory)}),
+        lambda: _connect(directory),
+        lambda: zone(own_zone()),
+    )
     caught: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:

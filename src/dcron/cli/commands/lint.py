@@ -168,9 +168,14 @@ def _of_source(source: "SourceText") -> Iterator[LintWarning]:
     ]
     for task in source.tasks:
         found += [each._replace(place=task.place) for each in _of_definition(task.definition, now)]
-    order = {file: number for number, file in enumerate(source.files)}
-    yield from sorted(found, key=lambda each: _order(each, order))
-    yield from _of_all([task.definition for task in source.tasks], now)
+    files = {file: number for number, file in enumerate(source.files)}
+    yield from sorted(found, key=lambda each: _order(each, files))
+    definitions = [task.definition for task in source.tasks]
+    bad = {each.task for each in found if each.code == NOT_RUNNABLE}
+    # A missing upstream task may be one of the crontab, which is not known here.
+    order = _of_order([definition for definition in definitions if definition.name not in bad])
+    yield from (each for each in order if each.code == CIRCLE)
+    yield from _of_all(definitions, now)
 
 
 def _order(found: LintWarning, files: Mapping[str, int]) -> tuple[int, int]:
@@ -219,7 +224,7 @@ def _shape(found: LintWarning, *, with_place: bool) -> dict[str, Any]:
     shape = {"task": found.task, "code": found.code, "message": found.message}
     if not with_place:
         return shape
-    file, line = (found.place.file, found.place.line) if found.place else (None, None)
+    file, line = (found.place.file, found.place.line or None) if found.place else (None, None)
     return {**shape, "line": line, "file": file}
 
 

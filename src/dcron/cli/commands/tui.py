@@ -1,6 +1,7 @@
 """`tui`: open the full-screen view."""
 
 import os
+from dataclasses import replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,17 +33,32 @@ def command(
     if no_color:
         os.environ["NO_COLOR"] = "1"
     from dcron.cli.file_warnings import print_distrust
-    from dcron.config import database_url, load_config
+    from dcron.config import database_url, load_config, tui_state_file
     from dcron.database.url import parse_url
     from dcron.tui.app import DcronApp
     from dcron.tui.settings import settings_of
 
     config = load_config()
-    address = parse_url(database_url(db, config))
+    url = database_url(db, config)
+    address = parse_url(url)
     print_distrust(config, address)
-    settings = settings_of(config, address.place, readonly=readonly)
+    settings = replace(
+        settings_of(config, address.place, readonly=readonly),
+        environment=_environment(url, db, has_context=config.context is not None),
+        state_file=tui_state_file(),
+    )
     app = DcronApp(settings, lambda: _connect(db, readonly=readonly), _zone)
     show(app, mouse=config.tui.mouse and not no_mouse)
+
+
+def _environment(url: str, db: str | None, *, has_context: bool) -> dict[str, str] | None:
+    """Return what `dcron` needs to use the same database; None for another one than the context's.
+
+    $DCRON_DB would be stronger than the context, and than its protection.
+    """
+    if has_context:
+        return {} if db is None else None
+    return {"DCRON_DB": url}
 
 
 def _connect(db: str | None, *, readonly: bool) -> "Crontab":

@@ -13,6 +13,7 @@ from dcron.cli.options import At, Db, Json, OptionalName, run_number
 from dcron.cli.past_crontab import read_past
 from dcron.cli.run_details import on_hold, show_run
 from dcron.cli.tables import AlarmCell, print_facts
+from dcron.cli.warnings import print_frozen
 from dcron.errors import UsageError
 from dcron.model import Run, RunState, Trigger
 from dcron.presentation import alerts, humanize
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dcron.presentation.alerts import AlertFacts
     from dcron.services.crontab import Crontab
     from dcron.services.history import PastCrontab
+    from dcron.services.settings import SettingValue
     from dcron.services.task_rows import TaskRow
 
 
@@ -49,6 +51,8 @@ class TaskContext:
     graph: "Mapping[str, Sequence[str]]"
     alerts: "Sequence[AlertFacts]"
     """The open ones."""
+    by_label: "Sequence[SettingValue]" = ()
+    """The settings that apply because of its labels."""
 
 
 def command(
@@ -91,6 +95,7 @@ def command(
             console.emit({**json_output.task_shape(found, now), **_shape(around, now)})
         else:
             print_facts([*_facts(found, around, now), on_hold(crontab, now, found.task.id)])
+            print_frozen(crontab)
 
 
 def _view_past(past: "PastCrontab", name: str, *, as_json: bool) -> None:
@@ -108,6 +113,7 @@ def _view_past(past: "PastCrontab", name: str, *, as_json: bool) -> None:
 
 def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
     from dcron.services.alerts import Alerts
+    from dcron.services.settings import SharedSettings
     from dcron.store.runs import RunFilter
 
     task_id = view.task.id
@@ -117,6 +123,7 @@ def _surroundings(crontab: "Crontab", view: "TaskRow") -> TaskContext:
         crontab.runs(RunFilter(task_id, dead=True), READ),
         crontab.dependency_graph(view.task),
         Alerts(crontab).of_task(task_id) if view.alerts else (),
+        SharedSettings(crontab).of_labels(view.task) if view.task.labels else (),
     )
 
 
@@ -151,6 +158,8 @@ def _facts(view: "TaskRow", around: TaskContext, now: datetime) -> Iterator[Fact
     yield from _of_the_command(view)
     yield from _of_the_times(view)
     yield from _of_the_runs(view, around, now)
+    for each in around.by_label:
+        yield "by label", f"{each.setting.name} is {each.text}"
     yield "source", owned_tasks.source(task)
     yield (
         "changed",

@@ -73,7 +73,7 @@ def _crowds(figures: ClusterFigures) -> Iterator[Finding]:
             "crowd",
             f"{starts[busiest]:,} runs start at {busiest:%Y-%m-%d %H:%M} UTC, for {figures.slots:,} slots",
             f"by their last durations, the last one starts about {humanize.span(wait)} late",
-            "spread them with --jitter, or give agents more --slots",
+            "`dcron forecast` shows the waits, and by how much --jitter or more --slots help",
         )
 
 

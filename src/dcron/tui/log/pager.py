@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from dcron.errors import DcronError
 from dcron.safetext import NAME_CELLS, safe, safe_line
@@ -35,6 +36,20 @@ def whole_log(log: RunLog, run_id: int) -> Iterator[str]:
         raw = opened.text.raw(number, WHOLE_LINE)
         is_gap = raw.kind == GAP
         yield log_line(raw, number, colours=False).text if is_gap else safe_line(raw.data, None)
+
+
+def save_log(log: RunLog, run_id: int, path: Path) -> int:
+    """Write the kept output to a new file, as the command printed it; return its size.
+
+    Raises OSError, also if the file exists.
+    """
+    size, end, has_more = 0, 0, True
+    with path.open("xb") as file:
+        while has_more:
+            news = log.news(run_id, end, with_run=False)
+            size += sum(file.write(chunk.data) for chunk in news.chunks)
+            end, has_more = (news.chunks[-1].end if news.chunks else end), news.has_more
+    return size
 
 
 def page(lines: Iterable[str], command: list[str]) -> None:

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult, SuspendNotSupported
@@ -14,7 +15,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
-from dcron.errors import DcronError
+from dcron.errors import DcronError, UsageError
 from dcron.safetext import safe, shorten
 from dcron.tui.database_thread import DatabaseThread
 from dcron.tui.health import Health
@@ -22,13 +23,14 @@ from dcron.tui.keynames import fitting, key_of, with_keys
 from dcron.tui.log.header import filters, following, lost, title
 from dcron.tui.log.lines import LogLine
 from dcron.tui.log.opened import FINISHED_EVERY, RUN_EVERY, OpenedLog
-from dcron.tui.log.pager import page, pager_command, whole_log
+from dcron.tui.log.pager import page, pager_command, save_log, whole_log
 from dcron.tui.log.prompt import LogPrompt
 from dcron.tui.log.search import ALL, Criteria, Needle
 from dcron.tui.log.source import News, RunLog, Which
 from dcron.tui.log.view import LogView
 from dcron.tui.suspend import suspended
 
+T = TypeVar("T")
 COPIED_BYTES = 64 * 1024
 """Most bytes that terminals take into the clipboard."""
 LOW = 8
@@ -45,6 +47,7 @@ _HINTS = (
     "{log.previous-run} {log.next-run} runs  ",
     "{log.pager} pager  ",
     "{log.copy} copy  ",
+    "{log.save} save  ",
     "{app.help} help",
 )
 
@@ -71,6 +74,8 @@ class LogScreen(Screen[None]):
         Binding("right_square_bracket", "next_run", "Next run", id="log.next-run"),
         Binding("vertical_line", "pager", "Pager", id="log.pager"),
         Binding("y", "copy", "Copy the line, or the run's number", id="log.copy"),
+        Binding("Y", "copy_all", "Copy the whole log", id="log.copy-all"),
+        Binding("s", "save", "Save the log to a file", id="log.save"),
         Binding("ctrl+r", "look_now", "Look now", id="log.look-now"),
         Binding("escape", "back", "Back, one step", id="log.back"),
         Binding("q", "leave", "Back", id="log.leave"),
@@ -338,6 +343,9 @@ class LogScreen(Screen[None]):
         self.set_focus(self.lines)  # at once: the next key may have arrived already
         if message.text is None:
             return
+        if message.sign == ">":
+            self._save_to(message.text.strip())
+            return
         needle = Needle(message.text) if message.text else None
         if message.sign == "&":
             self._change(replace(self._criteria, filter=needle))
@@ -438,6 +446,41 @@ class LogScreen(Screen[None]):
         text = marked.text if marked else str(self._opened.run.id)
         self.app.copy_to_clipboard(text.encode()[:COPIED_BYTES].decode(errors="ignore"))
         self._toast(f"copied line {marked.number + 1:,}" if marked else f"copied {text}")
+
+    def action_copy_all(self) -> None:
+        """Copy all kept lines; of a long log the last ones, as many as terminals take."""
+        if self._opened is None:
+            return
+        run_id = self._opened.run.id
+
+        def copy(text: str) -> None:
+            data = text.encode()
+            self.app.copy_to_clipboard(data[-COPIED_BYTES:].decode(errors="ignore"))
+            end = f"the last {COPIED_BYTES // 1024} KiB of " if len(data) > COPIED_BYTES else ""
+            self._toast(f"copied {end}the log of run {run_id}")
+
+        self._ask_once("copy", lambda log: "\n".join(whole_log(log, run_id)), copy)
+
+    def action_save(self) -> None:
+        """Ask for the file in which to save the log."""
+        self.query_one(LogPrompt).ask(">", "save to the file")
+
+    def _save_to(self, name: str) -> None:
+        if self._opened is None or not name:
+            return
+        run_id, path = self._opened.run.id, Path(name).expanduser()
+
+        def save(log: RunLog) -> int:
+            try:
+                return save_log(log, run_id, path)
+            except OSError as error:
+                raise UsageError(f"{path}: {error.strerror or error}") from error
+
+        self._ask_once("save", save, lambda size: self._toast(f"saved {size:,} bytes to {path}"))
+
+    def _ask_once(self, topic: str, work: Callable[[RunLog], T], receive: Callable[[T], None]) -> None:
+        """Read in the background; an error is shown, and nothing is read later instead."""
+        self.thread.ask(topic, work, receive, lambda error: self._toast(str(error)), waits=False)
 
     def action_look_now(self) -> None:
         """Read what is new now; also if the database is lost."""

@@ -93,6 +93,10 @@ class DependenciesPane(TablePane):
     def _want(self, message: RowTable.Wanting) -> None:
         message.stop()
 
+    def subject_of(self, row: Related, kind: str) -> str:
+        """Return the name of the task."""
+        return row.name if kind == "task" else ""
+
     def _sign(self, row: Related, now: datetime) -> Cell:
         style = task_status(row.row, now).style if row.row else "error"
         return Cell(self.host.signs[style], style)

@@ -112,6 +112,12 @@ class TaskPage(TabbedPage):
         coming = f"   next {next_run}" if row.next_at else ""
         return Cell(f"{sign} {last or status.word}{coming}", status.style)
 
+    def subject(self, kind: str) -> str:
+        """Return the name of the task, or its running or last run."""
+        if kind == "run":
+            return str(self._run.id) if self._run else ""
+        return self._task_name if kind == "task" else ""
+
     # Acts -------------------------------------------------------------------------------------------
 
     @property

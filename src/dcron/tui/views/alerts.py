@@ -85,6 +85,12 @@ class AlertsPane(TablePane):
         text = words.word(row.alert.kind) + (f" ({count:,})" if count > 1 else "")
         return cell(text, "" if _is_known(row, now) else "failed")
 
+    def subject_of(self, row: AlertFacts, kind: str) -> str:
+        """Return the task of the alert, or its run."""
+        if kind == "run":
+            return str(row.run.id) if row.run else ""
+        return (row.alert.task or "") if kind == "task" else ""
+
     # Acts -------------------------------------------------------------------------------------------
 
     def action_acknowledge(self) -> None:

@@ -86,6 +86,10 @@ class DeadTasksPane(TablePane):
         """Return the name of the task."""
         return self.table.cursor_row.name if self.table.cursor_row else None
 
+    def subject_of(self, row: DeadTask, kind: str) -> str:
+        """Return the name of the task, or its last dead letter."""
+        return {"task": row.name, "run": str(row.last.id)}.get(kind, "")
+
     def action_errors(self) -> None:
         self.host.report("all of these are errors")
 

@@ -124,6 +124,10 @@ class NodesPane(TablePane):
     def _want(self, message: RowTable.Wanting) -> None:
         message.stop()
 
+    def subject_of(self, row: Node, kind: str) -> str:
+        """Return the id of the node."""
+        return row.id if kind == "node" else ""
+
     def action_drain(self) -> None:
         nodes.drain(self.host, self.table.chosen_rows())
 

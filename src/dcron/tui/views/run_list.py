@@ -67,6 +67,10 @@ class RunListPane(TablePane):
         if has_room and self.table.is_near_end and not self.is_asking("more"):
             self.ask_more()
 
+    def subject_of(self, row: Run, kind: str) -> str:
+        """Return the number of the run, its task, or the node that it ran on."""
+        return {"run": str(row.id), "task": row.task, "node": row.node or ""}.get(kind, "")
+
     # Acts -------------------------------------------------------------------------------------------
 
     @on(RowTable.Chosen)

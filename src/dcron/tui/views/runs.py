@@ -13,6 +13,7 @@ from dcron.store.listings import RunListFilter, RunsPage
 from dcron.tui.actions import runs
 from dcron.tui.cells import EMPTY, Cell, cell, run_status
 from dcron.tui.columns import Column, name_column
+from dcron.tui.compare import compare
 from dcron.tui.views.run_list import PAGE, RunListPane
 
 
@@ -24,6 +25,9 @@ class RunsPane(RunListPane):
         Binding("K", "cancel", "cancel", id="runs.cancel"),
         Binding("t", "retry", "retry", id="runs.retry"),
         Binding("D", "dismiss", "dismiss", id="runs.dismiss", show=False),
+        Binding(
+            "equals_sign", "compare", "compare two marked", id="runs.compare", show=False, key_display="="
+        ),
     ]
 
     def __init__(
@@ -101,6 +105,9 @@ class RunsPane(RunListPane):
         rows = self.table.rows
         started = (at for at, i in enumerate(self.table.ids) if rows[i].state is not RunState.WAITING)
         return next(started, 0)
+
+    def action_compare(self) -> None:
+        compare(self.host, self.table.chosen_rows())
 
     def action_cancel(self) -> None:
         chosen: list[Any] = self.table.chosen_rows()

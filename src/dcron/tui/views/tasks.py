@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Task
 from dcron.presentation import statistics
-from dcron.services.dashboard import ORDERS, Dashboard, TaskDetail, TaskRows
+from dcron.services.dashboard import BY_PREFIX, ORDERS, Dashboard, TaskDetail, TaskRows
 from dcron.services.task_rows import TaskRow
 from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.actions import runs, tasks
@@ -51,7 +51,7 @@ class TasksPane(TablePane):
         Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
         Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
-        Binding("b", "group", "group by label", id="tasks.group", show=False),
+        Binding("b", "group", "group", id="tasks.group", show=False),
         Binding("B", "fold_all", "fold all groups", id="tasks.fold_all", show=False),
     ]
     title = "Tasks"
@@ -209,10 +209,8 @@ class TasksPane(TablePane):
         self.ask("keys", lambda board: board.label_keys(), self._choose_group)
 
     def _choose_group(self, keys: Sequence[str]) -> None:
-        if not keys:
-            self.host.report("no task has labels; `dcron set NAME --label team=shop` gives one")
-            return
-        self.host.choose("group by", [*keys, NO_GROUPS] if self.grouping.key else keys, self._group_by)
+        choices = [*keys, BY_PREFIX, *([NO_GROUPS] if self.grouping.key else [])]
+        self.host.choose("group by", choices, self._group_by)
 
     def _group_by(self, key: str) -> None:
         self.grouping.by("" if key == NO_GROUPS else key)
@@ -257,6 +255,15 @@ class TasksPane(TablePane):
                 self.cursor_rests()
 
     # Acts -------------------------------------------------------------------------------------------
+
+    def subject_of(self, row: Any, kind: str) -> str:
+        """Return the name of the task, or the number of its running or last run."""
+        if not isinstance(row, TaskRow):
+            return ""  # the head of a group
+        if kind == "task":
+            return row.task.name
+        run = row.alive[-1] if row.alive else row.last_run
+        return str(run.id) if kind == "run" and run else ""
 
     def copied(self) -> str | None:
         """Return the name of the task."""

@@ -1,0 +1,42 @@
+"""Saved filters of a view, as tabs above its rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dcron.safetext import safe
+from dcron.tui.header_footer import Line
+
+NAME_CELLS = 20
+MOST = 20
+"""Most saved filters of a view."""
+
+
+class SavedFilters(NamedTuple):
+    """The saved filters of the visible view, and the text of the filter in force."""
+
+    filters: Sequence[tuple[str, str]]
+    """Names and texts."""
+    text: str
+
+
+class FilterTabs(Line):
+    """One tab for each saved filter. It is visible only in a view that has some."""
+
+    DEFAULT_CSS = "FilterTabs { height: 1; background: $surface; color: $foreground; display: none; }"
+
+    def __init__(self, saved: Callable[[], SavedFilters]) -> None:
+        """`saved` returns what to show."""
+        super().__init__()
+        self._saved = saved
+
+    def update_tabs(self) -> None:
+        """Show, hide or draw the line."""
+        self.display = bool(self._saved().filters)
+        self.refresh()
+
+    def parts(self) -> Iterator[tuple[str, str, str]]:
+        filters, text = self._saved()
+        yield " all ", "" if text else "bold reverse", "screen.saved_filter(0)"
+        for number, (name, saved) in enumerate(filters, 1):
+            style = "bold reverse" if saved == text else ""
+            yield f" {safe(name, NAME_CELLS)} ", style, f"screen.saved_filter({number})"

@@ -1,0 +1,63 @@
+"""`freeze`, `thaw` and `freezes`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Dcron
+
+PROTECTED = """\
+[context.prod]
+database = "sqlite:///{place}/prod.db"
+protected = true
+"""
+
+
+def test_the_crontab_is_frozen_until_it_is_thawed(dcron: Dcron) -> None:
+    dcron.done("add", "-n", "backup", "@every 5m", "true")
+    frozen = dcron.done("freeze", "--until", "+2h", "--reason", "upgrade", "--json").json
+    assert (frozen["state"], frozen["reason"], frozen["cancelled"]) == ("active", "upgrade", [])
+    for words in (("list",), ("nodes",), ("view", "backup")):
+        assert "upgrade; nothing starts by itself until `dcron thaw 1`" in dcron.done(*words).err
+    occurrences = dcron.done("preview", "backup", "-n", "1", "--json").json["occurrences"]
+    assert "upgrade" in occurrences[0]["reason"]
+    assert occurrences[-1]["reason"] is None
+    assert "frozen" in [cause["code"] for cause in dcron.done("why", "backup", "--json").json["causes"]]
+    assert [each["id"] for each in dcron.done("freezes", "--json").json] == [1]
+    assert "active" in dcron.done("freezes").out
+    assert dcron.done("thaw").out == "freeze 1  thawed\n"
+    assert "upgrade" not in dcron.done("list").err
+
+
+def test_a_thaw_names_what_it_cannot_end(sqlite: Dcron) -> None:
+    assert sqlite("thaw").code == 4
+    sqlite.done("freeze")
+    sqlite.done("freeze", "--from", "+1h")
+    assert sqlite.done("thaw", "2").out == "freeze 2  withdrawn\n"
+    assert sqlite("thaw", "2").code == 1
+    assert sqlite("thaw", "7").code == 4
+    sqlite.done("freeze")
+    assert sqlite("thaw").code == 2
+    assert "freeze 1 still holds" in sqlite.done("thaw", "3").err
+
+
+def test_cancel_asks(sqlite: Dcron) -> None:
+    answer = sqlite("freeze", "--cancel")
+    assert answer.code == 1
+    assert "--force" in answer.err
+    assert sqlite("freezes", "--json").json == []
+    assert sqlite.done("freeze", "--cancel", "-f", "--json").json["cancelled"] == []
+    assert sqlite("freeze", "--cancel", "--from", "+1h").code == 2
+
+
+def test_a_protected_context_wants_its_name(
+    sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(PROTECTED.format(place=tmp_path))
+    file.chmod(0o600)
+    monkeypatch.setenv("DCRON_CONFIG", str(file))
+    sqlite.url = ""
+    sqlite.done("-c", "prod", "db", "init")
+    assert "--confirm prod" in sqlite("-c", "prod", "freeze").err
+    sqlite.done("-c", "prod", "freeze", "-f", "--confirm", "prod")

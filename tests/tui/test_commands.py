@@ -1,0 +1,141 @@
+"""Commands: verbs of the shell, the row under the cursor, and what was typed before."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.main import get_command
+
+from dcron.cli.app import app
+from dcron.tui.commands import READING_VERBS, WRITING_VERBS
+from dcron.tui.state import MOST_COMMANDS, TuiState
+from tests.support.tui import Screen, Stage
+
+
+def play(look: Callable[[], Any]) -> None:
+    asyncio.run(look())
+
+
+async def command(screen: Screen, text: str) -> None:
+    await screen.press("colon")
+    await screen.until(lambda: screen.app.main.prompt.is_open and screen.app.main.has_keys)
+    await screen.type(text)
+    await screen.press("enter")
+
+
+def value(screen: Screen) -> str:
+    return screen.app.main.prompt.entry.value
+
+
+def test_the_state_is_kept_and_a_bad_file_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "tui.json"
+    state = TuiState.load(path)
+    for number in range(MOST_COMMANDS + 5):
+        state.add_command(f"runs task{number}")
+    state.add_command("nodes")
+    state.add_command("runs task100")
+    state.set_filter("tasks", "shop", "shop late")
+    state.set_filter("tasks", "old", "x")
+    state.set_filter("tasks", "old", None)
+    found = TuiState.load(path)
+    assert found.commands[-2:] == ["nodes", "runs task100"]
+    assert len(found.commands) == MOST_COMMANDS
+    assert list(found.of_view("tasks")) == [("shop", "shop late")]
+    assert path.stat().st_mode & 0o077 == 0
+    for text in ("", "[]", '{"commands": 7, "filters": {"tasks": {"a": 1}}}', "\0"):
+        path.write_text(text)
+        assert TuiState.load(path).commands == []
+    path.write_text(json.dumps({"commands": ["runs", 7]}))
+    assert TuiState.load(path).commands == ["runs"]
+    nowhere = TuiState.load(Path("/proc/none/tui.json"))
+    nowhere.add_command("runs")
+    assert nowhere.commands == ["runs"]
+
+
+def test_the_verbs_of_the_shell_exist() -> None:
+    group: Any = get_command(app)
+    known = set(group.list_commands(typer.Context(group)))
+    assert {verb for verb, _, _ in (*READING_VERBS, *WRITING_VERBS)} <= known
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_a_verb_of_the_shell_shows_its_output(stage: Stage, size: tuple[int, int]) -> None:
+    stage.add("backup")
+    environment = {"DCRON_DB": stage.url}
+
+    async def look() -> None:
+        async with stage.screen(size=size, environment=environment, unicode=size[0] > 80) as screen:
+            await command(screen, "preview")  # of the row under the cursor
+            await screen.shows("dcron preview backup")
+            await screen.shows("02:30:00")
+            assert all(len(line) <= size[0] for line in screen.lines())
+            await screen.press("y")
+            await screen.shows("copied the output")
+            await screen.press("escape")
+            await command(screen, "emit deploy")
+            await screen.shows("run dcron emit deploy?")
+            await screen.press("y")
+            await screen.shows("no task")
+            await screen.press("escape")
+            await command(screen, "preview --bad")
+            await screen.shows("exit code 2")
+
+    play(look)
+
+
+@pytest.mark.slow
+def test_readonly_runs_no_verb_that_writes(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(readonly=True, environment={"DCRON_DB": stage.url}) as screen:
+            await command(screen, "queue set mail 3")
+            await screen.shows("--readonly")
+            await command(screen, "queue list")
+            await screen.shows("dcron queue list")
+
+    play(look)
+
+
+@pytest.mark.slow
+def test_another_database_than_that_of_the_context_runs_no_verb(stage: Stage) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(environment=None) as screen:
+            await command(screen, "doctor")
+            await screen.shows("run it in a shell")
+
+    play(look)
+
+
+@pytest.mark.slow
+def test_arrows_recall_what_was_typed(stage: Stage, tmp_path: Path) -> None:
+    stage.add("backup")
+
+    async def look() -> None:
+        async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+            await command(screen, "runs backup")
+            await screen.shows("> backup")
+            await command(screen, "tasks")
+            await screen.press("colon", "up")
+            assert value(screen) == "tasks"
+            await screen.press("up")
+            assert value(screen) == "runs backup"
+            await screen.press("up", "down", "down")
+            assert value(screen) == ""
+            await screen.type("r")
+            await screen.press("up")
+            assert value(screen) == "runs backup"  # the last that begins so
+            await screen.press("enter")
+            await screen.until(lambda: not screen.app.main.prompt.is_open)
+        async with stage.screen(state_file=tmp_path / "tui.json") as screen:
+            await screen.press("colon", "up")
+            assert value(screen) == "runs backup"
+
+    play(look)

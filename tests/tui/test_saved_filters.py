@@ -1,0 +1,86 @@
+"""Filters with `|`, and saved filters as tabs."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcron.errors import UsageError
+from dcron.services.dashboard import Dashboard
+from dcron.store.search_terms import Term
+from dcron.tui.filters import MOST_TERMS, parse_task_filter
+from tests.support.tui import Screen, Stage
+
+
+def play(look: Callable[[], Any]) -> None:
+    asyncio.run(look())
+
+
+def found(stage: Stage, text: str) -> list[str]:
+    board = Dashboard(stage.crontab)
+    ids = board.task_ids(parse_task_filter(text), "name", reverse=False)
+    tasks = board.crontab.tasks_by_id(ids)
+    return [tasks[task_id].name for task_id in ids]
+
+
+def names(screen: Screen) -> list[str]:
+    return [screen.table.rows[each].task.name for each in screen.table.ids if each in screen.table.rows]
+
+
+def test_a_bar_between_words_means_or(stage: Stage) -> None:
+    for name in ("shop-mail", "shop-etl", "report", "backup"):
+        stage.add(name)
+    stage.crontab.pause(stage.crontab.get("backup"))
+    assert found(stage, "shop mail | report") == ["report", "shop-mail"]
+    assert found(stage, "shop !mail | paused") == ["backup", "shop-etl"]
+    assert found(stage, "report |") == found(stage, "| report") == ["report"]
+    assert found(stage, "|") == found(stage, "")
+    assert found(stage, "name: | report") == ["backup", "report", "shop-etl", "shop-mail"]
+
+
+def test_all_words_of_a_filter_count() -> None:
+    assert parse_task_filter("late") == (Term("late"),)
+    assert parse_task_filter("a | b")[0].alternatives == ((Term("text", "a"),), (Term("text", "b"),))
+    with pytest.raises(UsageError, match="the limit is"):
+        parse_task_filter(" | ".join("x" * (MOST_TERMS + 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+def test_a_saved_filter_is_a_tab_also_in_the_next_session(
+    stage: Stage, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    for name in ("shop-mail", "report", "backup"):
+        stage.add(name)
+    settings: dict[str, Any] = {"state_file": tmp_path / "tui.json", "unicode": size[0] > 80}
+
+    async def save() -> None:
+        async with stage.screen(size=size, **settings) as screen:
+            await screen.press("f")
+            await screen.shows("no filter is saved here")
+            await screen.press("slash")
+            await screen.type("report | shop")
+            await screen.press("enter")
+            await screen.shows_not("backup")
+            await screen.press("F")
+            await screen.shows("save the filter report | shop as")
+            await screen.type("week")
+            await screen.press("enter")
+            await screen.shows(" all  week")
+
+    async def use() -> None:
+        async with stage.screen(size=size, **settings) as screen:
+            await screen.shows(" all  week")
+            await screen.press("f")
+            await screen.until(lambda: names(screen) == ["report", "shop-mail"])
+            await screen.press("f")
+            await screen.until(lambda: len(screen.table.ids) == 3)
+            await screen.pilot.click(screen.app.main.query_one("FilterTabs"), offset=(7, 0))
+            await screen.until(lambda: names(screen) == ["report", "shop-mail"])
+            await screen.press("F")
+            await screen.shows_not(" all  week")
+
+    play(save)
+    play(use)

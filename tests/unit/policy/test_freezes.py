@@ -1,0 +1,69 @@
+"""When the crontab is frozen: freezes that overlap, and those that were thawed or withdrawn."""
+
+from datetime import timedelta
+
+import pytest
+
+from dcron.model import Freeze
+from dcron.policy.freezes import FrozenTime, reason_of, state_of
+from tests.support.definitions import NOON
+
+HOUR = timedelta(hours=1)
+
+
+def freeze(begin: float, end: float | None = None, thawed: float | None = None, number: int = 1) -> Freeze:
+    """Return a freeze between these hours after noon."""
+    times = [None if each is None else NOON + each * HOUR for each in (end, thawed)]
+    return Freeze(
+        id=number,
+        from_at=NOON + begin * HOUR,
+        until_at=times[0],
+        reason="upgrade",
+        selector=None,
+        created_at=NOON,
+        created_by="ann@desk",
+        thawed_at=times[1],
+        thawed_by=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("each", "state"),
+    [
+        (freeze(0), "active"),
+        (freeze(0, 1), "active"),
+        (freeze(0, 0.5), "over"),
+        (freeze(1, 2), "planned"),
+        (freeze(1, 2, thawed=0.4), "over"),
+        (freeze(0, 2, thawed=0.5), "over"),
+    ],
+)
+def test_the_state_of_a_freeze(each: Freeze, state: str) -> None:
+    assert state_of(each, NOON + 0.5 * HOUR) == state
+
+
+def test_overlapping_freezes_count_once() -> None:
+    frozen = FrozenTime([freeze(1, 3), freeze(2, 4, number=2), freeze(6, 9, thawed=7, number=3)])
+    assert frozen.between(NOON, NOON + 10 * HOUR) == 4 * HOUR
+    assert frozen.between(NOON + 2 * HOUR, NOON + 3 * HOUR) == HOUR
+    assert frozen.end_after(NOON + HOUR) == NOON + 4 * HOUR
+    assert frozen.end_after(NOON) == NOON
+    holding = frozen.at(NOON + 2.5 * HOUR)
+    assert holding
+    assert holding.id == 2
+    assert frozen.at(NOON + 4 * HOUR) is None
+
+
+def test_a_freeze_without_an_end_lasts() -> None:
+    frozen = FrozenTime([freeze(1)])
+    assert frozen.end_after(NOON + 2 * HOUR) is None
+    assert frozen.between(NOON, NOON + 5 * HOUR) == 4 * HOUR
+    assert frozen.reason_at(NOON + 2 * HOUR) == "frozen by ann@desk: upgrade" == reason_of(freeze(1))
+
+
+def test_a_time_that_was_mostly_frozen_has_its_freeze() -> None:
+    frozen = FrozenTime([freeze(1, 3)])
+    assert frozen.mostly(NOON + HOUR, NOON + HOUR)
+    assert frozen.mostly(NOON, NOON + 4 * HOUR)
+    assert frozen.mostly(NOON, NOON + 5 * HOUR) is None
+    assert FrozenTime().mostly(NOON, NOON + HOUR) is None
