@@ -3,8 +3,10 @@
 Every method is one short transaction that only reads.
 """
 
+import re
 import time
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -57,6 +59,9 @@ from dcron.store.search_terms import TASK_ORDERS, Term
 MOST_ALIVE = 1000
 MOST_ALERTS = 500
 MOST_DEAD_TASKS = 1000
+BY_PREFIX = "name prefix"
+"""Instead of the key of a label: groups by the beginnings of names. No label has a key with a space."""
+_SEPARATOR = re.compile(r"[-_./:]")
 ORDERS = (*TASK_ORDERS, *recent_statistics.ORDERS)
 """The orders of tasks."""
 OCCURRENCES = 5
@@ -243,11 +248,17 @@ class Dashboard:
             return list(selectors.values(connection, key))
 
     def task_groups(self, terms: Sequence[Term], order: str, key: str, *, reverse: bool) -> list[TaskGroup]:
-        """Return the tasks that match all terms in groups by a label; those without the label come last."""
+        """Return the tasks that match all terms in groups by a label; those without the label come last.
+
+        With the key BY_PREFIX, they are grouped by the beginnings of their names.
+        """
         ids = self.task_ids(terms, order, reverse=reverse)
         failed = set(self.task_ids([*terms, Term("failed")], "name", reverse=False))
         with self.database.read() as connection:
-            values = selectors.values_by_task(connection, key)
+            if key == BY_PREFIX:
+                values = _common_prefixes(tasks.names(connection))
+            else:
+                values = selectors.values_by_task(connection, key)
         groups: dict[str | None, list[int]] = {}
         for task_id in ids:
             groups.setdefault(values.get(task_id), []).append(task_id)
@@ -421,6 +432,13 @@ def _activity(connection: Connection, now: datetime) -> Activity:
         alert_list.unacknowledged(connection, now),
         freezes.active(connection, now),
     )
+
+
+def _common_prefixes(names: Mapping[int, str]) -> dict[int, str]:
+    """Return for each task what its name begins with, if a sign follows and other names begin so, too."""
+    prefixes = {i: parts[0] for i, name in names.items() if len(parts := _SEPARATOR.split(name, 1)) > 1}
+    counted = Counter(prefixes.values())
+    return {i: prefix for i, prefix in prefixes.items() if prefix and counted[prefix] > 1}
 
 
 def _cells(task: Task, span: StartSpan, frozen: FrozenTime) -> Sequence[Filled]:

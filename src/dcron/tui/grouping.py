@@ -1,4 +1,4 @@
-"""Group tasks by the values of a label: a row that heads each group, which folds."""
+"""Group tasks by the values of a label or by names: a row that heads each group, which folds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from dcron.presentation.humanize import plural
-from dcron.services.dashboard import TaskGroup
+from dcron.services.dashboard import BY_PREFIX, TaskGroup
 from dcron.tui.cells import EMPTY, Cell, cell
 from dcron.tui.columns import Column
 from dcron.tui.table import HeadId
@@ -42,7 +42,7 @@ class Grouping:
         ids: list[Any] = []
         for group in groups:
             head = HeadId(group.value)
-            title = f"no {self.key}" if group.value is None else f"{self.key}={group.value}"
+            title = _title(self.key, group.value)
             is_folded = head in self._folded
             self.heads[head] = GroupHead(title, len(group.ids), group.failed, is_folded)
             ids += [head, *(() if is_folded else group.ids)]
@@ -57,6 +57,12 @@ class Grouping:
         """Fold all groups, or unfold all if they are folded; return the ids of all rows."""
         self._folded = set() if self._folded >= self.heads.keys() else set(self.heads)
         return self.arrange(self._groups)
+
+
+def _title(key: str, value: str | None) -> str:
+    if key == BY_PREFIX:
+        return "other names" if value is None else f"{value}*"
+    return f"no {key}" if value is None else f"{key}={value}"
 
 
 def with_heads(column: Column, *, unicode: Callable[[], bool]) -> Column:

@@ -104,6 +104,7 @@ class TablePane(Pane):
         Binding("O", "reverse", "sort backwards", id="pane.reverse", show=False),
         Binding("x", "errors", "errors only", id="pane.errors", show=False),
         Binding("y", "copy", "copy the id", id="pane.copy", show=False),
+        Binding("c", "columns", "hide or show a column", id="pane.columns", show=False),
     ]
     can_filter = True
     keeps_top: ClassVar[bool] = False
@@ -149,6 +150,8 @@ class TablePane(Pane):
     def on_mount(self) -> None:
         """Read the rows."""
         self._show_order()
+        if hidden := self.host.state.hidden.get(self._table_name):
+            self.table.hide_columns(hidden)
         self.refresh_data()
 
     def tick(self) -> None:
@@ -204,6 +207,27 @@ class TablePane(Pane):
     def _sort(self, message: RowTable.OrderChosen) -> None:
         message.stop()
         self.sort_by(message.order)
+
+    @property
+    def _table_name(self) -> str:
+        """The name of this kind of list among the remembered ones."""
+        return type(self).__name__.removesuffix("Pane").lower()
+
+    def action_columns(self) -> None:
+        state, table = self.host.state, self._table_name
+        hidden = state.hidden.get(table, ())
+        marks = {
+            f"[{' ' if column.key in hidden else 'x'}] {column.title}": column.key
+            for column in self.table.columns
+            if column.rank and column.title
+        }
+
+        def toggle(chosen: str) -> None:
+            state.toggle_column(table, marks[chosen])
+            self.table.hide_columns(state.hidden[table])
+
+        if marks:
+            self.host.choose("hide or show a column, where there is room for it", list(marks), toggle)
 
     def _show_order(self) -> None:
         self.table.order = (self.order, self.backwards) if self.orders else None

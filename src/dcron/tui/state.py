@@ -22,6 +22,8 @@ class TuiState:
     """Typed commands, the newest last."""
     filters: dict[str, dict[str, str]] = field(default_factory=dict)
     """Saved filters by the name of their view: for each name its text."""
+    hidden: dict[str, list[str]] = field(default_factory=dict)
+    """The hidden columns of each table."""
 
     @classmethod
     def load(cls, path: Path | None) -> "TuiState":
@@ -33,11 +35,23 @@ class TuiState:
         return state
 
     def _take(self, stored: Mapping[str, object]) -> None:
-        commands, filters = stored.get("commands"), stored.get("filters")
+        commands, filters, hidden = (stored.get(name) for name in ("commands", "filters", "hidden"))
         if isinstance(commands, list):
             self.commands = [each for each in commands if isinstance(each, str)][-MOST_COMMANDS:]
         if isinstance(filters, dict):
             self.filters = {view: _texts(named) for view, named in filters.items() if isinstance(named, dict)}
+
+        if isinstance(hidden, dict):
+            self.hidden = {
+                table: [each for each in keys if isinstance(each, str)]
+                for table, keys in hidden.items()
+                if isinstance(keys, list)
+            }
+
+    def toggle_column(self, table: str, key: str) -> None:
+        """Hide a column of a table, or show it again."""
+        self.hidden[table] = sorted({*self.hidden.get(table, ())} ^ {key})
+        self.save()
 
     def add_command(self, text: str) -> None:
         """Remember a typed command; one that was typed before moves to the end."""

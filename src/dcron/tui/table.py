@@ -1,6 +1,6 @@
 """A table of rows by id. It holds only the rows in sight, so a million rows cost the same as ten."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -99,6 +99,8 @@ class RowTable(ScrollView, can_focus=True):
         """The lines that may change with the next tick."""
         self._ticks = 0
         self._placed: tuple[int, list[PlacedColumn]] = (0, [])
+        self._hidden: Collection[str] = ()
+        """The columns that are not shown although there may be room for them."""
         self._needs: dict[str, int] = {}
         """The width of the longest text so far, by column. It only grows, so the columns rest."""
         self._styles: dict[tuple[str, ...], Style] = {}
@@ -141,6 +143,11 @@ class RowTable(ScrollView, can_focus=True):
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Show other columns of the same rows."""
         self.columns, self._placed = columns, (0, [])
+        self._redraw()
+
+    def hide_columns(self, keys: Collection[str]) -> None:
+        """Hide these columns, and show all others; those of rank 0 are always shown."""
+        self._hidden, self._placed = keys, (0, [])
         self._redraw()
 
     def set_ids(self, ids: Sequence[Any]) -> None:
@@ -369,7 +376,8 @@ class RowTable(ScrollView, can_focus=True):
     def _layout(self) -> list[PlacedColumn]:
         width = self._region.width - MARK_CELLS
         if self._placed[0] != width:
-            self._placed = (width, arrange(self.columns, width, self._needs))
+            shown = [each for each in self.columns if each.rank == 0 or each.key not in self._hidden]
+            self._placed = (width, arrange(shown, width, self._needs))
         return self._placed[1]
 
     def _filled(self) -> int:

@@ -11,20 +11,20 @@ from textual.binding import Binding, BindingType
 
 from dcron.model import Task
 from dcron.presentation import statistics
-from dcron.services.dashboard import ORDERS, Dashboard, TaskDetail, TaskRows
+from dcron.services.dashboard import BY_PREFIX, ORDERS, Dashboard, TaskDetail, TaskRows
 from dcron.services.task_rows import TaskRow
 from dcron.store.search_terms import TASK_FIELDS, Term
 from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.cells import EMPTY, Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column, name_column
-from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
 from dcron.tui.table import HeadId, RowTable
+from dcron.tui.task_sections import brief_sections
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
@@ -51,7 +51,7 @@ class TasksPane(TablePane):
         Binding("u", "undo", "undo your last act", id="tasks.undo", show=False),
         Binding("w", "why", "why", id="tasks.why", show=False),
         Binding("p", "facts", "detail", id="tasks.detail", show=False),
-        Binding("b", "group", "group by label", id="tasks.group", show=False),
+        Binding("b", "group", "group", id="tasks.group", show=False),
         Binding("B", "fold_all", "fold all groups", id="tasks.fold_all", show=False),
     ]
     title = "Tasks"
@@ -209,10 +209,8 @@ class TasksPane(TablePane):
         self.ask("keys", lambda board: board.label_keys(), self._choose_group)
 
     def _choose_group(self, keys: Sequence[str]) -> None:
-        if not keys:
-            self.host.report("no task has labels; `dcron set NAME --label team=shop` gives one")
-            return
-        self.host.choose("group by", [*keys, NO_GROUPS] if self.grouping.key else keys, self._group_by)
+        choices = [*keys, BY_PREFIX, *([NO_GROUPS] if self.grouping.key else [])]
+        self.host.choose("group by", choices, self._group_by)
 
     def _group_by(self, key: str) -> None:
         self.grouping.by("" if key == NO_GROUPS else key)
@@ -252,7 +250,7 @@ class TasksPane(TablePane):
         detail, now = self._detail, self.host.health.now()
         if detail and self.facts.display:
             shown_at = now if detail.row.alive or detail.waiting else _in_tens(now)
-            self.facts.show(detail.row.task.name, detail_facts(detail, shown_at))
+            self.facts.show(detail.row.task.name, brief_sections(detail, shown_at))
             if detail.coming and detail.coming[0].at <= now:
                 self.cursor_rests()
 
