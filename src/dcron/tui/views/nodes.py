@@ -68,7 +68,7 @@ class NodesPane(TablePane):
             Column("sign", "", 1, self._sign),
             name_column("node", "node", lambda node, _: cell(node.id, "name"), "name"),
             Column("state", "state", 9, _state, order="state"),
-            Column("running", "slots", 14, self._slots, rank=1, order="running"),
+            Column("running", "running", 14, self._slots, rank=1, order="running"),
             Column("beat", "lease", 9, _lease, right=True, rank=2),
             Column("clock", "clock", 8, _clock, right=True, rank=3),
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),
