@@ -44,6 +44,7 @@ class NodesPane(TablePane):
         super().__init__()
         self._found: list[Node] = []
         self._panel = FleetPanel()
+        self._panel.display = False  # until the size is known
         self._figures: FleetFigures | None = None
         self._figures_at = 0.0
         """The monotonic time at which the figures were asked for."""
@@ -56,6 +57,7 @@ class NodesPane(TablePane):
     def on_resize(self) -> None:
         """Show the panel if there is room for it."""
         self._panel.display = self.size.height >= PANEL_FROM
+        self._ask_figures()
 
     def tick(self) -> None:
         """Draw what the time has changed; due runs become late with the time."""

@@ -66,6 +66,7 @@ class TimelinePane(TasksPane):
         super().__init__()
         self.foot = Foot()
         self.load = LoadLine()
+        self.load.display = False  # until the size is known
         self._is_heat = False
         self._last_change: datetime | None = None
         """The clock change that a key went to last."""
