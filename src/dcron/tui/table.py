@@ -1,6 +1,6 @@
 """A table of rows by id. It holds only the rows in sight, so a million rows cost the same as ten."""
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
