@@ -32,6 +32,8 @@ class Column:
     """Greatest width."""
     fits: bool = False
     """Whether it becomes as wide as its longest text, up to `most`. The names do so before other columns."""
+    if_used: bool = False
+    """Whether it is left out until a row has a text for it. It is also one that `fits`."""
     keeps_end: bool = False
     """Whether a long text is shortened in the middle."""
     grows: bool = False
@@ -63,7 +65,8 @@ def arrange(columns: Sequence[Column], width: int, needs: Mapping[str, int]) -> 
     """Return the columns that fit, with their positions and widths; `needs` are widths of texts by column."""
     others = sum(column.width + GAP for column in columns if column.rank == 0 and not column.fits)
     room = max(int(width * NAME_SHARE), min(NAME_FIRST, width - others))
-    widened = [_widened(column, room, needs) for column in columns]
+    used = [column for column in columns if not column.if_used or needs.get(column.key)]
+    widened = [_widened(column, room, needs) for column in used]
     kept: set[str] = set()
     left = width
     for column in sorted(widened, key=lambda column: column.rank):

@@ -94,7 +94,14 @@ class TasksPane(TablePane):
             Column("recent", "10 runs", 10, self._spark, rank=2, from_width=62),
             Column("ok", "ok", 6, _success, right=True, rank=7, order="success", from_width=STATISTICS_FROM),
             Column("p95", "p95", 8, _p95, right=True, rank=8, order="p95", from_width=STATISTICS_FROM),
-            Column("labels", "labels", 12, _labels, rank=9, most=30, fits=True, from_width=130),
+            Column(
+                *("labels", "labels", 12, _labels),
+                rank=9,
+                most=30,
+                fits=True,
+                if_used=True,
+                from_width=130,
+            ),
             Column(
                 *("command", "command", 20, lambda row, _: cell(row.task.command, "quiet")),
                 rank=6,
