@@ -290,6 +290,8 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
         screen.type("4")
         screen.sees("tag:markup", "host:clear")
         screen.type(ENTER)
+        screen.sees("host:", "> node:")
+        screen.type("\t")
         screen.sees("reason:", "> node:")
         screen.type("5")
         screen.sees("reason:marks", "reason:queries<", f"1/{2 * len(CORPUS)}")
@@ -356,7 +358,7 @@ def test_the_error_of_a_database_that_goes_away_is_inert(crontab: Hostile) -> No
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         screen.sees("a-suspended")
         crontab.path.write_bytes(b"no database any more" * 1000)
-        screen.sees("x lost", "as of")
+        screen.sees(" lost ", "as of")
         screen.type("!")
         screen.sees("the database", "[@click=app.quit]")
         leave(screen)

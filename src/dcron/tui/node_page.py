@@ -134,8 +134,7 @@ def _work(node: Node, now: datetime, *, unicode: bool) -> Iterator[Fact]:
 def _takes(node: Node) -> Iterator[Fact]:
     yield Fact("tags", " ".join(node.tags) or "no tags")
     yield Fact("queues", ", ".join(node.queues) or "all queues")
-    for name, amount in node.capacity.items():
-        yield Fact(name, f"{amount:,.10g}")
+    yield Fact("capacity", ", ".join(f"{name}={amount:,.10g}" for name, amount in node.capacity.items()))
     yield Fact("account", humanize.accounts(node))
     yield Fact("channels", ", ".join(node.channels))
 

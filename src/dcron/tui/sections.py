@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from dcron.safetext import cells, safe_lines
+from dcron.safetext import cells, safe, safe_lines
 from dcron.tui.log.lines import breaks
 
 NAME_CELLS = 10
@@ -25,7 +25,7 @@ Part = tuple[str, str]
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and a value of any text. Empty values are left out."""
+    """A name and a value, which may be any texts. Empty values are left out."""
 
     name: str
     value: str
@@ -120,7 +120,7 @@ class SectionColumn(Widget):
 def _fact_lines(fact: Fact, width: int) -> Iterator[list[Part]]:
     """Yield the lines of a fact; the value begins on a line of its own if the name is too long."""
     room = max(1, width - NAME_CELLS)
-    name = fact.name
+    name = safe(fact.name)
     if cells(name) >= NAME_CELLS:
         yield [(name, "$foreground-muted")]
         name = ""
