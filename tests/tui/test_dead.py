@@ -370,12 +370,12 @@ def test_beside_a_task_stands_what_keeps_it_what_it_asks_for_and_what_hangs_toge
     morgue.agents.insert_run(**retry, due_at=soon, lane=str(policy.lane_of(task)))
 
     async def look() -> None:
-        async with morgue.stage.screen(size=(130, 40)) as screen:
-            await screen.shows("no agent has the tag gpu")
+        async with morgue.stage.screen(size=(130, 50)) as screen:
+            await screen.shows("has the tag gpu")
             shown = screen.text()
             assert "retry 2/3: in 4m" in shown
-            assert "queue ml" in shown
-            assert "needs gpu=1" in shown
+            assert "queue     ml" in shown
+            assert "needs     gpu=1" in shown
             assert "[extract]" in shown
             assert "-> load" in shown
 

@@ -301,6 +301,25 @@ def test_no_view_of_the_screen_lets_it_through(crontab: Hostile) -> None:
 
 
 @pytest.mark.terminal
+def test_no_page_of_a_task_lets_it_through(crontab: Hostile) -> None:
+    with terminal("tui", DCRON_DB=crontab.url) as screen:
+        for number, kind in enumerate(sorted(CORPUS, key=crontab.shown_name)):
+            screen.sees("a-suspended")
+            screen.type("g" + "j" * (FIRST + number))
+            screen.sees(f"command:{kind}<")
+            screen.insist(ENTER, "Overview")
+            for tab in ("Runs", "Log", "History", "Dependencies"):
+                screen.type("\t")
+                screen.sees(tab)
+            screen.insist(ESCAPE, "a-suspended")
+        screen.type("b")
+        screen.sees("a-suspended")
+        command(screen, "history")
+        screen.sees("history")
+        leave(screen)
+
+
+@pytest.mark.terminal
 def test_no_log_lets_it_through(crontab: Hostile) -> None:
     with terminal("tui", DCRON_DB=crontab.url) as screen:
         screen.sees("a-suspended")

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from dcron.model import Run, Task
 from dcron.presentation import alerts, humanize, next_runs, owned_tasks, policies, statistics
+from dcron.presentation.graph import graph_lines
 from dcron.services.dashboard import TaskDetail
 from dcron.tui.cells import run_status
 from dcron.tui.sections import Fact, Section
@@ -38,6 +39,7 @@ def brief_sections(detail: TaskDetail, now: datetime) -> Iterator[Section]:
     yield Section("Command", 0, list(_command(task)))
     yield Section("Schedule", 0, list(_schedule(detail, now, BRIEF)))
     yield Section("Waits for", 0, list(_waits_for(detail, now)))
+    yield Section("Flow", 0, [Fact("", "\n".join(graph_lines(detail.graph, task.name)))])
     yield Section("Runs", 0, [_run_fact(run, now) for run in runs])
     yield Section("Statistics", 0, [Fact(name, value) for name, value in statistics.lines(detail.statistics)])
     yield Section("Policies", 0, [Fact(name, value) for name, value in policies.asked(task)])
