@@ -59,7 +59,7 @@ faults: .venv/development ## every fault for half a minute, recovery, growth: do
 bench: .venv/development ## figures: runs a second, lateness, idle cost, start-up
 	$(BIN)/python -W ignore -m benchmarks
 
-screenshots: .venv/development ## pictures of the screen in screenshots/ (needs chromium and fonts-firacode)
+screenshots: .venv/development ## pictures of the screen in screenshots/
 	$(BIN)/python -W ignore -m scripts.screenshots
 
 clean: ## remove the environment and caches

@@ -51,6 +51,7 @@ def test_reading_verbs_choose_by_labels(shop: Dcron) -> None:
     assert (bad.code, "-l: 'team>5' is not a label's key" in bad.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_writing_verbs_need_names_or_labels_and_not_both(shop: Dcron) -> None:
     for verb in ("pause", "resume", "rm", "set", "run"):
         both = shop(verb, "t0", "-l", "tier=gold")
@@ -60,6 +61,7 @@ def test_writing_verbs_need_names_or_labels_and_not_both(shop: Dcron) -> None:
         assert (missing.code, "no task has the labels team=api" in missing.err) == (4, True)
 
 
+@pytest.mark.slow
 def test_many_tasks_are_changed_in_one_batch_after_a_question(shop: Dcron) -> None:
     asked = shop("pause", "-l", "team=shop")
     assert asked.code == 1
@@ -87,6 +89,7 @@ def test_one_task_is_changed_without_a_question(shop: Dcron) -> None:
     assert shop("rm", "-l", "app").code == 1
 
 
+@pytest.mark.slow
 def test_lists_of_runs_and_changes_choose_by_labels(shop: Dcron) -> None:
     shop.done("run", "t0")
     shop.done("run", "other")
@@ -107,6 +110,7 @@ def test_lists_of_runs_and_changes_choose_by_labels(shop: Dcron) -> None:
         assert shop(verb, "t0", "-l", "team=shop").code == 2
 
 
+@pytest.mark.slow
 def test_runs_and_dead_letters_are_changed_by_labels(shop: Dcron) -> None:
     shop.done("run", "t0", "t2")
     asked = shop("cancel", "-l", "team=shop")
@@ -133,6 +137,7 @@ def test_runs_and_dead_letters_are_changed_by_labels(shop: Dcron) -> None:
     assert shop("prune", "-l", "tier=gold").code == 1
 
 
+@pytest.mark.slow
 def test_settings_by_label_are_listed_and_shown_with_the_task(shop: Dcron) -> None:
     shop.done("config", "set", "notify.default", "ops")
     assert shop.done("config", "set", "notify[team=shop]", "ops-shop").out == (

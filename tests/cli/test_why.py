@@ -90,3 +90,12 @@ def test_hostile_text_is_inert(sqlite: Dcron) -> None:
     shown = on_terminal("why", "backup", url=sqlite.url, NO_COLOR="1").out
     assert "paused by" in shown
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
+
+
+@pytest.mark.terminal
+def test_colours_are_for_terminals_that_show_them(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "backup", "@yearly", "true")
+    plain = sqlite.done("why", "backup").out
+    assert "\x1b" not in plain
+    assert on_terminal("why", "backup", url=sqlite.url, NO_COLOR="1").out.count("\x1b") == 0
+    assert "\x1b[1m" in on_terminal("why", "backup", url=sqlite.url).out

@@ -14,7 +14,7 @@ async def detail(screen: Screen) -> None:
     """Show the tasks, and the details of one that runs."""
     await go(screen, "import-orders")
     await screen.shows("The orders of the market places")
-    await screen.shows(" by ann@desk")
+    await screen.shows("every 5 minutes")
 
 
 async def runs(screen: Screen) -> None:

@@ -20,3 +20,12 @@ def stage(database_url: str) -> Any:
     stage = Stage(database_url)
     yield stage
     stage.database.close()
+
+
+@pytest.fixture(autouse=True)
+def drawn_once(request: pytest.FixtureRequest) -> None:
+    """Draw the sizes of a screen on SQLite only: how it is drawn does not depend on the database."""
+    if {"size", "stage"} <= set(request.fixturenames):
+        url: str = request.getfixturevalue("database_url")
+        if not url.startswith("sqlite"):
+            pytest.skip("drawing does not depend on the database")

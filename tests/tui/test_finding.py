@@ -328,7 +328,7 @@ def test_remapped_keys_stand_wherever_keys_are_told(stage: Stage) -> None:
             await screen.shows("F5 run now")
             assert "F9 help" in screen.lines()[-1]
             await screen.press("f9")
-            await screen.shows("F5                 run now")
+            await screen.shows("F5             run now")
             await screen.press("ctrl+g")
             await screen.press("D")
             await screen.shows("j  Yes")

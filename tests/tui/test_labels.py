@@ -39,6 +39,7 @@ def test_a_filter_takes_selectors() -> None:
         parse_filter("label:Team=x", TASK_FIELDS)
 
 
+@pytest.mark.slow
 def test_the_filter_by_label_shows_its_tasks_and_is_completed(stage: Stage) -> None:
     fill(stage)
 

@@ -16,6 +16,7 @@ from dcron.tui.keynames import CHANGES
 from dcron.tui.keys import binding_ids
 from dcron.tui.settings import has_unicode
 from dcron.tui.theme import THEMES
+from tests.support.forms import form_of
 from tests.support.tui import Screen, Stage
 
 
@@ -221,3 +222,30 @@ def test_short_runs_are_flat_and_each_run_has_its_colour() -> None:
 def test_slots_are_a_bar(used: int, bar: str) -> None:
     assert slots_cell(used, 8, unicode=False).text == f"{bar} {used}/8"
     assert slots_cell(2 * used, 16, unicode=False).text == f"{bar} {2 * used}/16"
+
+
+def test_the_help_begins_with_the_signs_and_the_key_to_quit(stage: Stage) -> None:
+    async def do(screen: Screen) -> None:
+        await screen.press("question_mark")
+        await screen.shows("▶ running")
+        await screen.shows("ctrl+q quits at once")
+
+    play(stage, do, unicode=True, size=(140, 40))
+
+
+def test_groups_without_a_given_field_are_folded(stage: Stage) -> None:
+    stage.add("retried", tries=3)
+
+    async def do(screen: Screen) -> None:
+        await screen.press("G", "e")
+        await screen.shows("+ limits")
+        await screen.shows("- retries")
+        form = form_of(screen)
+        assert not form.row("timeout").display
+        assert form.row("tries").display
+        form.row("timeout").take_focus()
+        await screen.shows("- limits")
+        await screen.press("up", "enter")
+        await screen.shows("all default")
+
+    play(stage, do, size=(100, 50))

@@ -11,7 +11,7 @@ from dcron.schema import maintenance_jobs
 from dcron.services.dashboard import Dashboard
 from dcron.services.recent_statistics import RecentStatistics
 from dcron.store.prune import JOB
-from dcron.tui.detail import detail_facts
+from dcron.tui.task_sections import task_sections
 from tests.support.statistics import ended_run, insert_runs, sum_up
 from tests.support.tui import Stage
 
@@ -38,7 +38,8 @@ def history(stage: Stage) -> Stage:
 def facts(stage: Stage, name: str) -> dict[str, str]:
     detail = Dashboard(stage.crontab).task_detail(stage.crontab.get(name).id)
     assert detail
-    return dict(detail_facts(detail, stage.crontab.now()))
+    sections = task_sections(detail, stage.crontab.now())
+    return {fact.name: fact.value for section in sections for fact in section.facts}
 
 
 def test_the_details_of_a_task_have_three_lines(history: Stage) -> None:

@@ -106,6 +106,24 @@ def _runs(ctx: Any, beginning: str) -> list[Offer]:
     return found
 
 
+def _freezes(ctx: Any, beginning: str) -> list[Offer]:
+    """Return the numbers of freezes that hold or are planned, with their reasons."""
+    from dcron.policy.freezes import state_of
+    from dcron.services.freezes import Freezes
+
+    found: list[Offer] = []
+
+    def ask(crontab: "Crontab") -> Iterator[str]:
+        now = crontab.now()
+        for freeze in Freezes(crontab).listing(_MOST):
+            if (state := state_of(freeze, now)) != "over":
+                found.append((str(freeze.id), f"{state}: {freeze.reason}" if freeze.reason else state))
+                yield str(freeze.id)
+
+    _query(ctx, ask)
+    return found
+
+
 def _alerts(ctx: Any, beginning: str) -> list[Offer]:
     """Return the numbers of open alerts, the newest first."""
     from dcron.presentation import alerts
@@ -221,6 +239,7 @@ _KINDS: dict[str, Callable[[Any, str], list[Offer]]] = {
     "CALENDAR": lambda ctx, beginning: _plain(calendar_names(ctx, beginning)),
     "CHANNEL": _channels,
     "CONTEXT": _contexts,
+    "FREEZE": _freezes,
     "K=V": _labels,
     "NAME": lambda ctx, beginning: _plain(task_names(ctx, beginning)),
     "NODE": _nodes,

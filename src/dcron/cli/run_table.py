@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
-from dcron.cli.tables import AlarmCell, TableColumn
+from dcron.cli.tables import TableColumn, state_cell
 from dcron.model import Run, RunState
 from dcron.presentation import humanize
 from dcron.presentation.humanize import WAITS_FOR
@@ -51,7 +51,7 @@ def run_row(run: Run, here: tzinfo, now: datetime, tries: int | None = None) -> 
     return [
         str(run.id),
         run.task,
-        AlarmCell(run.state.value) if run.state.is_failure else run.state.value,
+        state_cell(run.state.value, run.state),
         _trigger(run, tries),
         humanize.clock(run.due_at if run.state is RunState.WAITING else run.scheduled_for, here, now),
         humanize.took(duration) if duration is not None else "",

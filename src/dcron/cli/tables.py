@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from dcron.cli import console
+from dcron.model import RunState
 from dcron.presentation.humanize import Struck
 from dcron.safetext import cells, safe, shorten
 
 SAMPLE = 200
 """Rows that set the widths of the columns; cells of later rows are cut or stick out."""
 GAP = "  "
-_RED, _BOLD, _STRUCK, _PLAIN = "\x1b[31m", "\x1b[1m", "\x1b[9m", "\x1b[0m"
+_RED, _GREEN, _CYAN, _BOLD, _STRUCK, _PLAIN = (f"\x1b[{code}m" for code in (31, 32, 36, 1, 9, 0))
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,19 @@ class AlarmCell(str):
     """A cell that is highlighted."""
 
 
+class GoodCell(str):
+    """A cell about a success."""
+
+
+class ActiveCell(str):
+    """A cell about what runs now."""
+
+
 class Title(str):
     """The name of a column."""
 
 
-_COLOURS = {Title: _BOLD, AlarmCell: _RED, Struck: _STRUCK}
+_COLOURS = {Title: _BOLD, AlarmCell: _RED, GoodCell: _GREEN, ActiveCell: _CYAN, Struck: _STRUCK}
 
 
 def print_table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> int:
@@ -72,6 +81,15 @@ def print_facts(facts: Iterable[tuple[str, str | Sequence[str] | None]]) -> None
 def shown_line(line: str) -> str:
     """Return the line, safe for terminals, struck through if it is `Struck`."""
     return _coloured(safe(line), line)
+
+
+def state_cell(text: str, state: RunState) -> str:
+    """Return a text about a run in this state, to be highlighted as it deserves."""
+    if state.is_failure:
+        return AlarmCell(text)
+    if state is RunState.SUCCEEDED:
+        return GoodCell(text)
+    return ActiveCell(text) if state in (RunState.CLAIMED, RunState.RUNNING) else text
 
 
 def _inert(row: Sequence[str]) -> list[str]:

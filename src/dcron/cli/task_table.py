@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dcron.cli.tables import AlarmCell, TableColumn
+from dcron.cli.tables import AlarmCell, TableColumn, state_cell
 from dcron.model import Run
 from dcron.presentation import humanize
 
@@ -57,5 +57,4 @@ def _next(view: "TaskRow", now: datetime) -> str:
 
 
 def _result(run: Run, now: datetime) -> str:
-    result = humanize.result(run, now)
-    return AlarmCell(result) if run.state.is_failure else result
+    return state_cell(humanize.result(run, now), run.state)

@@ -154,6 +154,19 @@ def occurrence_lines(found: Iterable[TaskStart], now: datetime, *, utc: bool = F
                 yield f"    {remark}"
 
 
+def short_lines(found: Iterable[TaskStart], now: datetime) -> Iterator[str]:
+    """Yield each occurrence in local time, without a zone that all have in common; then its notes."""
+    found = list(found)
+    has_change = len({start.occurrence.local.tzname() for start in found}) > 1
+    for start in found:
+        each = start.occurrence
+        form = "%a %Y-%m-%d %H:%M" + (":%S" if each.local.second else "") + (" %Z" if has_change else "")
+        yield f"{each.local:{form}}  {_distance(start.at, now)}"
+        for remark in (moved_by_jitter(start), each.note, each.reason and f"skipped: {each.reason}"):
+            if remark:
+                yield f"  {remark}"
+
+
 def moved_by_jitter(start: TaskStart) -> str:
     """Return `starts 05:49:55 by its jitter`, with the date if it differs; empty without jitter."""
     occurrence, local = start.occurrence, start.at.astimezone(start.occurrence.local.tzinfo)

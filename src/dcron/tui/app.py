@@ -134,7 +134,7 @@ class DcronApp(MessagingApp[Exception]):
         self.writes.stop()
 
     def _tick(self) -> None:
-        if self.screen is self.main:
+        if self.screen_stack and self.screen is self.main:  # there is no screen while the app ends
             self.main.redraw_bar()
             if self.main.page:
                 self.main.page.tick()

@@ -139,7 +139,7 @@ def owner_cell(row: "TaskRow") -> Cell:
 
 _HEIGHTS = {True: "▁▂▃▄▅▆▇", False: "_.-=#"}
 """None of them is a full line: it would touch the row above."""
-_SPARK_SIGNS = {
+SPARK_SIGNS = {
     True: {RunState.FAILED: "×", RunState.LOST: "?", RunState.SKIPPED: "·", RunState.CANCELLED: "-"},
     False: {RunState.FAILED: "x", RunState.LOST: "?", RunState.SKIPPED: ",", RunState.CANCELLED: ":"},
 }
@@ -150,7 +150,7 @@ FLAT_SECONDS = 1.0
 def spark(recent: "Sequence[RecentRun]", *, unicode: bool) -> Cell:
     """Return one column per run, as high as its length among all; unsuccessful runs have a sign."""
     longest = max((run.seconds or 0.0 for run in recent if run.state is RunState.SUCCEEDED), default=0.0)
-    heights, signs = _HEIGHTS[unicode], _SPARK_SIGNS[unicode]
+    heights, signs = _HEIGHTS[unicode], SPARK_SIGNS[unicode]
     parts = [
         (signs.get(run.state) or _height(run.seconds, longest, heights), _spark_style(run.state))
         for run in recent

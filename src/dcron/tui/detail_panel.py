@@ -1,38 +1,34 @@
-"""The panel beside a table: names and values about the row under the cursor."""
+"""The panel beside a table: sections about the row under the cursor."""
 
 from collections.abc import Iterable
 
+from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.content import Content
-from textual.widget import Widget
+from textual.widgets import Static
 
-from dcron.safetext import safe_lines
-
-Fact = tuple[str, str]
-
-
-def facts_content(facts: Iterable[Fact], heading: str = "") -> Content:
-    """Return names and values as inert content, without empty values."""
-    parts: list[tuple[str, str] | str] = [(safe_lines(heading), "bold")]
-    for name, value in facts:
-        if value:
-            parts += ["\n", (f"{name} " if name else "", "dim"), safe_lines(value)]
-    return Content.assemble(*parts)
+from dcron.safetext import safe
+from dcron.tui.sections import Section, SectionColumn, filled
 
 
-class DetailPanel(Widget):
-    """Names and values about one thing."""
+class DetailPanel(Vertical):
+    """The name of one thing and sections about it. What does not fit is cut off."""
+
+    DEFAULT_CSS = "DetailPanel Static { height: 1; padding: 0 1; }"
 
     def __init__(self) -> None:
         super().__init__()
-        self._content = Content("")
+        self._heading = Static("", markup=False)
+        self._column = SectionColumn()
+        self._name = ""
 
-    def show(self, heading: str, facts: Iterable[Fact]) -> None:
-        """Show these facts. If they are the same as before, nothing is drawn."""
-        content = facts_content(facts, heading)
-        if not content.is_same(self._content):
-            self._content = content
-            self.refresh()
+    def compose(self) -> ComposeResult:
+        yield self._heading
+        yield self._column
 
-    def render(self) -> Content:
-        """The facts."""
-        return self._content
+    def show(self, heading: str, sections: Iterable[Section]) -> None:
+        """Show these sections. If they are the same as before, nothing is drawn."""
+        if heading != self._name:
+            self._name = heading
+            self._heading.update(Content.styled(safe(heading), "bold"))
+        self._column.show(filled(sections))

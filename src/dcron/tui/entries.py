@@ -1,6 +1,6 @@
 """Input widgets: a line of text that is drawn inert, and a choice of words."""
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dcron.safetext import safe_characters
+from dcron.tui.host import Host
 
 LONGEST = 4096
 """Most characters of a typed line; a longer text belongs into a file or an editor."""
@@ -21,8 +22,9 @@ class Entry(Input):
     """A line of text. It may hold foreign text, so each character is drawn inert."""
 
     DEFAULT_CSS = """
-    Entry, Entry:focus { height: 1; border: none; padding: 0; background: $surface; }
-    Entry:focus { background: $panel; }
+    Entry, Entry:focus { height: 1; border: none; padding: 0; background: $panel; }
+    Entry:focus { background: $row-cursor; }
+    Entry:ansi { text-style: underline; }
     """
 
     class Refused(Message):
@@ -54,7 +56,7 @@ class Entry(Input):
 
 
 class ChoiceEntry(Widget, can_focus=True):
-    """A choice of one of a few words, drawn as `[skip] queue replace`."""
+    """A choice of one of a few words, drawn as `[skip] queue replace`, or with `●` and `○`."""
 
     DEFAULT_CSS = "ChoiceEntry { height: 1; }"
 
@@ -97,10 +99,18 @@ class ChoiceEntry(Widget, can_focus=True):
                 return
 
     def render(self) -> Content:
-        """Return all words, the chosen one in brackets."""
-        chosen = "bold reverse" if self.has_focus else "bold"
+        """Return all words, the chosen one in brackets or with a full circle."""
+        has_unicode = cast("Host", self.app).settings.unicode
+        chosen_form, form = ("● {}  ", "○ {}  ") if has_unicode else ("[{}]", " {} ")
+        chosen = "bold reverse" if self.has_focus else "bold $text-primary"
         words = [
-            (f"[{safe_characters(word)}]", chosen) if word == self.value else (f" {word} ", "")
+            (chosen_form.format(safe_characters(word)), chosen)
+            if word == self.value
+            else (form.format(word), "$foreground-muted")
             for word in self._choices
         ]
         return Content.assemble(*words)
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the next word."""
+        self.action_move(1)

@@ -1,23 +1,64 @@
-"""The help: the keys that act on this screen, and the commands."""
+"""The help: what the signs mean, the keys that act on this screen, and the commands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from textual.binding import Binding
 from textual.content import Content
 from textual.screen import Screen
 
-from dcron.safetext import safe
+from dcron.safetext import cells, safe
+from dcron.tui.cells import SPARK_SIGNS
 from dcron.tui.commands import COMMANDS
 from dcron.tui.host import Host
-from dcron.tui.keynames import CHANGES
+from dcron.tui.keynames import CHANGES, with_keys
 
 _LAST = {"pane": 1, "table": 2, "main": 3, "view": 4, "app": 5}
 """The groups that are the same everywhere come last."""
+COLUMN = 52
+"""Cells of one of two columns."""
+LEGEND = (
+    ("running", "running", "$text-primary"),
+    ("ok", "ok", "$text-success"),
+    ("failed", "failed", "$text-error"),
+    ("lost", "lost", "$text-error"),
+    ("late", "late or in error", "$text-warning"),
+    ("paused", "paused", "$foreground-muted"),
+    ("waiting", "waiting, or not run yet", "$foreground-muted"),
+)
+"""The signs of tasks and runs by their styles, what they mean, and their colours."""
+Part = tuple[str, str]
+Line = Sequence[Part]
 
 
-def help_content(screen: Screen[object]) -> Content:
-    """Return the active keys in groups, and the commands."""
+def help_content(screen: Screen[object], width: int) -> Content:
+    """Return the legend, the active keys in groups, and the commands, in as many columns as fit."""
+    host = cast("Host", screen.app)
+    leave = with_keys(
+        screen, "{main.quit} goes back, and quits from the first view; {app.quit} quits at once"
+    )
+    head: list[Line] = [*_legend(host), [(leave, "bold")]]
+    groups = [_group_lines(name, keys) for name, keys in _groups(screen).items()]
+    keys = _in_two_columns(groups) if width >= 2 * COLUMN else [line for group in groups for line in group]
+    commands = [[("", "")], [("commands, after :", "bold $text-primary")], *_commands()]
+    foot = [
+        [("", "")],
+        [("The words at the right are the names for [tui.keys] in the config file.", "$foreground-muted")],
+    ]
+    return Content("\n").join(Content.assemble(*line) for line in (*head, *keys, *commands, *foot))
+
+
+def _legend(host: Host) -> Iterator[Line]:
+    """Yield what the signs mean."""
+    signs = [(f"{host.signs[style]} {word}   ", colour) for style, word, colour in LEGEND]
+    yield signs
+    recent = SPARK_SIGNS[host.settings.unicode]
+    words = "   ".join(f"{sign} {state.value}" for state, sign in recent.items())
+    yield [(f"10 runs: the height is the duration   {words}", "$foreground-muted")]
+
+
+def _groups(screen: Screen[object]) -> Mapping[str, Mapping[str, tuple[str, str, str]]]:
+    """Return the keys, the label and the id of each active binding, by group and action."""
     readonly = cast("Host", screen.app).settings.readonly
     groups: dict[str, dict[str, tuple[str, str, str]]] = {}
     for active in screen.active_bindings.values():
@@ -28,20 +69,40 @@ def help_content(screen: Screen[object]) -> Content:
             keys = group.get(binding.action, ("", "", ""))[0]
             shown = screen.app.get_key_display(binding)
             group[binding.action] = (f"{keys} {shown}".strip(), binding.description, binding.id or "")
-    parts: list[tuple[str, str] | str] = []
-    for name, group in sorted(groups.items(), key=lambda each: _LAST.get(each[0], 0)):
-        parts.append((f"\n{name}\n", "bold"))
-        for keys, label, binding_id in group.values():
-            parts += [f"  {safe(keys):<18} {label:<26}", (f"{binding_id}\n", "dim")]
-    parts.append(("\ncommands, after :\n", "bold"))
-    parts += _commands()
-    parts.append("\nThe words at the right are the names for [tui.keys] in the config file.\n")
-    return Content.assemble(*parts)
+    return dict(sorted(groups.items(), key=lambda each: _LAST.get(each[0], 0)))
 
 
-def _commands() -> Iterable[str]:
+def _group_lines(name: str, keys: Mapping[str, tuple[str, str, str]]) -> list[Line]:
+    lines: list[Line] = [[("", "")], [(name, "bold $text-primary")]]
+    for shown, label, binding_id in keys.values():
+        lines.append(
+            [(f"  {safe(shown):<14}", "bold"), (f" {label:<26} ", ""), (binding_id, "$foreground-muted")]
+        )
+    return lines
+
+
+def _in_two_columns(groups: Sequence[Sequence[Line]]) -> list[Line]:
+    """Return the groups in two columns of about the same height; none is broken."""
+    left: list[Line] = []
+    right: list[Line] = []
+    half = sum(map(len, groups)) / 2
+    for group in groups:
+        (left if len(left) + len(group) / 2 <= half else right).extend(group)
+    lines = max(len(left), len(right))
+    empty: Line = [("", "")]
+    pairs = zip(
+        [*left, *[empty] * (lines - len(left))], [*right, *[empty] * (lines - len(right))], strict=True
+    )
+    return [[*one, (" " * max(2, COLUMN - _length(one)), ""), *other] for one, other in pairs]
+
+
+def _length(line: Line) -> int:
+    return sum(cells(text) for text, _ in line)
+
+
+def _commands() -> Iterator[Line]:
     for command in COMMANDS.values():
-        yield f"  {command.word + ' ' + command.takes:<18} {command.help}\n"
+        yield [(f"  {command.word + ' ' + command.takes:<18}", "bold"), (f" {command.help}", "")]
 
 
 def _group(binding: Binding) -> str:

@@ -98,10 +98,10 @@ class MessagingApp(OrderedApp[Result]):
     def action_help(self) -> None:
         """Show the keys."""
         from dcron.tui.help import help_content
-        from dcron.tui.modals import NoticeDialog
+        from dcron.tui.modals import HelpDialog
 
-        keys = help_content(cast("Any", self.screen))
-        self.push_screen(NoticeDialog("keys", lambda: keys))
+        keys = help_content(cast("Any", self.screen), HelpDialog.room(self.size.width))
+        self.push_screen(HelpDialog("keys", lambda: keys))
 
     def action_error(self) -> None:
         """Show the error of the database."""

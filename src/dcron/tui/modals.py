@@ -207,6 +207,17 @@ class NoticeDialog(Dialog[None]):
         self.query_one(".dialog").scroll_relative(y=by, animate=False)
 
 
+class HelpDialog(NoticeDialog):
+    """The keys, in a wider box."""
+
+    WIDTH = 112
+
+    @classmethod
+    def room(cls, width: int) -> int:
+        """Return the cells of its text on a screen of this width: the box has a frame and a scroll bar."""
+        return min(cls.WIDTH, int(width * 0.96)) - 5
+
+
 class ConflictDialog(Dialog[bool]):
     """Another person changed the task first: shows their change and the act that was not done."""
 

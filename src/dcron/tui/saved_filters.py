@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dcron.safetext import safe
-from dcron.tui.header_footer import Line
+from dcron.tui.header_footer import ACTIVE, Line
 
 NAME_CELLS = 20
 MOST = 20
@@ -36,7 +36,7 @@ class FilterTabs(Line):
 
     def parts(self) -> Iterator[tuple[str, str, str]]:
         filters, text = self._saved()
-        yield " all ", "" if text else "bold reverse", "screen.saved_filter(0)"
+        yield " all ", "" if text else ACTIVE, "screen.saved_filter(0)"
         for number, (name, saved) in enumerate(filters, 1):
-            style = "bold reverse" if saved == text else ""
+            style = ACTIVE if saved == text else ""
             yield f" {safe(name, NAME_CELLS)} ", style, f"screen.saved_filter({number})"

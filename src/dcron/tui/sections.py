@@ -30,6 +30,8 @@ class Fact:
     name: str
     value: str
     style: str = ""
+    rest: str = ""
+    """What follows the value, without its style."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class Section:
     title: str
     column: int
     facts: Sequence[Fact]
+
+
+def filled(sections: Iterable[Section]) -> Sequence[Section]:
+    """Return the sections that have facts."""
+    return [section for section in sections if any(fact.value for fact in section.facts)]
 
 
 class Sections(VerticalScroll, can_focus=True):
@@ -60,7 +67,7 @@ class Sections(VerticalScroll, can_focus=True):
 
     def show(self, sections: Iterable[Section]) -> None:
         """Show these sections; those without facts are left out."""
-        self._sections = [section for section in sections if any(fact.value for fact in section.facts)]
+        self._sections = filled(sections)
         self._arrange()
 
     def on_resize(self) -> None:
@@ -103,7 +110,8 @@ class SectionColumn(Widget):
         for number, section in enumerate(self._sections):
             if number:
                 yield []
-            yield [(section.title, "bold underline")]
+            rule = "─" * (width - cells(section.title) - 1)
+            yield [(section.title, "bold $text-primary"), (f" {rule}", "$track")]
             for fact in section.facts:
                 if fact.value:
                     yield from _fact_lines(fact, width)
@@ -114,12 +122,14 @@ def _fact_lines(fact: Fact, width: int) -> Iterator[list[Part]]:
     room = max(1, width - NAME_CELLS)
     name = fact.name
     if cells(name) >= NAME_CELLS:
-        yield [(name, "dim")]
+        yield [(name, "$foreground-muted")]
         name = ""
-    for line in safe_lines(fact.value).split("\n"):
+    styled = len(fact.value) if fact.rest else None  # a value with a rest is one short line
+    for line in safe_lines(fact.value + fact.rest).split("\n"):
         for part in _wrapped(line, room):
-            yield [(name + " " * (NAME_CELLS - cells(name)), "dim"), (part, fact.style)]
-            name = ""
+            margin = (name + " " * (NAME_CELLS - cells(name)), "$foreground-muted")
+            yield [margin, (part[:styled], fact.style), (part[len(part[:styled]) :], "")]
+            name, styled = "", styled and 0
 
 
 def _wrapped(line: str, width: int) -> Sequence[str]:

@@ -10,7 +10,7 @@ from textual.message import Message
 
 from dcron.safetext import cells, safe, shorten
 from dcron.tui.cells import Cell
-from dcron.tui.header_footer import Line
+from dcron.tui.header_footer import ACTIVE, Line
 from dcron.tui.pane import Pane
 
 GAP = "  "
@@ -122,7 +122,7 @@ class TabLine(Line):
         for number, pane in enumerate(self._page.panes):
             text = f" {safe(pane.title)} "
             chosen = pane is self._page.front
-            yield text, "bold reverse" if chosen else "", f"screen.tab({number})"
+            yield text, ACTIVE if chosen else "", f"screen.tab({number})"
             left -= cells(text)
         status = self._page.status()
         text = shorten(status.text, max(0, left - len(GAP)))

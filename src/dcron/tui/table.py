@@ -1,6 +1,6 @@
 """A table of rows by id. It holds only the rows in sight, so a million rows cost the same as ten."""
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -442,17 +442,13 @@ class RowTable(ScrollView, can_focus=True):
         self._strips.clear()
 
 
-def _parts(cell: Cell, placed: PlacedColumn) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a cell, with the gap after it, and the names of their styles."""
-    column, left = placed.column, placed.width
-    for text, style in cell.parts if cells(cell.text) <= left else ():
-        yield text, style
-        left -= cells(text)
-    text = "" if left < placed.width else cell.text
-    yield (
-        fitted(text, left, right=column.right, keeps_end=column.keeps_end) + _GAP,
-        "" if not text else cell.style,
-    )
+def _parts(cell: Cell, placed: PlacedColumn) -> Sequence[tuple[str, str]]:
+    """Return the texts of a cell, with the gap after it, and the names of their styles."""
+    column, width = placed.column, placed.width
+    left = width - cells(cell.text) if cell.parts else -1
+    if left >= 0:
+        return (*cell.parts, (" " * left + _GAP, ""))
+    return ((fitted(cell.text, width, right=column.right, keeps_end=column.keeps_end) + _GAP, cell.style),)
 
 
 def _strip(segments: list[Segment], length: int, width: int, rest: Style) -> Strip:

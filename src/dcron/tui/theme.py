@@ -6,7 +6,7 @@ from textual.theme import Theme
 
 STYLES = (
     *("running", "ok", "failed", "lost", "late", "error", "paused", "quiet", "waiting", "name"),
-    *("bar", "track"),
+    *("bar", "track", "start"),
 )
 """The styles of cells. Each has a word or a sign beside it that means the same."""
 
@@ -128,7 +128,8 @@ RowTable > .cell--paused, RowTable > .cell--quiet, RowTable > .cell--waiting { c
 RowTable > .cell--name { text-style: bold; }
 RowTable > .cell--bar { color: $bar; }
 RowTable > .cell--track { color: $track; }
-DetailPanel { width: 46; height: 1fr; padding: 0 1; background: $surface; display: none; }
+RowTable > .cell--start { color: $text-secondary; }
+DetailPanel { width: 46; height: 1fr; background: $surface; display: none; }
 .-wide DetailPanel { display: block; }
 .-hide-detail DetailPanel { display: none; }
 Screen.-show-detail Pane { layout: vertical; }
@@ -150,6 +151,7 @@ ModalScreen { align: center middle; }
     width: 72; max-width: 96%; height: auto; max-height: 96%; padding: 0 1;
     border: round $primary; background: $surface; overflow-y: auto;
 }
+HelpDialog .dialog { width: 112; }
 .dialog Input { border: none; height: 1; padding: 0; background: $panel; }
 .dialog .choices { height: 1; dock: bottom; }
 .dialog.-asks { padding-bottom: 1; }

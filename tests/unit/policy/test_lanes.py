@@ -46,6 +46,14 @@ def test_a_full_lane_reads_back_and_may_be_one_nodes_own() -> None:
     assert str(lane.on(None)) == FULL.removesuffix(" node=web-1-3f9c2a7e")
 
 
+def test_the_lane_of_a_trial_has_its_own_text_and_keeps_what_the_task_requires() -> None:
+    lane = lane_of(line(queue="mail", require=("ssd",), user="deploy"))
+    trial = lane.after_refusals(["web-2-1c0ffee5"]).for_trial("web-1-3f9c2a7e", "root")
+    assert str(trial) == "mail require=ssd user=root node=web-1-3f9c2a7e trial"
+    assert read_lane(str(trial)) == trial
+    assert str(lane_of(line()).for_trial(None, None)) == "default trial"
+
+
 @pytest.mark.parametrize(
     "text",
     ["default need=gpu", "default need=gpu:x", "default priority=soon", "a b", "default  ", "default zeal=1"],

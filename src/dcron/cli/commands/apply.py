@@ -110,13 +110,21 @@ class _Progress:
         self.done = 0
         self.total = total
         self._is_shown = not is_quiet and sys.stderr.isatty()
+        self._is_line_open = False
 
     def __call__(self, number: int) -> None:
         """Count the changes of one transaction."""
         self.done += number
         if self._is_shown and number < self.total:
-            sys.stderr.write(f"\r{self.done:,} of {self.total:,} changes" + "\n" * (self.done >= self.total))
+            sys.stderr.write(f"\r{self.done:,} of {self.total:,} changes")
             sys.stderr.flush()
+            self._is_line_open = True
+
+    def end_line(self) -> None:
+        """End the line on the terminal, if there is one."""
+        if self._is_line_open:
+            sys.stderr.write("\n")
+            self._is_line_open = False
 
 
 @contextmanager
@@ -125,7 +133,9 @@ def _progress(service: "Apply", plan: "Plan", *, is_quiet: bool) -> Iterator[_Pr
     progress = _Progress(len(plan.writes), is_quiet=is_quiet)
     try:
         yield progress
+        progress.end_line()
     except BaseException:
+        progress.end_line()
         if 0 < progress.done < progress.total:
             batch = service.author.batch
             console.complain(

@@ -8,7 +8,7 @@ import typer
 from dcron.cli import console
 from dcron.cli.context import opened_crontab
 from dcron.cli.options import Db, Json, Name
-from dcron.safetext import safe
+from dcron.cli.tables import Title, shown_line
 
 if TYPE_CHECKING:
     from dcron.services.why import Cause, Span
@@ -46,7 +46,8 @@ def command(
             console.emit({"task": name, **_when_shape(when_), "causes": list(map(_shape, causes))})
         else:
             for cause in causes:
-                console.data(safe(cause.sentence))
+                time = f"{shown_line(Title(cause.time))}: " if cause.time else ""
+                console.drawn(time + shown_line(cause.text))
 
 
 def _when_shape(when_: "datetime | Span | None") -> dict[str, str | None]:

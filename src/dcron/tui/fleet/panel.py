@@ -83,7 +83,14 @@ def _slots(nodes: Sequence[Node], now: datetime, width: int, *, unicode: bool) -
         return [_label("slots"), ("no agent is running", ERROR)]
     drawn = bar(used, slots, max(4, min(BAR_CELLS, width - 50)), unicode=unicode)
     style = WARNING if used >= slots else "$text-success"
-    parts = [_label("slots"), (drawn, style), (f" {used}/{slots} used   {plural(len(taking), 'node')}", "")]
+    free = drawn.lstrip(FILLED[unicode])
+    taken = drawn.removesuffix(free)
+    parts = [
+        _label("slots"),
+        (taken, style),
+        (free, "$foreground-muted"),
+        (f" {used}/{slots} used   {plural(len(taking), 'node')}", ""),
+    ]
     for state, each_style in ((NodeState.DRAINING, WARNING), (NodeState.LATE, ERROR)):
         if number := states.count(state):
             parts.append((f", {number} {state.value}", each_style))

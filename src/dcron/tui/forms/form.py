@@ -23,7 +23,7 @@ from dcron.tui.forms import checking
 from dcron.tui.forms.checking import CheckResult, Typed
 from dcron.tui.forms.fields import FIELDS, GROUPS
 from dcron.tui.forms.reading import GENERAL, texts_of
-from dcron.tui.forms.rows import Row, row_of
+from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
 from dcron.tui.host import Host
 from dcron.tui.keynames import fitting, with_keys
@@ -38,6 +38,8 @@ WIDE = 116
 """Columns from which on the preview is drawn beside the fields."""
 LOW = 20
 """Lines below which the preview is shown only while the schedule is typed."""
+OPEN_GROUPS = ("what", "when")
+"""The groups that are unfolded at first, also if all their fields have their defaults."""
 EMPTY = "write a schedule: '30 2 * * *', @daily, '@every 90s'; its next runs are shown here"
 _KEYS = (
     "{form.save} save  ",
@@ -56,7 +58,6 @@ class Form(Screen[None]):
     Form .form { layout: grid; grid-size: 1 4; grid-rows: 1 1fr 11 2; height: 100%; }
     Form .title { height: 1; background: $panel; }
     Form .fields { height: 100%; overflow-y: auto; scrollbar-size-vertical: 1; }
-    Form .group { height: 1; color: $text-primary; padding: 0 1; }
     Form .preview {
         height: 100%; background: $surface; padding: 0 1; overflow-y: auto; scrollbar-size-vertical: 1;
     }
@@ -105,8 +106,10 @@ class Form(Screen[None]):
             yield Static(self._title(), classes="title", markup=False)
             with Vertical(classes="fields"):
                 for group in GROUPS:
-                    yield Static(Content.styled(group, "bold"), classes="group", markup=False)
-                    yield from (Row(each, self.began_as[name]) for name, each in self._of(group))
+                    rows = [Row(each, self.began_as[name]) for name, each in self._of(group)]
+                    is_used = any(not row.is_default for row in rows)
+                    yield GroupHeading(group, rows, is_open=is_used or group in OPEN_GROUPS)
+                    yield from rows
             with Vertical(classes="preview"):
                 yield Static(self._shown, markup=False)
             yield Static("", classes="hint", markup=False)
@@ -272,8 +275,8 @@ class Form(Screen[None]):
         self.focus_previous()
 
     def action_group(self, by: int) -> None:
-        row = row_of(self.focused)
-        at = GROUPS.index(row.field.group) if row else 0
+        group = group_of(self.focused)
+        at = GROUPS.index(group) if group else 0
         name, _ = next(iter(self._of(GROUPS[(at + by) % len(GROUPS)])))
         self.row(name).take_focus()
 

@@ -1,6 +1,10 @@
 """A row of a form: one field with its input and its error."""
 
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -9,13 +13,15 @@ from textual.widgets import Input, Static
 from dcron.safetext import safe_characters, safe_lines
 from dcron.tui.entries import LONGEST, ChoiceEntry, Entry
 from dcron.tui.forms.fields import FormField, placeholder
+from dcron.tui.host import Host
 
 
 class Row(Widget):
     """A field of a form: its name, its input, and its error below."""
 
     DEFAULT_CSS = """
-    Row { height: auto; layout: vertical; padding: 0 1; }
+    Row { height: auto; layout: vertical; padding: 0 1 0 3; color: $foreground-muted; }
+    Row:focus-within { color: $text-primary; text-style: bold; }
     Row > Entry, Row > ChoiceEntry { margin-left: 17; }
     Row > .wrong { height: auto; color: $text-error; padding-left: 2; }
     """
@@ -54,6 +60,12 @@ class Row(Widget):
         return Content(self.field.title)
 
     @property
+    def is_default(self) -> bool:
+        """Whether the field has its default."""
+        default = self.field.choices[0] if self.field.choices else ""
+        return self.text == default
+
+    @property
     def text(self) -> str:
         """The text of the field."""
         return self._entry.value if self._locked is None else self._locked
@@ -87,7 +99,8 @@ class Row(Widget):
             self.scroll_visible(animate=False)
 
     def take_focus(self) -> None:
-        """Take the keys."""
+        """Take the keys; its group is unfolded."""
+        self.screen.query_one(f"#group-{self.field.group}", GroupHeading).fold(False)
         self.screen.set_focus(self._entry)  # at once: the next key may be here already
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -112,6 +125,67 @@ class Row(Widget):
         if self._locked is not None:
             return f"a text of {len(self._locked):,} characters: E changes it"
         return placeholder(self.field)
+
+
+class GroupHeading(Widget, can_focus=True):
+    """The name of a group of rows, which it folds and unfolds."""
+
+    DEFAULT_CSS = """
+    GroupHeading { height: 1; padding: 0 1; color: $text-primary; text-style: bold; }
+    GroupHeading:focus { background: $row-cursor; }
+    GroupHeading:ansi:focus { text-style: bold reverse; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "fold", "fold or unfold", id="group.fold", show=False),
+        Binding("right", "unfold", "unfold", id="group.unfold", show=False),
+        Binding("left", "fold(True)", "fold", id="group.close", show=False),
+    ]
+
+    def __init__(self, group: str, rows: Sequence[Row], *, is_open: bool) -> None:
+        super().__init__(id=f"group-{group}")
+        self.group = group
+        self._rows = rows
+        self._is_open = is_open
+        self._show_rows()
+
+    def fold(self, is_folded: bool) -> None:
+        """Fold or unfold the group."""
+        self._is_open = not is_folded
+        self._show_rows()
+        self.refresh()
+
+    def _show_rows(self) -> None:
+        for row in self._rows:
+            row.display = self._is_open
+
+    def action_fold(self, is_folded: bool | None = None) -> None:
+        self.fold(self._is_open if is_folded is None else is_folded)
+
+    def action_unfold(self) -> None:
+        self.fold(False)
+
+    def on_click(self) -> None:
+        """Fold or unfold the group."""
+        self.action_fold()
+
+    def render(self) -> Content:
+        """Return its sign, its name and, if it is folded, how many of its fields are set."""
+        opened, folded = ("▾", "▸") if cast("Host", self.app).settings.unicode else ("-", "+")
+        if self._is_open:
+            return Content(f"{opened} {self.group}")
+        given = sum(not row.is_default for row in self._rows)
+        note = f"  {given} of {len(self._rows)} set" if given else f"  {len(self._rows)} fields, all default"
+        return Content.assemble(f"{folded} {self.group}", (note, "not bold $foreground-muted"))
+
+
+def group_of(widget: Widget | None) -> str:
+    """Return the group of the row, or of the heading, that contains the widget; empty for none."""
+    for each in widget.ancestors_with_self if widget else ():
+        if isinstance(each, GroupHeading):
+            return each.group
+        if isinstance(each, Row):
+            return each.field.group
+    return ""
 
 
 def row_of(widget: Widget | None) -> Row | None:

@@ -8,24 +8,46 @@ from statistics import median
 from dcron.model import RunState
 from dcron.policy.start_times import Filled, StartSpan
 from dcron.services.dashboard import TimelineRow
+from dcron.tui.cells import Cell, parted
 
 NOW = "|"
 ONE, MANY, SKIPPED, LATE = "^", "=", ".", "!"
-BEGUN, RUNNING, EXPECTED = "[", "=", "~"
+BEGUN, RUNNING, EXPECTED = "[", "$", "~"
+HEAT = {True: "░▒▓█", False: "-+%#"}
+"""One start in a cell, two, up to MANY_FROM, and more."""
+MANY_FROM = 6
+_ASCII = str.maketrans({RUNNING: "="})
+_UNICODE = str.maketrans(
+    {NOW: "│", ONE: "•", MANY: "━", SKIPPED: "·", BEGUN: "█", RUNNING: "█", EXPECTED: "░"}
+)
+_STYLES = {
+    **dict.fromkeys((ONE, MANY, *HEAT[True], *HEAT[False]), "start"),
+    **dict.fromkeys((BEGUN, RUNNING), "running"),
+    **dict.fromkeys((NOW, SKIPPED), "quiet"),
+    EXPECTED: "track",
+    LATE: "late",
+}
 BAR_CELLS = 3
 """Number of neighbouring cells with a start from which on they are drawn as a bar."""
 
 
-HEAT = {True: "░▒▓█", False: "-+%#"}
-"""One start in a cell, two, up to MANY_FROM, and more."""
-MANY_FROM = 6
-
-
-def signs(row: TimelineRow, now: datetime, heat: str = "") -> str:
+def signs_cell(row: TimelineRow, now: datetime, heat: str = "", *, unicode: bool) -> Cell:
     """Return the cells: `^` a start, `=====` many, `.` skipped; `[==|~~` a run and its usual length.
 
     With `heat`, one of HEAT, a sign says how many starts its cell has.
     """
+    drawn = groupby(_signs(row, now, heat), lambda sign: _STYLES.get(sign, ""))
+    table = _UNICODE if unicode else _ASCII
+    return parted(*(("".join(same).translate(table), style) for style, same in drawn))
+
+
+def now_sign(*, unicode: bool) -> str:
+    """Return the sign for now."""
+    return NOW.translate(_UNICODE) if unicode else NOW
+
+
+def _signs(row: TimelineRow, now: datetime, heat: str) -> str:
+    """Return one sign per cell, as ASCII except for RUNNING."""
     span = row.span
     line = [_sign(cell, now, span.start_of(position + 1), heat) for position, cell in enumerate(row.cells)]
     if not heat:

@@ -44,6 +44,7 @@ class NodesPane(TablePane):
         super().__init__()
         self._found: list[Node] = []
         self._panel = FleetPanel()
+        self._panel.display = False  # until the size is known
         self._figures: FleetFigures | None = None
         self._figures_at = 0.0
         """The monotonic time at which the figures were asked for."""
@@ -56,6 +57,7 @@ class NodesPane(TablePane):
     def on_resize(self) -> None:
         """Show the panel if there is room for it."""
         self._panel.display = self.size.height >= PANEL_FROM
+        self._ask_figures()
 
     def tick(self) -> None:
         """Draw what the time has changed; due runs become late with the time."""
@@ -68,7 +70,7 @@ class NodesPane(TablePane):
             Column("sign", "", 1, self._sign),
             name_column("node", "node", lambda node, _: cell(node.id, "name"), "name"),
             Column("state", "state", 9, _state, order="state"),
-            Column("running", "slots", 14, self._slots, rank=1, order="running"),
+            Column("running", "running", 14, self._slots, rank=1, order="running"),
             Column("beat", "lease", 9, _lease, right=True, rank=2),
             Column("clock", "clock", 8, _clock, right=True, rank=3),
             Column("since", "since", 8, _since, right=True, rank=4, order="since"),

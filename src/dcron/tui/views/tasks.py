@@ -18,13 +18,13 @@ from dcron.tui.actions import runs, tasks
 from dcron.tui.actions.why import explain
 from dcron.tui.cells import EMPTY, Cell, cell, last_cell, next_cell, owner_cell, spark, task_status
 from dcron.tui.columns import Column, name_column
-from dcron.tui.detail import detail_facts
 from dcron.tui.detail_panel import DetailPanel
 from dcron.tui.filters import parse_task_filter
 from dcron.tui.grouping import Grouping, with_heads
 from dcron.tui.history import undoing
 from dcron.tui.pane import TablePane
 from dcron.tui.table import HeadId, RowTable
+from dcron.tui.task_sections import brief_sections
 
 NOTHING = "no tasks yet: {tasks.new} adds one, `dcron import FILE` a crontab"
 STATISTICS_FROM = 155
@@ -250,7 +250,7 @@ class TasksPane(TablePane):
         detail, now = self._detail, self.host.health.now()
         if detail and self.facts.display:
             shown_at = now if detail.row.alive or detail.waiting else _in_tens(now)
-            self.facts.show(detail.row.task.name, detail_facts(detail, shown_at))
+            self.facts.show(detail.row.task.name, brief_sections(detail, shown_at))
             if detail.coming and detail.coming[0].at <= now:
                 self.cursor_rests()
 

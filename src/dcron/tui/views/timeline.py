@@ -20,7 +20,7 @@ from dcron.services.dashboard import BusiestMinute, Dashboard, TaskRows, Timelin
 from dcron.tui.cells import Cell, cell
 from dcron.tui.columns import GAP, Column
 from dcron.tui.table import LOADING, MARK_CELLS
-from dcron.tui.timeline.drawing import HEAT, signs, starts_text
+from dcron.tui.timeline.drawing import HEAT, now_sign, signs_cell, starts_text
 from dcron.tui.timeline.foot import Foot, busiest_texts
 from dcron.tui.timeline.load import LoadLine
 from dcron.tui.timeline.scale import cell_for, header, span_at
@@ -66,6 +66,7 @@ class TimelinePane(TasksPane):
         super().__init__()
         self.foot = Foot()
         self.load = LoadLine()
+        self.load.display = False  # until the size is known
         self._is_heat = False
         self._last_change: datetime | None = None
         """The clock change that a key went to last."""
@@ -111,9 +112,8 @@ class TimelinePane(TasksPane):
             return LOADING
         if not row.cells:
             return cell(row.task.error or f"{row.task.schedule} cannot be read", "error")
-        style = "running" if row.alive else "late" if row.is_late(now) else ""
         heat = HEAT[self.host.settings.unicode] if self._is_heat else ""
-        return Cell(signs(row, now, heat), style)
+        return signs_cell(row, now, heat, unicode=self.host.settings.unicode)
 
     def _here(self) -> tzinfo:
         """Return the zone of the header."""
@@ -144,7 +144,8 @@ class TimelinePane(TasksPane):
         """Draw the header for the present time; if the cells have moved, read the rows again."""
         now, before = self.host.health.now(), (self._header, self._span)
         self._span = span_at(now, cell_for(self._widths()[1]), self._shift)
-        self._header = header(self._span, self._here(), now)
+        sign = now_sign(unicode=self.host.settings.unicode)
+        self._header = header(self._span, self._here(), now).replace("|", sign)
         if before != (self._header, self._span):
             self.table.set_columns(self.columns())
         if before[1] != self._span:
