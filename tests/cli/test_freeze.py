@@ -38,13 +38,6 @@ def test_a_thaw_names_what_it_cannot_end(sqlite: Dcron) -> None:
     assert sqlite("thaw", "7").code == 4
     sqlite.done("freeze")
     assert sqlite("thaw").code == 2
-
-
-def test_a_preview_ends_in_a_freeze_without_an_end(sqlite: Dcron) -> None:
-    sqlite.done("add", "-n", "tick", "@every 5s", "true")
-    sqlite.done("freeze")
-    for words in (("tick", "-n", "3"), ("--all", "-n", "3")):
-        assert len(sqlite.done("preview", *words, "--json").json["occurrences"]) == 100
     assert "freeze 1 still holds" in sqlite.done("thaw", "3").err
 
 
@@ -68,3 +61,10 @@ def test_a_protected_context_wants_its_name(
     sqlite.done("-c", "prod", "db", "init")
     assert "--confirm prod" in sqlite("-c", "prod", "freeze").err
     sqlite.done("-c", "prod", "freeze", "-f", "--confirm", "prod")
+
+
+def test_a_preview_ends_in_a_freeze_without_an_end(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "tick", "@every 5s", "true")
+    sqlite.done("freeze")
+    for words in (("tick", "-n", "3"), ("--all", "-n", "3")):
+        assert len(sqlite.done("preview", *words, "--json").json["occurrences"]) == 100
