@@ -149,7 +149,7 @@ def load_config() -> Config:
 
 
 def _context_from(name: str, values: Mapping[str, Any]) -> Context:
-    if "database" not in values:
+    if not values.get("database"):  # an empty one would mean the SQLite file of the user
         raise UsageError(f"{config_path()}: [context.{name}] names no database")
     return Context(name, values["database"], values.get("timezone"), values.get("protected", False))
 

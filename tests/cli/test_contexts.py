@@ -64,6 +64,19 @@ def test_each_context_is_a_crontab_of_its_own(filled: Contexts) -> None:
     assert [task["name"] for task in json.loads(behind)] == ["of-staging"]
 
 
+def test_a_verb_that_has_changed_something_names_its_context(filled: Contexts, tmp_path: Path) -> None:
+    filled.done("-c", "staging", "add", "-n", "after", "--label", "team=a", "@after of-staging", "x")
+    filled.done("-c", "staging", "set", "of-staging", "--label", "team=a")
+    partly = filled(
+        "-c", "staging", "set", "-l", "team", "--schedule", "@after of-staging", "--tries", "2", "-f"
+    )
+    assert (partly.code, "in the context staging" in partly.err) == (2, True)
+    file = tmp_path / "shop.cron"
+    file.write_text("#dcron: name=new\n@daily x\n")
+    for words in (("undo", "after", "-n"), ("apply", "-F", str(file), "--source", "shop", "-n")):
+        assert "in the context" not in filled.done("-c", "staging", *words).err
+
+
 def test_the_strongest_choice_wins(
     filled: Contexts, sqlite: Dcron, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +114,7 @@ def test_an_unknown_context_is_refused(contexts: Contexts) -> None:
     ("text", "message"),
     [
         ("[context.a]\ntimezone = 'UTC'", "[context.a] names no database"),
+        ("[context.prod]\ndatabase = ''\nprotected = true", "[context.prod] names no database"),
         ("[context.a]\ndatabase = 5", "[context.a]: database is not a text in quotes"),
         ("[context.a]\ndatabase = 'sqlite:////x'\nprotected = 'yes'", "protected is true or false"),
         ("[context.a]\ndatabase = 'sqlite:////x'\nslots = 3", "unknown setting 'slots'"),

@@ -61,3 +61,10 @@ def test_a_protected_context_wants_its_name(
     sqlite.done("-c", "prod", "db", "init")
     assert "--confirm prod" in sqlite("-c", "prod", "freeze").err
     sqlite.done("-c", "prod", "freeze", "-f", "--confirm", "prod")
+
+
+def test_a_preview_ends_in_a_freeze_without_an_end(sqlite: Dcron) -> None:
+    sqlite.done("add", "-n", "tick", "@every 5s", "true")
+    sqlite.done("freeze")
+    for words in (("tick", "-n", "3"), ("--all", "-n", "3")):
+        assert len(sqlite.done("preview", *words, "--json").json["occurrences"]) == 100

@@ -123,6 +123,9 @@ def test_the_preview_of_a_paused_task_says_so(sqlite: Dcron) -> None:
         r"one is paused by .* until .*2060-01-01 .*: disk is full; until then it does not run", shown.err
     )
     assert [each["code"] for each in sqlite.done("preview", "one", "--json").json["warnings"]] == ["paused"]
+    sqlite.done("resume", "one")
+    sqlite.done("pause", "one")
+    assert "; until `dcron resume` it does not run" in sqlite.done("preview", "one", "-n", "1").err
 
 
 def test_what_is_skipped_does_not_make_a_minute_busy(sqlite: Dcron) -> None:

@@ -122,6 +122,8 @@ def test_accounts_and_files_that_cannot_be_read(sqlite: Dcron, tmp_path: Path) -
     assert "imported" not in refused.err
     assert sqlite("lint", str(tmp_path / "none")).code == 2
     assert sqlite("lint", "--system").code == 2
+    labelled = sqlite("lint", "-l", "team=shop", str(file))
+    assert (labelled.code, "a file takes no -l" in labelled.err) == (2, True)
 
 
 def test_a_directory_is_checked_as_a_whole(sqlite: Dcron, tmp_path: Path) -> None:

@@ -70,7 +70,10 @@ def test_the_forecast_plays_the_history_against_the_nodes(stage: Stage) -> None:
 
 def test_without_agents_nothing_is_served_unless_slots_are_assumed(stage: Stage) -> None:
     stage.task("a", "5 * * * *", require=("gpu",), need={"mem": 1e9})
-    assert Forecast(stage.crontab).of(NOON + HOUR).unserved == [("a", "no agent is running")]
+    unserved = Forecast(stage.crontab).of(NOON + HOUR)
+    assert (unserved.unserved, unserved.starts) == ([("a", "no agent is running")], 1)
+    times = Forecast(stage.crontab).quiet(NOON + HOUR, 1200).times
+    assert [each.begin for each in times] == [NOON + timedelta(minutes=5)]
     found = Forecast(stage.crontab).of(NOON + HOUR, slots=3)
     assert (found.unserved, found.starts, found.slots) == ([], 1, 3)
 

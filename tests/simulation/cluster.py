@@ -60,9 +60,9 @@ class FaultyDatabase(Database):
         """How likely a writing transaction is to fail."""
 
     @contextmanager
-    def write(self, *, starts: bool = False) -> Iterator[Connection]:
+    def write(self, *, starts: bool = False, keeps: bool = True) -> Iterator[Connection]:
         fate = self._chance.random()
-        with super().write(starts=starts) as connection:
+        with super().write(starts=starts, keeps=keeps) as connection:
             yield connection
             if fate < self.faults / 2:
                 raise DatabaseError("the connection was cut before the commit")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dcron import policy
-from dcron.model import Definition
+from dcron.model import Definition, Freeze
+from dcron.policy.freezes import FrozenTime
 from dcron.policy.start_times import (
     MOST_IN_CELL,
     Minutes,
@@ -18,6 +19,7 @@ from dcron.policy.start_times import (
     minute_of,
     minutes_of,
     starts_of,
+    until_ran,
 )
 from dcron.schedule import upcoming, zone
 
@@ -110,3 +112,17 @@ def test_a_turn_whose_time_is_past_and_whose_start_is_not_is_still_to_come() -> 
     first = next(starts_of(of, NIGHT + timedelta(seconds=1)))
     assert (first.occurrence.at, first.at) == (NIGHT, policy.due_at(of, NIGHT))
     assert first.at > NIGHT + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("jitter", [None, 20.0])
+def test_a_freeze_is_left_after_a_hundred_starts(jitter: float | None) -> None:
+    each_second = line("@every 1s", jitter=jitter)
+    begin, end = NIGHT + timedelta(minutes=1), NIGHT + timedelta(days=30)
+    facts: dict[str, Any] = {"selector": None, "reason": None, "created_at": NIGHT, "created_by": None}
+    for until in (end, None):
+        freeze = Freeze(id=1, from_at=begin, until_at=until, thawed_at=None, thawed_by=None, **facts)
+        found = list(until_ran(starts_of(each_second, NIGHT, frozen=FrozenTime([freeze])), 120))
+        reasons = [start.occurrence.reason for start in found]
+        assert (len(found), sum(map(bool, reasons))) == (220 if until else len(found), 100)
+        assert any(start.at >= end for start in found) == bool(until)
+        assert found == sorted(found)

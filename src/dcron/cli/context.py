@@ -60,9 +60,9 @@ def opened_database(url: str | None, *, strict: bool = False) -> Iterator["Datab
         print_distrust(config, database.address)
     try:
         yield database
+    finally:
         if config.context and database.has_written:
             console.note(f"in the context {config.context.name}")
-    finally:
         database.close()
 
 

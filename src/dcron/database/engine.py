@@ -114,7 +114,7 @@ class Database:
         self.connections = 0
         """Connections made so far. After a new one, another server may answer."""
         self.has_written = False
-        """Whether a transaction that writes was committed."""
+        """Whether a transaction was committed that has kept what it wrote."""
         self.notified = 0
         """Committed transactions of this process that have called `notify`."""
         self.engine = self._make_engine()
@@ -187,18 +187,18 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self, *, starts: bool = False) -> Iterator[Connection]:
+    def write(self, *, starts: bool = False, keeps: bool = True) -> Iterator[Connection]:
         """Open a transaction that writes, committed at the end of the block. Raises DatabaseError.
 
         On SQLite it takes the write lock at once: a reader that becomes a writer half-way fails under load.
         On Postgres, BEGIN, settings and a reading of the clock share the round trip of the first statement.
         With `starts`, it records starts of runs, and no transaction that has called `lock_out_starts` is open
-        at the same time.
+        at the same time. Without `keeps`, the caller rolls back what it has written.
         """
         guards = self._guards(lock_starts=starts)
         with self._transaction("BEGIN IMMEDIATE", _POSTGRES_BEGIN, guards) as connection:
             yield connection
-        self.has_written = True
+        self.has_written |= keeps
 
     def send(
         self, connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None

@@ -24,7 +24,7 @@ class ForecastHour:
     begin: datetime
     end: datetime
     starts: int
-    """Runs that come due and start."""
+    """Runs that come due and start. Those that no node takes now count: one may take them by then."""
     busiest: datetime | None
     """The minute in which most of them come due."""
     busiest_starts: int
@@ -119,13 +119,19 @@ def worst_run(runs: Iterable[PlayedRun]) -> PlayedRun | None:
 def by_hour(load: Load, begin: datetime, until: datetime, here: tzinfo) -> list[ForecastHour]:
     """Return the hours of local time from `begin` to `until`, with the runs that come due in each."""
     bounds = hour_bounds(begin, until, here)
-    due: list[list[PlayedRun]] = [[] for _ in bounds]
-    for run in load.runs:
-        if run.due_at > begin:
-            due[bisect_right(bounds, run.due_at) - 1].append(run)
+    due, unserved = (_by_hour(runs, bounds) for runs in (load.runs, load.unserved_runs))
     ends = [*bounds[1:], until]
     peaks = _peaks(load, bounds, until)
-    return [_hour(*each) for each in zip(bounds, ends, due, peaks, strict=True)]
+    return [_hour(*each) for each in zip(bounds, ends, due, unserved, peaks, strict=True)]
+
+
+def _by_hour(runs: Iterable[PlayedRun], bounds: Sequence[datetime]) -> list[list[PlayedRun]]:
+    """Return the runs that come due in each hour."""
+    due: list[list[PlayedRun]] = [[] for _ in bounds]
+    for run in runs:
+        if run.due_at > bounds[0]:
+            due[bisect_right(bounds, run.due_at) - 1].append(run)
+    return due
 
 
 def hour_bounds(begin: datetime, until: datetime, here: tzinfo) -> list[datetime]:
@@ -146,9 +152,11 @@ def _hour_of(at: datetime, here: tzinfo) -> tuple[object, ...]:
     return local.date(), local.hour, local.utcoffset()
 
 
-def _hour(begin: datetime, end: datetime, runs: Sequence[PlayedRun], peak: int) -> ForecastHour:
+def _hour(
+    begin: datetime, end: datetime, runs: Sequence[PlayedRun], unserved: Sequence[PlayedRun], peak: int
+) -> ForecastHour:
     minutes = Minutes()
-    minutes.add(minute_of(run.due_at) for run in runs)
+    minutes.add(minute_of(run.due_at) for run in (*runs, *unserved))
     busiest, number = next(iter(minutes.busiest(1)), (None, 0))
     waits = sorted(run.wait for run in runs)
     worst_of: dict[str, float] = defaultdict(float)
@@ -158,7 +166,7 @@ def _hour(begin: datetime, end: datetime, runs: Sequence[PlayedRun], peak: int) 
     return ForecastHour(
         begin,
         end,
-        len(runs),
+        len(runs) + len(unserved),
         busiest,
         number,
         peak,
@@ -249,7 +257,7 @@ class StillRunning:
 
 @dataclass(frozen=True)
 class QuietTime:
-    """A time in which nothing starts by itself."""
+    """A time in which nothing starts by itself, even if a node takes the runs that none takes now."""
 
     begin: datetime
     end: datetime
@@ -288,7 +296,7 @@ def quiet_times(
 
 def _between_starts(load: Load, begin: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
     last = begin
-    for at in sorted(run.started_at for run in load.runs):
+    for at in sorted(run.started_at for run in (*load.runs, *load.unserved_runs)):
         if at >= until:
             break
         if at > last:

@@ -107,6 +107,8 @@ class Load:
     alive: list[PlayedRun] = field(default_factory=list)
     """Runs that were alive at the beginning; they count as started then."""
     skipped: list[PlayedSkip] = field(default_factory=list)
+    unserved_runs: list[PlayedRun] = field(default_factory=list)
+    """When runs start that no node takes, if one does, and those that follow from them. They take no slot."""
     unserved: dict[str, str] = field(default_factory=dict)
     """Why no node takes the runs of a task, by its name; for tasks that have runs to come."""
 
@@ -193,6 +195,12 @@ class _Waiting(NamedTuple):
     is_scheduled: bool
 
 
+class _Unserved(NamedTuple):
+    """A run that no node takes."""
+
+    state: _TaskState
+
+
 @dataclass(eq=False)
 class _Live:
     """A run that is alive."""
@@ -223,7 +231,7 @@ class _Simulation:
             for upstream in state.about.upstream:
                 self._following[upstream].append(state)
         self._of_queue = dict.fromkeys(fleet.queue_limits, 0)
-        self._events: list[tuple[datetime, int, _Live | _TaskState]] = []
+        self._events: list[tuple[datetime, int, _Live | _Unserved | _TaskState]] = []
         """Ends of runs, and starts that follow from them."""
         self._number = 0
         self._load = Load()
@@ -251,6 +259,9 @@ class _Simulation:
                 event = heapq.heappop(self._events)[-1]
                 if isinstance(event, _Live):
                     self._end(event, at)
+                elif isinstance(event, _Unserved):
+                    self._succeed(event.state, at, is_served=False)
+                    self._plan_delayed(event.state, at)
                 else:
                     self._arrive(event, at)
             while following and following[0] <= at:
@@ -278,12 +289,18 @@ class _Simulation:
 
     # Runs come due ----------------------------------------------------------------------------------
 
-    def _arrive(self, state: _TaskState, at: datetime) -> None:
-        """Let an occurrence of the task, or a run after another one, come due."""
+    def _arrive(self, state: _TaskState, at: datetime, *, is_served: bool = True) -> None:
+        """Let an occurrence of the task, or a run after another one, come due.
+
+        It is not `is_served` if no node takes the run that it follows.
+        """
         if not state.lane.nodes:
             if state.about.name not in self._load.unserved:
                 lacks = why_unschedulable(state.lane.lane, self._fleet.nodes)
                 self._load.unserved[state.about.name] = lacks or ""
+            self._assume_start(state, at)
+        elif not is_served:
+            self._assume_start(state, at)
         elif state.about.task.every_node:
             for each in state.lane.nodes:
                 lane = self._lane(state.lane.lane.on(each.node.id))
@@ -295,6 +312,13 @@ class _Simulation:
         else:
             state.has_next = True
             self._wait(state, at, state.lane, is_scheduled=True)
+
+    def _assume_start(self, state: _TaskState, at: datetime) -> None:
+        """Note when a run would start that no node takes, and let what follows from it come due."""
+        starts_at = max(at, self._now)
+        ends_at = starts_at + state.draw()
+        self._load.unserved_runs.append(PlayedRun(state.about.name, at, starts_at, ends_at))
+        heapq.heappush(self._events, (ends_at, self._next_number(), _Unserved(state)))
 
     def _wait(self, state: _TaskState, at: datetime, lane: _LaneState, *, is_scheduled: bool) -> None:
         self._put(_Waiting(at, self._next_number(), state, lane, is_scheduled))
@@ -439,13 +463,13 @@ class _Simulation:
             self._succeed(state, now)
         self._plan_delayed(state, now)
 
-    def _succeed(self, state: _TaskState, now: datetime) -> None:
+    def _succeed(self, state: _TaskState, now: datetime, *, is_served: bool = True) -> None:
         """Let the tasks come due whose last missing upstream task this is."""
         for each in self._following.get(state.about.name, ()):
             each.succeeded.add(state.about.name)
             if now <= self._until and each.succeeded.issuperset(each.about.upstream):
                 each.succeeded.clear()
-                self._arrive(each, now)
+                self._arrive(each, now, is_served=is_served)
 
     def _plan_delayed(self, state: _TaskState, now: datetime) -> None:
         following = state.about.delay and self._fleet.frozen.end_after(now + state.about.delay)

@@ -21,6 +21,8 @@ from dcron.schedule import Occurrence, Rules, Schedule, next_run, upcoming, zone
 MINUTE = timedelta(minutes=1)
 MOST_IN_CELL = 6
 """Starts that are counted in one cell: `*/5` has 6 in half an hour, a task of every second 1,800."""
+_MOST_FROZEN = 100
+"""Frozen starts in a row that are yielded where no end is asked for."""
 
 
 class TaskStart(NamedTuple):
@@ -43,7 +45,8 @@ def starts_of(
 ) -> Iterator[TaskStart]:
     """Yield the task's starts after `after`, skipped ones too.
 
-    A start in `frozen` time is skipped: what is caught up afterwards is decided then.
+    A start in `frozen` time is skipped: what is caught up afterwards is decided then. Without `until`,
+    continue after 100 of them in a row at the end of the freeze: it may be far away, or there may be none.
     `rules` are the rules of the task, where it does not have its calendars with it. Occurrences up to
     `settled_until` do not start any more, whatever their jitter: they have run, or came before the task.
     Raises UsageError.
@@ -52,6 +55,7 @@ def starts_of(
     early = after - timedelta(seconds=task.jitter or 0)
     if settled_until is not None:
         early = max(early, min(settled_until, after))
+    skipped = 0
     for start in _in_order(
         task, upcoming(schedule, here, early, rules or policy.rules_of(task), until=until)
     ):
@@ -59,6 +63,13 @@ def starts_of(
             return
         if start.at > after:
             yield _unless_frozen(start, frozen) if frozen else start
+            skipped = skipped + 1 if frozen and frozen.at(start.at) else 0
+            if skipped >= _MOST_FROZEN and until is None:
+                if end := frozen.end_after(start.at):
+                    yield from starts_of(
+                        task, end - policy.INSTANT, None, rules, settled_until=settled_until, frozen=frozen
+                    )
+                return
 
 
 def _unless_frozen(start: TaskStart, frozen: FrozenTime) -> TaskStart:

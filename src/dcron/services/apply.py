@@ -102,7 +102,7 @@ class Apply(Service):
     @repeatable
     def _write(self, page: Sequence[PlannedTask], source: str, *, dry_run: bool) -> None:
         """Make these changes in one transaction."""
-        with self.database.write() as connection, connection.begin_nested() as attempt:
+        with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as attempt:
             pairs = ((each.before, each.after) for each in page)
             dependency_rules.lock_if_affected(connection, self.database, pairs)
             writer = TaskWriter(connection, self.database, self.author, postpones=True)

@@ -124,7 +124,7 @@ class BulkEdit:
     @repeatable
     def _try(self, edits: Sequence[TaskEdit], text: str, places: Mapping[str, int]) -> list[TaskChange]:
         """Return what would change: write the tasks, read them, and roll back."""
-        with self._crontab.database.write() as connection, connection.begin_nested() as attempt:
+        with self._crontab.database.write(keeps=False) as connection, connection.begin_nested() as attempt:
             self._guard_order(connection, edits)
             require_changes_allowed(connection, [edit.before for edit in edits if edit.before])
             if overtaken := self._changed_meanwhile(connection, edits):

@@ -239,7 +239,7 @@ class Tasks(Service):
         nothing is written.
         """
         self._compute_ahead(definitions)
-        with self.database.write() as connection, connection.begin_nested() as attempt:
+        with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as attempt:
             writer = self._writer(connection)
             matches = imports.match(connection, definitions, source, prefix, adopt=adopt)
             changes = ((each.task, each.definition) for each in matches)

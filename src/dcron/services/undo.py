@@ -141,7 +141,7 @@ class Undo(Service):
 
         The dependencies of a page that is tried are not checked, unless it is alone: others change them, too.
         """
-        with self.database.write() as connection, connection.begin_nested() as savepoint:
+        with self.database.write(keeps=not dry_run) as connection, connection.begin_nested() as savepoint:
             undone = self._write(connection, steps, force=force, checks=is_alone or not dry_run)
             if dry_run:
                 savepoint.rollback()

@@ -75,6 +75,25 @@ def test_quiet_times_are_those_between_starts_with_what_still_runs() -> None:
     assert [(each.begin, each.end) for each in all_of_it] == [(NOON, at(60))]
 
 
+def test_runs_that_no_node_takes_count_as_starts() -> None:
+    gpu = task("gpu", 10, 20, require=("gpu",), overdue=at(-5))
+    tasks = [
+        gpu,
+        task("free", 15),
+        task("later", upstream=["gpu"]),
+        task("@delay", delay=15 * MINUTE, overdue=at(0)),
+    ]
+    load = play(tasks, LoadFleet([node()]), NOON, at(60))
+    (hour,) = forecast.by_hour(load, NOON, at(60), UTC)
+    assert (hour.starts, hour.peak, hour.wait_p95) == (9, 1, 0)
+    assert load.unserved == {"gpu": "no agent has the tag gpu"}
+    times, _ = forecast.quiet_times(load, tasks, NOON, at(60), 0)
+    assert [each.begin for each in times] == [at(each) for each in (0, 1, 10, 11, 15, 16, 20, 21, 32, 48)]
+    without_agents = play(tasks, LoadFleet([]), NOON, at(60))
+    assert forecast.by_hour(without_agents, NOON, at(60), UTC)[0].starts == 9
+    assert forecast.quiet_times(without_agents, tasks, NOON, at(60), 0)[0][0].end == at(1)
+
+
 # What helps -------------------------------------------------------------------------------------------
 
 

@@ -72,7 +72,9 @@ def command(
     Checks every task of the shared crontab, or files before they are imported or applied. The exit code is 1
     if there are warnings, and 2 if a file cannot be read.
     """
-    chooser = read_selector(selector, file)
+    if file is not None and selector is not None:
+        raise UsageError("a file takes no -l: it chooses tasks of the shared crontab")
+    chooser = read_selector(selector)
     if file is not None:
         found = _of_source(_read(file, form, system=system))
     elif system or form:

@@ -149,8 +149,9 @@ class Subject:
         remarks = []
         if not task.enabled:
             here = zone(own_zone())
+            until = "until then" if task.paused_until else "until `dcron resume`"
             remarks.append(
-                ("paused", f"{task.name} is {next_runs.pause(task, here)}; until then it does not run")
+                ("paused", f"{task.name} is {next_runs.pause(task, here)}; {until} it does not run")
             )
         if task.error:
             remarks.append(("suspended", f"{task.name} is suspended: {task.error}"))
