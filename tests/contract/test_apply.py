@@ -146,6 +146,17 @@ def test_a_change_by_hand_is_a_conflict_that_names_who_when_and_why(stage: Stage
     assert stage.crontab.get("b").timeout is None
 
 
+def test_a_task_renamed_by_hand_is_a_conflict_and_not_added_a_second_time(stage: Stage) -> None:
+    apply(stage, source(definition("pay"), definition("map")))
+    renamed = stage.crontab.edit(stage.crontab.get("pay"), {"name": "payments"})
+    with pytest.raises(Conflict, match="changed by hand"):
+        apply(stage, source(definition("pay"), definition("map")))
+    assert [task.name for task in stage.crontab.tasks()] == ["map", "payments"]
+    plan = apply(stage, source(definition("pay"), definition("map")), overwrite=True)
+    assert names(plan.changed) == ["pay"]
+    assert stage.crontab.get("pay").id == renamed.id
+
+
 def test_a_conflict_shows_both_differences(stage: Stage) -> None:
     owned(stage, definition("a"))
     edit(stage, "a", timeout=60.0)

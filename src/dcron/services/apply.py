@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
@@ -152,6 +152,7 @@ class _Comparison:
         asked = self._names | {each.was for each in wanted if each.was}
         others = tasks.by_names(connection, sorted(asked - self._own.keys()))
         self._live = self._own | {task.name: task for task in others}
+        self._renamed_by_hand = dict(self._find_renamed_by_hand(asked))
         used = {name for each in wanted for name in _calendars_of(each.definition)}
         self._calendars = calendars.contents(connection, used) if used else {}
 
@@ -168,7 +169,7 @@ class _Comparison:
     def _present(self, wanted: SourceTask) -> PlannedTask:
         """Compare a task that the source has."""
         definition, allowed = wanted.definition, self._request.allowed
-        before = self._live.get(definition.name) or self._renamed(wanted)
+        before = self._live.get(definition.name) or self._renamed(wanted) or self._moved_away(wanted)
         owner = owner_of(before, self._request.source, allowed)
         is_same = before is not None and before.definition() == definition
         decision = decide(
@@ -189,6 +190,20 @@ class _Comparison:
         owner = owner_of(task, self._request.source, allowed)
         may = owner in (Owner.OURS, Owner.HANDED_OVER) or (owner is Owner.UNOWNED and allowed.adopt)
         return task if may else None
+
+    def _moved_away(self, wanted: SourceTask) -> Task | None:
+        """Return the task that a person has renamed. Added again, it would run under both names."""
+        found = self._renamed_by_hand
+        return found.get(wanted.definition.name) or found.get(wanted.was or "")
+
+    def _find_renamed_by_hand(self, asked: Collection[str]) -> Iterator[tuple[str, Task]]:
+        """Yield the names under which this source was applied, with tasks of its own that lost them."""
+        for task in self._own.values():
+            if task.name in self._names or not is_drifted(task):
+                continue
+            applied = _hand_edit(self._connection, task).applied
+            if applied and applied.name in asked and applied.name not in self._live:
+                yield applied.name, task
 
     def _missing(self, task: Task) -> PlannedTask:
         """Decide on a task of the source that its files do not have."""
