@@ -56,7 +56,7 @@ SHOTS: dict[str, tuple[tuple[int, int], Callable[[Screen], Awaitable[None]]]] = 
     "log": ((110, 28), views.log),
     "editor": ((140, 40), _schedule),
     "runs": ((110, 24), views.runs),
-    "nodes": ((120, 12), views.nodes),
+    "nodes": ((120, 26), views.nodes),
     "dead": ((110, 14), views.dead),
 }
 COMMANDS = {
@@ -72,19 +72,23 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="dcron-pictures-") as name:
         directory = Path(name)
-        _seed(directory)
+        programs = Path(tempfile.gettempdir()) / "shop"  # a picture shows this path
+        _write_programs(programs)
+        _seed(directory, programs)
         with running_agents(directory, NODES):
             asyncio.run(_screens(url_in(directory)))
             for picture, command_lines in COMMANDS.items():
                 _save(picture, _printed(url_in(directory), command_lines))
 
 
-def _seed(directory: Path) -> None:
-    programs = directory / "bin"
-    programs.mkdir()
+def _write_programs(programs: Path) -> None:
+    programs.mkdir(exist_ok=True)
     for name, script in PROGRAMS.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
+
+
+def _seed(directory: Path, programs: Path) -> None:
     stage = Stage(url_in(directory))
     stage.now = datetime.now(UTC)
     tasks = seed(stage, env={"PATH": f"{programs}:/usr/bin:/bin"})
