@@ -37,34 +37,18 @@ class NodePage(TabbedPage):
         super().__init__(node.id, [self._overview, runs])
         self._node = node
 
-    def on_mount(self) -> None:
+    def read(self) -> None:
         """Read the node."""
-        self._read()
-
-    def refresh_data(self) -> None:
-        """Read the node, and the runs if they are in front."""
-        self._read()
-        super().refresh_data()
-
-    def tick(self) -> None:
-        """Draw what the time has changed."""
-        super().tick()
-        self._draw()
-
-    def _read(self) -> None:
         self.ask("node", lambda board: board.nodes(), self._take)
 
     def _take(self, found: Sequence[Node]) -> None:
         """Show the node; one that is not listed any more ended over a day ago."""
         self._node = next((node for node in found if node.id == self._node.id), self._node)
-        self._draw()
+        self.draw()
         self.show_status()
 
-    def tab_is_shown(self) -> None:
-        """Draw the tab with what is known."""
-        self._draw()
-
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Draw what is known of the node."""
         if self._overview.is_mounted:
             unicode = self.host.settings.unicode
             self._overview.sections.show(node_sections(self._node, self.host.health.now(), unicode=unicode))

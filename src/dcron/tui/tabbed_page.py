@@ -57,12 +57,20 @@ class TabbedPage(Pane):
             with Container(classes="page--body"):
                 yield self.front
 
+    def read(self) -> None:
+        """Read the thing that the page is about."""
+
+    def draw(self) -> None:
+        """Draw what is known of it in the tab in front, if that is mounted."""
+
     def on_mount(self) -> None:
         """Have the focus: what is in front is mounted now."""
+        self.read()
         self._switched()
 
     def refresh_data(self) -> None:
-        """Read what the tab in front shows."""
+        """Read the thing, and what the tab in front shows."""
+        self.read()
         if self.front.is_mounted:
             self.front.refresh_data()
 
@@ -71,13 +79,11 @@ class TabbedPage(Pane):
         self._line.refresh()
         if self.front.is_mounted:
             self.front.tick()
+        self.draw()
 
     def show_status(self) -> None:
         """Draw the line of the tabs again."""
         self._line.refresh()
-
-    def tab_is_shown(self) -> None:
-        """Draw the tab that has come to the front; it is mounted now."""
 
     def show_tab(self, number: int) -> None:
         """Show another tab. The next keys are for it."""
@@ -100,7 +106,7 @@ class TabbedPage(Pane):
         self._switched()
 
     def _switched(self) -> None:
-        self.tab_is_shown()
+        self.draw()
         self.post_message(self.Switched())
 
     def action_step(self, by: int) -> None:

@@ -55,25 +55,16 @@ class TaskPage(TabbedPage):
         self._asked_for: datetime | None = None
         """The start of a run for which the task was read again."""
 
-    def on_mount(self) -> None:
-        """Read the task."""
-        self._read()
-
-    def refresh_data(self) -> None:
-        """Read the task, and what the tab in front shows."""
-        self._read()
-        super().refresh_data()
-
     def tick(self) -> None:
         """Draw what the time has changed. After a start, others are the next ones."""
         super().tick()
-        self._draw()
         coming = self._detail.coming if self._detail else ()
         if coming and coming[0].at <= self.host.health.now() and self._asked_for != coming[0].at:
             self._asked_for = coming[0].at
-            self._read()
+            self.read()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Read the task."""
         task_id = self._task_id
         self.ask("task", lambda board: board.task_detail(task_id), self._take)
 
@@ -81,10 +72,11 @@ class TaskPage(TabbedPage):
         self._detail = detail
         if detail:
             self.title = detail.row.task.name
-        self._draw()
+        self.draw()
         self.show_status()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Draw what is known of the task."""
         detail, now = self._detail, self.host.health.now()
         if detail is None and self.is_asking("task"):
             return
@@ -96,10 +88,6 @@ class TaskPage(TabbedPage):
             self._log.watch_run(self._run.id if self._run else None)
         elif self.front is self._dependencies and detail:
             self._dependencies.show_graph(detail.row.task.name, detail.graph)
-
-    def tab_is_shown(self) -> None:
-        """Draw the tab with what is known of the task."""
-        self._draw()
 
     def status(self) -> Cell:
         """Return the state of the task, its last run and its next."""
