@@ -208,11 +208,11 @@ def _make_row(connection: Connection, table: str, number: int) -> tuple[str, dic
             )
             return "task_id = :key", {"key": key}
         case "freezes":
-            # It has ended: what is hostile about it must not keep tasks from running.
+            # It has ended and was thawed: with one of the two changed, it still keeps no task from running.
             connection.execute(
                 text(
-                    "INSERT INTO freezes (id, from_at, until_at) SELECT :key, changed_at, changed_at"
-                    " FROM crontab WHERE name = 'victim'"
+                    "INSERT INTO freezes (id, from_at, until_at, thawed_at)"
+                    " SELECT :key, changed_at, changed_at, changed_at FROM crontab WHERE name = 'victim'"
                 ),
                 {"key": key},
             )

@@ -73,7 +73,7 @@ def test_what_is_told_of_a_task_goes_on_with_the_clock(stage: Stage, monkeypatch
             begun = health.now()
             for minutes in (2, 3, 4):
                 monkeypatch.setattr(health, "now", lambda by=minutes + 0.5: begun + timedelta(minutes=by))
-                await screen.shows(f"changed {minutes}m ago by ann@desk")
+                await screen.shows(f"changed   {minutes}m ago by ann@desk")
             assert isinstance(screen.pane, TasksPane)
             drawn: list[int] = []
             monkeypatch.setattr(screen.pane.facts, "refresh", lambda: drawn.append(1))
