@@ -75,7 +75,9 @@ def person(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Person]:
 
 @pytest.mark.terminal
 def test_a_form(person: Person) -> None:
-    person.press("n", "nightly", TAB, "echo hi", TAB, " ", TAB, TAB, TAB, TAB, TAB, "0 3 7", BACKSPACE, "* * *")
+    person.press(
+        "n", "nightly", TAB, "echo hi", TAB, " ", TAB, TAB, TAB, TAB, TAB, "0 3 7", BACKSPACE, "* * *"
+    )
     person.sees("03:00")
     task = person.saved("nightly")
     assert (task.schedule, task.command, task.argv) == ("0 3 * * *", "echo hi", ("echo", "hi"))
