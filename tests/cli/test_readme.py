@@ -12,6 +12,9 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 NEEDS_AN_AGENT = ("dcron agent", "dcron run")
 NEEDS_A_RUN_OR_NODE = ("dcron cancel", "dcron retry", "dcron drain", "dcron undrain")
 
+NO_SUCH_TIME = ("dcron quiet 20m",)
+"""Its answer is no, and so is its exit code: a task of the README starts every five minutes."""
+
 
 def _commands() -> list[str]:
     """Return the commands of console blocks, and those of the table of everyday commands."""
@@ -39,4 +42,5 @@ def test_every_command_of_the_readme_runs(
             sqlite.done("run", "digest")
             sqlite.run_due()
     expected = {command: 4 if command.startswith(NEEDS_A_RUN_OR_NODE) else 0 for command in commands}
+    expected |= dict.fromkeys(NO_SUCH_TIME, 1)
     assert codes == expected

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.widget import Widget
 
+from dcron.errors import DatabaseError
 from dcron.presentation import alerts, humanize
 from dcron.presentation.humanize import plural
 from dcron.safetext import cells, safe, shorten, shorten_middle
@@ -93,7 +94,8 @@ class Bar(Line):
         form = "%a %H:%M:%S %Z " if self.size.width >= WHOLE_CLOCK else "%H:%M "
         clock = host.health.now().astimezone(host.zone).strftime(form)
         room = self.size.width - _length(left) - cells(clock)
-        middle = self._error(status, room) if host.health.error else self._numbers(status, room)
+        error = host.health.error
+        middle = self._error(error, status, room) if error else self._numbers(status, room)
         yield from left
         yield from middle
         yield " " * (room - _length(middle)), "", ""
@@ -111,11 +113,11 @@ class Bar(Line):
             yield f" {safe(settings.context)} ", "bold reverse" if settings.is_protected else "bold", ""
             yield "  ", "", ""
 
-    def _error(self, status: Status, room: int) -> list[Part]:
+    def _error(self, error: DatabaseError, status: Status, room: int) -> list[Part]:
         """Return the time of the shown rows, and why there are no newer ones."""
         host, since = self.host, status.as_of
         text = f"as of {since.astimezone(host.zone):%H:%M:%S}  " if since else ""
-        return [(shorten(text + safe(str(host.health.error)), room - 1), "$text-error", "")]
+        return [(shorten(text + safe(str(error)), room - 1), "$text-error", "")]
 
     def _numbers(self, status: Status, room: int) -> list[Part]:
         """Return the numbers, in words if there is room, then as much of the address as fits."""

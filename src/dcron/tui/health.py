@@ -14,7 +14,10 @@ LONGEST_RETRY = 30.0
 
 @dataclass
 class Health:
-    """What a database thread knows of its database. Written in that thread, read in the UI thread."""
+    """What a database thread knows of its database. Written in that thread, read in the UI thread.
+
+    A reader takes each field once: the thread may change it between two looks.
+    """
 
     interval: float = 2.0
     """Seconds between two checks for changes."""
@@ -27,9 +30,8 @@ class Health:
     heard_at: float | None = None
     """Time of the last answer."""
     _retry_after: float = FIRST_RETRY
-    _seen: datetime | None = field(default=None, repr=False)
-    """Time on the database's clock at `_seen_at`."""
-    _seen_at: float = 0.0
+    _clock: tuple[datetime, float] | None = field(default=None, repr=False)
+    """A time on the database's clock, and the monotonic time at which it was seen."""
 
     def heard(self) -> None:
         """Record that the database has answered."""
@@ -38,22 +40,23 @@ class Health:
 
     def set_clock(self, now: datetime) -> None:
         """Record the time on the database's clock."""
-        self._seen, self._seen_at = now, time.monotonic()
+        self._clock = now, time.monotonic()
 
     def failed(self, error: DatabaseError) -> float:
         """Record an error; return the seconds until the next attempt."""
         wait = self._retry_after
         self._retry_after = min(wait * 2, LONGEST_RETRY)
         monotonic_now = time.monotonic()
-        self.lost_at = self.lost_at or monotonic_now
         self.error, self.retry_at = error, monotonic_now + wait
+        self.lost_at = self.lost_at or monotonic_now
         return wait
 
     def now(self) -> datetime:
         """Return the time on the database's clock; before the first answer, the time on this machine's."""
-        if self._seen is None:
+        if (clock := self._clock) is None:
             return datetime.now(UTC)
-        return self._seen + timedelta(seconds=time.monotonic() - self._seen_at)
+        seen, seen_at = clock
+        return seen + timedelta(seconds=time.monotonic() - seen_at)
 
     @property
     def is_old(self) -> bool:
@@ -64,15 +67,16 @@ class Health:
 
     def summary(self) -> str:
         """Return the state in a few words: `* live 2s`, `= paused`, `~ slow 3s`, `x lost 12s (retry 8s)`."""
-        monotonic_now = time.monotonic()
-        if self.lost_at is not None:
+        monotonic_now, lost_at, heard_at = time.monotonic(), self.lost_at, self.heard_at
+        if lost_at is not None:
             retry = max(0, round(self.retry_at - monotonic_now))
-            return f"x lost {monotonic_now - self.lost_at:.0f}s (retry {retry}s)"
-        if self._waiting() > SLOW:
-            return f"~ slow {self._waiting():.0f}s" if self.heard_at else f"~ opening {self._waiting():.0f}s"
-        if self.heard_at is None:
+            return f"x lost {monotonic_now - lost_at:.0f}s (retry {retry}s)"
+        if (waiting := self._waiting()) > SLOW:
+            return f"~ slow {waiting:.0f}s" if heard_at else f"~ opening {waiting:.0f}s"
+        if heard_at is None:
             return "~ opening"
         return "= paused" if self.paused else f"* live {self.interval:g}s"
 
     def _waiting(self) -> float:
-        return time.monotonic() - self.asked_at if self.asked_at is not None else 0.0
+        asked_at = self.asked_at
+        return time.monotonic() - asked_at if asked_at is not None else 0.0

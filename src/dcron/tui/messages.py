@@ -41,9 +41,10 @@ class MessagingApp(OrderedApp[Result]):
 
     def reports_lost(self) -> bool:
         """Return whether the database is lost, and report it: nothing is kept for later."""
-        if self.health.lost_at is not None:
-            self.report(f"nothing was done: {self.health.error}", error=True)
-        return self.health.lost_at is not None
+        error = self.health.error
+        if error:
+            self.report(f"nothing was done: {error}", error=True)
+        return error is not None
 
     def confirm(self, question: str, details: Sequence[str], done: Callable[[bool | None], None]) -> None:
         """Ask a question whose default answer is No. In a protected context, its name must be typed."""
