@@ -17,9 +17,9 @@ from textual.widgets import Static
 
 from dcron.errors import UsageError
 from dcron.safetext import safe_lines
+from dcron.tui.hints import hints
 from dcron.tui.host import Host
-from dcron.tui.keynames import with_keys
-from dcron.tui.modals import Dialog
+from dcron.tui.modals import Dialog, heading, key_line
 
 MOST_BYTES = 256 * 1024
 """Most bytes of output that are shown."""
@@ -52,10 +52,7 @@ def run_verb(host: Host, verb: str, text: str, *, writes: bool) -> None:
 class OutputDialog(Dialog[None]):
     """Runs a command and shows what it prints. Leaving it stops the command."""
 
-    DEFAULT_CSS = """
-    OutputDialog .dialog { width: 96%; height: 96%; }
-    OutputDialog VerticalScroll { height: 1fr; }
-    """
+    DEFAULT_CSS = "OutputDialog VerticalScroll { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,enter", "leave", "leave", id="output.leave", show=False),
         Binding("j", "scroll(1)", "down", id="output.down", show=False),
@@ -76,11 +73,11 @@ class OutputDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content.styled(safe_lines(self._command), "bold"), markup=False)
+            yield heading(self._command)
             with VerticalScroll():
                 yield Static("...", classes="read", markup=False)
-            keys = "{output.copy} copy  {output.copy_command} copy the command  {dialog.leave} leave"
-            yield Static(Content.styled(with_keys(self, keys), "dim"), markup=False)
+            keys = "{output.copy} copy", "{output.copy_command} copy the command", "{dialog.leave} leave"
+            yield key_line(hints(self, *keys))
 
     def on_mount(self) -> None:
         """Start the command in a thread of its own."""

@@ -25,8 +25,8 @@ from dcron.tui.forms.fields import FIELDS, GROUPS
 from dcron.tui.forms.reading import GENERAL, texts_of
 from dcron.tui.forms.rows import GroupHeading, Row, group_of, row_of
 from dcron.tui.forms.schedule_preview import draw
+from dcron.tui.hints import fitting_hints
 from dcron.tui.host import Host
-from dcron.tui.keynames import fitting, with_keys
 from dcron.tui.modals import NoticeDialog
 
 TICK = 1.0
@@ -42,11 +42,11 @@ OPEN_GROUPS = ("what", "when")
 """The groups that are unfolded at first, also if all their fields have their defaults."""
 EMPTY = "write a schedule: '30 2 * * *', @daily, '@every 90s'; its next runs are shown here"
 _KEYS = (
-    "{form.save} save  ",
-    "{form.leave} leave  ",
-    "{form.previous}/{form.next} field  ",
-    "{form.previous_group}/{form.next_group} group  ",
-    "{form.outlook} whole preview  ",
+    "{form.save} save",
+    "{form.leave} leave",
+    "{form.previous}/{form.next} field",
+    "{form.previous_group}/{form.next_group} group",
+    "{form.outlook} whole preview",
     "{app.help} help",
 )
 
@@ -218,9 +218,10 @@ class Form(Screen[None]):
     def show_hint(self, hint: str) -> None:
         """Show a hint, and the keys."""
         width = self.size.width - 2
-        keys = fitting([with_keys(self, each) for each in _KEYS], width)
-        lines = [shorten(hint, width)] + ([] if self.has_class("-low") else ["".join(keys)])
-        self.query_one(".hint", Static).update(Content("\n".join(lines)))
+        lines = [Content(shorten(hint, width))]
+        if not self.has_class("-low"):
+            lines.append(fitting_hints(self, _KEYS, width))
+        self.query_one(".hint", Static).update(Content("\n").join(lines))
 
     def _keep_in_sight(self) -> None:
         """Scroll to the row with the focus and its error, after their layout."""
