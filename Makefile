@@ -14,7 +14,7 @@ help: ## list these words
 .venv/pip:
 	@echo "Creating the environment in .venv with $(PYTHON) ..."
 	@$(SHOWN) $(PYTHON) -m venv .venv
-	@$(SHOWN) $(BIN)/pip install --upgrade pip
+	@$(SHOWN) $(BIN)/python -m pip install --upgrade pip
 	@touch $@
 
 .venv/dcron: .venv/pip pyproject.toml

@@ -1,7 +1,7 @@
 """Run a quiet command, and print every few seconds what it does: `python progress.py pip install ...`.
 
-The Makefile runs it before anything is installed, so it needs only the standard library. What the command prints
-on stdout is not shown, except the names of the packages that pip fetches; stderr is.
+The Makefile runs it before anything is installed, so it needs only the standard library. Of the command's
+stdout it shows pip's steps and the names of the packages that pip fetches; stderr passes through.
 """
 
 import re
@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from queue import Empty, Queue
+from textwrap import fill
 from threading import Thread
 
 EVERY = 2.5
 """Seconds between two lines."""
 _FETCHED = re.compile(r"Collecting ([\w.-]+)|Processing \S*/([^/\s-]+)-\S+\.whl")
-_INSTALLED = "Installing collected packages: "
+_STEP = re.compile(r"(.*): started")
+_WRITTEN = "Installing collected packages: "
 
 
 def main(words: Sequence[str]) -> int:
@@ -25,8 +27,9 @@ def main(words: Sequence[str]) -> int:
         output: Queue[str | None] = Queue()
         Thread(target=_read, args=(process, output), daemon=True).start()
         try:
-            for text in _lines(output):
-                print(f"  {time.monotonic() - begun:3.0f} s  {text}", flush=True)
+            for text in steps(output):
+                seconds = f"{time.monotonic() - begun:5.0f} s  "
+                print(fill(text, 100, initial_indent=seconds, subsequent_indent=" " * 9), flush=True)
         except KeyboardInterrupt:  # the command got it, too
             process.wait()
             return 130
@@ -39,7 +42,7 @@ def _read(process: "subprocess.Popen[str]", output: "Queue[str | None]") -> None
     output.put(None)
 
 
-def _lines(output: "Queue[str | None]") -> Iterator[str]:
+def steps(output: "Queue[str | None]") -> Iterator[str]:
     """Yield what is going on, every few seconds, until the command ends."""
     names: list[str] = []
     doing = "..."
@@ -56,8 +59,10 @@ def _lines(output: "Queue[str | None]") -> Iterator[str]:
             break
         if found := _FETCHED.match(line):
             names.append((found[1] or found[2]).rstrip("."))
-        elif line.startswith(_INSTALLED):
-            packages = line.removeprefix(_INSTALLED).split(", ")
+        elif found := _STEP.match(line):
+            doing = f"{found[1].lower()} ..."
+        elif line.startswith(_WRITTEN):
+            packages = line.removeprefix(_WRITTEN).split(", ")
             doing = f"writing {len(packages)} packages to the disk ..."
     if names:
         yield ", ".join(names)
